@@ -32,8 +32,14 @@ check: $(DEV) ## Style, types and layers
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-test: check ## Everything that CI runs
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+# The types are checked beside the tests, as that takes one processor for a minute.
+test: $(DEV) ## Everything that CI runs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	@mkdir -p build; $(BIN)/basedpyright >build/types.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
+	wait $$types; typed=$$?; cat build/types.txt; test $$tests = 0 -a $$typed = 0
 
 bench: $(DEV) ## Figures as ratios to a bare interpreter and to a minimal Textual app
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -45,7 +51,7 @@ soak: $(DEV) ## Random commands under strace (needs bubblewrap, strace), then th
 test-live: $(DEV) ## Four small tasks against the provider whose key is in the environment
 	@SWECLI_LIVE=1 $(BIN)/pytest tests/live -rs $(ARGS)
 
-test-interop: $(DEV) ## swecli against the LiteLLM proxy, installed into build/interop: no key
+test-interop: $(DEV) ## swecli against the LiteLLM proxy and MCP servers, installed into build/: no key
 	@$(BIN)/python scripts/interop.py $(ARGS)
 
 docs: $(DEV) ## Write what in docs/ is generated

@@ -1,4 +1,4 @@
-"""Runs tests/interop against a real third-party server: the LiteLLM proxy, in an environment of its own.
+"""Runs tests/interop against real third-party programs: the LiteLLM proxy, and MCP servers from npm and PyPI.
 
     make test-interop
 
@@ -38,14 +38,31 @@ def installed() -> Path:
     return program
 
 
+SERVERS = ROOT / "build" / "interop-mcp"
+NPM = ("@modelcontextprotocol/server-everything", "@modelcontextprotocol/server-filesystem")
+PYPI = ("mcp-server-git", "mcp-server-time")
+
+
+def installed_servers() -> Path:
+    """The folder of the MCP servers, after whatever has to be installed."""
+    if not (SERVERS / "py" / "bin" / PYPI[-1]).exists():
+        print(f"Installing {', '.join((*NPM, *PYPI))} into {SERVERS.relative_to(ROOT)} ...", flush=True)
+        SERVERS.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(SERVERS), *NPM], check=True)
+        venv.create(SERVERS / "py", with_pip=True, clear=True)
+        python = str(SERVERS / "py" / "bin" / "python")
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PYPI], check=True)
+    return SERVERS
+
+
 def main() -> int:
     """Install what is missing and run the tests."""
     try:
-        program = installed()
+        program, servers = installed(), installed_servers()
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"The proxy could not be installed: {error}", file=sys.stderr)
+        print(f"Not everything could be installed: {error}", file=sys.stderr)
         return 1
-    environment = {**os.environ, "SWECLI_INTEROP": str(program)}
+    environment = {**os.environ, "SWECLI_INTEROP": str(program), "SWECLI_INTEROP_MCP": str(servers)}
     tests = [sys.executable, "-m", "pytest", "tests/interop", "-rs", *sys.argv[1:]]
     return subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode
 

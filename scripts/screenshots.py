@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from textual import events
+from textual.pilot import Pilot
+
 from scripts import shown_project
 from swecli import demo
 from swecli.command_line.interactive import Program
@@ -19,7 +22,54 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SIZE = (112, 36)
 WIDE = (168, 36)
 """Enough for old and new text side by side."""
+DAILY = (100, 30)
 DEADLINE = 60.0
+
+
+SCRIPT = Path(__file__).with_name("small-model.toml")
+LIGHT = "swecli-light"
+
+
+class Camera:
+    """A running program and what is waited for before a picture."""
+
+    def __init__(self, app: SwecliApp, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def seen(self, *texts: str) -> None:
+        """Wait for texts on the screen, and until nothing moves any more."""
+        await self.until(lambda: all(text in screen(self.app) for text in texts))
+        await self.pilot.pause(0.5)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            if time.monotonic() > end:
+                raise SystemExit(f"never seen; the screen is:\n{screen(self.app)}")
+            await self.pilot.pause(0.05)
+
+    async def in_size(self, size: tuple[int, int]) -> None:
+        await self.pilot.resize_terminal(*size)
+        await self.pilot.pause(0.5)
+
+    async def in_both(self, name: str, *texts: str) -> None:
+        """Pictures of the screen in the dark and the light default theme."""
+        await self.seen(*texts)
+        save(self.app, f"{name}.svg")
+        self.app.appearance.preview(LIGHT)
+        await self.until(lambda: self.app.theme == LIGHT)
+        await self.pilot.pause(0.5)
+        save(self.app, f"{name}-light.svg")
+        self.app.appearance.apply()
+        await self.pilot.pause(0.5)
+
+
+class Greeting(Program):
+    """The scripted model greets nobody by itself."""
+
+    def greets(self) -> bool:
+        return True
 
 
 async def main(folder: Path) -> None:
@@ -29,46 +79,53 @@ async def main(folder: Path) -> None:
     app = SwecliApp(Program(options))
     IMAGES.mkdir(parents=True, exist_ok=True)
     async with app.run_test(size=SIZE) as pilot:
-
-        async def seen(*texts: str) -> None:
-            """Wait for texts on the screen, and until nothing moves any more."""
-            await until(lambda: all(text in screen(app) for text in texts))
-            await pilot.pause(0.5)
-
-        async def until(condition: Callable[[], object]) -> None:
-            end = time.monotonic() + DEADLINE
-            while not condition():
-                if time.monotonic() > end:
-                    raise SystemExit(f"never seen; the screen is:\n{screen(app)}")
-                await pilot.pause(0.05)
-
-        async def in_size(size: tuple[int, int]) -> None:
-            await pilot.resize_terminal(*size)
-            await pilot.pause(0.5)
-
-        await seen(">= pieces", "1 yes")
+        camera = Camera(app, pilot)
+        await camera.seen(">= pieces", "1 yes")
         save(app, "approval.svg")
-        await in_size(WIDE)
+        await camera.in_size(WIDE)
         save(app, "diff.svg")
-        await in_size(SIZE)
+        await camera.in_size(SIZE)
         await pilot.press("y")
-        await seen("test_basket.py", "1 yes")
+        await camera.seen("test_basket.py", "1 yes")
         await pilot.press("y")
-        await seen("Fixed", "README describes")
-        await until(lambda: not app.session.state.busy)
+        await camera.seen("Fixed", "README describes")
+        await camera.until(lambda: not app.session.state.busy)
         app.main.transcript.action_scroll_home()
-        await seen("A customer who orders")
+        await camera.seen("A customer who orders")
         save(app, "conversation.svg")
         await pilot.press(*"/context", "enter")
-        await seen("kept for the answer")
+        await camera.seen("kept for the answer")
         save(app, "context.svg")
         app.appearance.preview("gruvbox-light")
-        await seen("kept for the answer")
+        await camera.seen("kept for the answer")
         save(app, "light.svg")
         app.appearance.apply()
         app.actions.show_settings()
-        await seen("Settings \N{MIDDLE DOT}")
-        save(app, "settings.svg")
+        await camera.in_both("settings", "Settings \N{MIDDLE DOT}")
+
+
+async def daily(folder: Path) -> None:
+    """What is met most: the first screen, a plan, a dangerous command, a message that does not fit."""
+    (folder / "build").mkdir()
+    for number in range(36):
+        (folder / "build" / f"part{number}.o").write_text("object")
+    options = LaunchOptions(cwd=folder, script=SCRIPT, store=False, mode="plan", trust="session")
+    app = SwecliApp(Greeting(options))
+    async with app.run_test(size=DAILY) as pilot:
+        camera = Camera(app, pilot)
+        await camera.in_both("first", "Ask for a change", "Folder")
+        await pilot.press(*"Ten pens get no discount.", "enter")
+        await camera.in_both("plan", "Carry out this plan?", "4 keep planning")
+        await pilot.press("4")
+        app.actions.set_mode("default")
+        await pilot.press(*"Clean up.", "enter")
+        await camera.in_both("danger", "Run this command?", "deletes 36 files")
+        await pilot.press("escape")
+        await camera.until(lambda: not app.session.state.busy)
+        app.main.prompt.editor.post_message(events.Paste("2026-01-01 12:00:00 request took 12 ms\n" * 20_000))
+        await camera.seen("Pasted text")
+        await pilot.press("enter")
+        await camera.in_both("too-large", "too large to send", "1 Keep it as a file")
 
 
 def screen(app: SwecliApp) -> str:
@@ -95,3 +152,5 @@ if __name__ == "__main__":
     shown_project.alone()
     with shown_project.prepared() as folder:
         asyncio.run(main(folder))
+    with shown_project.prepared() as folder:
+        asyncio.run(daily(folder))

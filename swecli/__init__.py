@@ -5,7 +5,7 @@ As a library: ``from swecli import AgentOptions, Client, ContextConfig``; a name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swecli.core.agent import Agent, AgentError, AgentOptions, Client
+    from swecli.core.agent import Agent, AgentError, AgentOptions, Client, Result, tool
     from swecli.library import (
         CodebaseSummary,
         CompactContext,
@@ -55,6 +55,7 @@ __all__ = (
     "Forecast",
     "ImportanceStrategy",
     "Message",
+    "Result",
     "ResultStore",
     "SummarizationStrategy",
     "TaskContext",
@@ -62,6 +63,7 @@ __all__ = (
     "TokenMonitor",
     "TokenUsage",
     "TruncationStrategy",
+    "tool",
 )
 
 

@@ -33,6 +33,7 @@ from swecli.core.engine.session import Session
 from swecli.core.llm.secrets import Masker, is_unmistakable
 from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import ModelClient
+from swecli.core.ports import EditorFiles
 from swecli.core.protocol.events import Mode
 from swecli.core.workspace.process import secret_values
 from swecli.core.workspace.process_tree import leftovers
@@ -57,10 +58,13 @@ class _Parts:
 
 
 async def open_session(
-    options: LaunchOptions, *, instead: Callable[[ModelClient], ModelClient] | None = None
+    options: LaunchOptions,
+    *,
+    instead: Callable[[ModelClient], ModelClient] | None = None,
+    editor: EditorFiles | None = None,
 ) -> Session:
     """The session that the options ask for, started. Closing it releases everything. ``instead`` gives what is asked in
-    place of a model; then no server is asked about it either, and no file is copied.
+    place of a model; then no server is asked about it either, and no file is copied. ``editor`` has files open.
 
     Raises:
         StartError: it can't start; one line for the user.
@@ -68,6 +72,8 @@ async def open_session(
     parts = await asyncio.to_thread(_build, options)
     if instead is not None:
         parts = replace(parts, services=_without_models(parts.services, instead))
+    if editor is not None:
+        parts = replace(parts, services=replace(parts.services, editor=editor))
     session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
     loop = asyncio.get_running_loop()
     if parts.stored.history:

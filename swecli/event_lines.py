@@ -16,6 +16,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     CompactionUndone,
     Event,
+    HookRan,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -31,6 +32,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     grounds,
 )
+from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ReasoningPart, TextPart, usage_words
 from swecli.figures import duration
 from swecli.safe_text import sanitise
@@ -151,6 +153,8 @@ class EventLines:
     def _user(self, started: ItemStarted, completed: ItemCompleted, text: str) -> None:
         if started.name == "shell":
             self.blocks(completed.blocks)
+        elif started.name == "command":
+            self.say([f"You: {started.title}"])
         elif text in self._typed:
             self._typed.remove(text)
         else:
@@ -207,6 +211,9 @@ def _other_lines(event: Event) -> list[str]:
             return [f"Compaction failed; nothing was changed: {reason}"]
         case CompactionUndone():
             return ["Compaction taken back."]
+        case HookRan():
+            line = hook_line(event.body)
+            return [line] if line else []
         case TurnEnded(outcome=outcome, reason=reason, usage=usage, waited=waited) as ended:
             tokens = usage_words(usage)
             wait = f" (waited {duration(waited)} for you)" if waited >= 1 else ""
@@ -221,6 +228,8 @@ def trouble_line(event: Event) -> str:
     match event.body:
         case Notice(level=level, text=text, hint=hint) if level != "info":
             return f"{level}: {text}{f' {hint}' if hint else ''}"
+        case HookRan(outcome="problem"):
+            return f"warning: {hook_line(event.body)}"
         case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
             number = f"{attempt} of {limit}" if limit else f"{attempt}"
             return f"retry {number} in {duration(delay)}: {reason}"

@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     """Something was not done because nobody could be asked."""
     REFUSED = 63
     """The model refused to answer, or a content filter stopped the answer or refused the request."""
+    SCHEMA_MISMATCH = 65
+    """The answer does not match the schema that was asked for."""
     RETRYABLE = 75
     """Rate limit, overload or network: the same run may work later."""
     INTERRUPTED = 130

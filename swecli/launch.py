@@ -95,6 +95,9 @@ class LaunchOptions:
     append_system_prompt: str | None = None
     """Is added to the system prompt."""
 
+    json_schema: str | None = None
+    """Headless only: the JSON Schema that the answer has to match, as JSON text."""
+
     debug: bool = False
     """Internal failures are shown with their traceback."""
     script: Path | None = None

@@ -2,14 +2,57 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import gc
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
 # Where the environment forbids it, each worker compiles all tests and the program anew: two thirds of the collection.
 sys.dont_write_bytecode = False
+ROOT = Path(__file__).parents[1]
+
+
+@contextlib.contextmanager
+def _one_worker_at_a_time() -> Iterator[None]:
+    with open(__file__, "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Of several workers one compiles a file of tests and what it imports, the others read what that one has written."""
+    path = collector.path
+    compiled = any((path.parent / "__pycache__").glob(f"{path.stem}.*-pytest-*.pyc"))
+    if compiled or not isinstance(collector, pytest.Module) or "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with _one_worker_at_a_time():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems() -> Generator[None, None, None]:
+    """The same for Hypothesis, which looks for constants in all files and keeps those of each."""
+    if (ROOT / ".hypothesis" / "constants").is_dir() or "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with _one_worker_at_a_time():
+        return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: a search for garbage need not look at them each time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 20)
 
 
 def skip_lines(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> list[str]:

@@ -40,8 +40,10 @@ def test_the_version_costs_next_to_nothing() -> None:
         ("swecli.core.engine", ("textual", "rich", "httpx", "tiktoken")),
         ("swecli.commands.registry", ("textual", "rich", "httpx", "tiktoken", "sqlite3")),
         ("swecli.core.protocol.codec", ("textual", "rich", "httpx", "pydantic")),
-        ("swecli.app", ("textual", "rich")),
-        ("swecli.headless.run", ("textual", "rich", "httpx")),
+        ("swecli.app", ("textual", "rich", "acp")),
+        ("swecli.headless.run", ("textual", "rich", "httpx", "acp")),
+        ("swecli.command_line.acp", ("textual", "httpx", "acp", "asyncio")),
+        ("swecli.acp.run", ("textual", "rich", "httpx")),
         ("swecli.tui.app", ("httpx", "tiktoken", "sqlite3", "pydantic")),
     ],
 )

@@ -11,15 +11,19 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli import __version__
+from swecli.assembly.extension_files import extension_files, skill_listing
+from swecli.assembly.hooks import hook_keeper
 from swecli.assembly.startup import Startup
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import half_written
 from swecli.core.checkpoints.store import SCHEMA
-from swecli.core.config.paths import PROJECT_FOLDER, Paths, workspace_key
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_FOLDER, PROJECT_SERVERS, Paths, workspace_key
 from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings
 from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
@@ -30,7 +34,7 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.engine.services import Extension, ModelFactory, Services, TurnLimits, Workspace
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -42,14 +46,19 @@ from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
+from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.skill import SkillTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
-from swecli.core.workspace.process import scrubbed_environment
+from swecli.core.workspace.process import scrubbed_environment, secret_values
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.hooks.runner import Hooks
 
 
 def context_limits(settings: Settings) -> Limits:
@@ -285,15 +294,22 @@ def build_services(
         *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
     }
     tools = builtin_tools(settings.tools.command_timeout)
-    registry = ToolRegistry(tool for tool in tools if tool.name not in left_out)
+    files = extension_files(options, startup)
+    skills = files.now.skills
+    own: list[AnyTool] = [tool for tool in tools if tool.name not in left_out]
+    if any(skill.for_model for skill in skills.values()):
+        own.append(SkillTool(lambda: files.now.skills))
+    registry = ToolRegistry(own)
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
         instructions=instructions.render_project(),
         user_instructions=instructions.render_own(),
         headless=options.headless and options.input_format == "text",
+        skills=partial(skill_listing, tuple(skills.values())),
     )
     roots = (options.cwd, *options.add_dirs)
+    extensions = build_extensions(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
     return Services(
@@ -326,7 +342,39 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
+        hooks=_hooks(options, startup, environment),
+        allow_hook=hook_keeper(startup.paths.data, options.cwd, store=options.store),
+        extension_files=files,
+        attribution=settings.tools.attribution,
+        extensions=extensions,
+        tool_deferral=settings.tools.tool_deferral_threshold,
     )
+
+
+def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:
+    """The hooks of a session; None where there are none, and where nothing is to happen."""
+    if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
+        return None
+    from swecli.core.hooks.runner import HookPlace, Hooks
+    from swecli.core.llm.secrets import Masker, is_unmistakable
+
+    secrets = Masker(filter(is_unmistakable, secret_values(startup.environment)))
+    return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
+
+
+def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
+    """What brings tools into the session. Where nothing is configured nothing is imported."""
+    configured = (
+        bool(startup.loaded.settings.mcp)
+        or (startup.paths.config / OWN_SERVERS).exists()
+        or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
+    )
+    if not configured or options.look_only or options.compact_dry_run or options.dry_run:
+        return ()
+    from swecli.assembly.mcp import build_servers
+
+    servers = build_servers(options, startup)
+    return (servers,) if servers is not None else ()
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from swecli.assembly.hooks import HookReading, read_hooks
 from swecli.core.config.load import ConfigError, Loaded, load
 from swecli.core.config.paths import Paths, project_folder, user_paths
-from swecli.core.config.trust import TrustReading, TrustState, read_trust
+from swecli.core.config.trust import PendingItem, TrustReading, TrustState, read_trust
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -21,10 +22,16 @@ class Startup:
     loaded: Loaded
     trust: TrustReading
     environment: Mapping[str, str]
+    hooks: HookReading = HookReading()
 
     @property
     def notices(self) -> tuple[str, ...]:
-        return (*([self.trust.notice] if self.trust.notice else []), *self.loaded.notices)
+        return (*([self.trust.notice] if self.trust.notice else []), *self.loaded.notices, *self.hooks.notices)
+
+    @property
+    def pending(self) -> tuple[PendingItem, ...]:
+        """What the project's settings ask for and the user has not consented to."""
+        return (*self.loaded.pending, *self.hooks.pending)
 
 
 def read_startup(
@@ -35,9 +42,10 @@ def read_startup(
     trust: TrustState | None = None,
     more: Path | None = None,
     safe: bool = False,
+    vouched: bool = False,
 ) -> Startup:
     """Read everything for a workspace. ``trust`` stands in for what is stored, for this run; ``more`` is a settings
-    file for it, and ``safe`` leaves out what could be in the way of a start.
+    file for it, and ``safe`` leaves out what could be in the way of a start. ``vouched``: trust covers hooks, too.
 
     Raises:
         StartError: a settings file is broken; the message names file and line.
@@ -59,7 +67,8 @@ def read_startup(
         )
     except ConfigError as error:
         raise StartError(str(error), ExitCode.CONFIG) from error
-    return Startup(paths, loaded, reading, environment)
+    hooks = read_hooks(cwd, loaded, reading, environment.get("HOME", ""), safe=safe, vouched=vouched)
+    return Startup(paths, loaded, reading, environment, hooks)
 
 
 def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_flags: bool = True) -> Startup:
@@ -69,8 +78,15 @@ def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_f
         StartError: a settings file is broken.
     """
     flags = flags_of(options) if with_flags else {}
+    unasked = options.headless or options.plain
     return read_startup(
-        options.cwd, environment, flags, trust=options.trust, more=options.settings, safe=options.safe_mode
+        options.cwd,
+        environment,
+        flags,
+        trust=options.trust,
+        more=options.settings,
+        safe=options.safe_mode,
+        vouched=unasked and options.trust == "session",
     )
 
 

@@ -11,6 +11,8 @@ from swecli.core.config.paths import user_paths
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 
+_ASKING = (".swecli/config.toml", ".swecli/config.local.toml", ".claude/settings.json", ".claude/settings.local.json")
+"""Files of a project whose settings may need consent, relative to it."""
 LARGEST_FILE = 1_000_000
 """Bytes of a file that can have been approved."""
 
@@ -58,24 +60,29 @@ class WorkspaceTrust:
         return file_digest(self._folder, file, sha256) in accepted
 
     def answer(self, choice: TrustChoice) -> str:
-        from swecli.core.config.trust import write_trust
+        from swecli.core.config.trust import accept_items, write_trust
 
         self._options = replace(self._options, trust="session" if choice in ("trust", "session") else "declined")
         if choice in ("session", "later"):
             return ""
         try:
+            if choice == "trust":
+                accept_items(self._data, self._folder, extension_digests(self._folder))
             return write_trust(self._data, self._folder, "trusted" if choice == "trust" else "declined")
         except OSError as error:
             return f"Your answer could not be stored ({error}); it applies to this run only."
 
     def items(self) -> Sequence[TrustItem]:
+        if not any(os.path.lexists(os.path.join(self._folder, name)) for name in _ASKING):
+            return ()
         from swecli.assembly.startup import startup_of
 
         try:
             startup = startup_of(self._options, dict(os.environ), with_flags=False)
         except StartError:  # opening the session will tell what is wrong with the settings
             return ()
-        return [TrustItem(item.key, item.value, item.origin, item.digest) for item in startup.loaded.pending]
+        new = (item for item in startup.pending if item.digest not in startup.trust.refused)
+        return [TrustItem(item.key, item.value, item.origin, item.digest) for item in new]
 
     def accept(self, items: Sequence[TrustItem]) -> str:
         from swecli.core.config.trust import accept_items
@@ -84,3 +91,21 @@ class WorkspaceTrust:
             return accept_items(self._data, self._folder, [item.digest for item in items])
         except OSError as error:
             return f"Your consent could not be stored ({error}); these settings are ignored."
+
+    def refuse(self, items: Sequence[TrustItem]) -> str:
+        from swecli.core.config.trust import refuse_items
+
+        try:
+            return refuse_items(self._data, self._folder, [item.digest for item in items])
+        except OSError as error:
+            return f"Your answer could not be stored ({error}); swecli asks again at the next start."
+
+
+def extension_digests(folder: Path) -> list[str]:
+    """What trust in a folder covers of its skills, commands and agent profiles: each file as it is now."""
+    from swecli.core.config.trust import file_digest
+    from swecli.core.extensions.sources import Reader, places
+
+    sources = places(folder, user_folder=user_paths(os.environ).config, home=Path.home(), project=True)
+    files, _ = Reader().read([source for source in sources if source.project is not None])
+    return [file_digest(folder, file.origin.path, file.origin.digest) for file in files]

@@ -37,10 +37,12 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "permissions": Subcommand(
         "permissions", "permissions", "show and change rules; swecli permissions check -- COMMAND"
     ),
+    "mcp": Subcommand("mcp", "mcp", "MCP servers: add, list, remove, test, import, approve"),
     "doctor": Subcommand("models", "doctor", "check providers, keys, windows and prices"),
     "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
     "logout": Subcommand("models"),
     "completion": Subcommand("completion", "completion SHELL", "print a completion script for bash, zsh or fish"),
+    "acp": Subcommand("acp", "acp", "serve an editor (Agent Client Protocol) on stdin and stdout; see docs/acp.md"),
     "debug": Subcommand(
         "dispatch",
         "debug decode|tool --batch ",
@@ -48,7 +50,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     ),
 }
 
-LATER = ("acp", "agents", "fleet", "hooks", "lab", "logs", "mcp", "memory", "playbook", "retrieve", "skills")
+LATER = ("agents", "fleet", "hooks", "lab", "logs", "memory", "playbook", "retrieve", "skills")
 """Words that are subcommands in other versions: no message either."""
 
 _LINES = "\n".join(f"  swecli {each.usage:<16}  {each.summary}" for each in SUBCOMMANDS.values() if each.usage)
@@ -58,7 +60,8 @@ _EPILOG = f"""subcommands:
 Keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
 ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key rejected, 42 bad input, 44 no full sandbox,
 52 configuration, 53 turn limit, 55 folder not trusted, 60 cap on tokens or price, 61 context full, 62 approval
-needed without a user, 63 refused or filtered, 75 try again later, 130 and 143 stopped by a signal."""
+needed without a user, 63 refused or filtered, 65 answer does not match --json-schema, 75 try again later, 130 and 143
+stopped by a signal."""
 
 
 class UsageError(StartError):
@@ -102,6 +105,32 @@ def main_parser() -> Parser:
     _scope_options(parser.add_argument_group("permissions and scope"))
     _prompt_options(parser.add_argument_group("instructions"))
     parser.add_argument("--plain", action="store_true", help="line mode, for screen readers, dumb terminals and pipes")
+    _more_options(parser)
+    return parser
+
+
+def editor_parser() -> Parser:
+    """The options of a session whose messages come from an editor. Those of the main form that it lacks have their
+    usual values."""
+    parser = Parser(
+        prog="swecli acp",
+        description="Serve an editor that speaks the Agent Client Protocol, on standard input and output. The editor "
+        "starts it; docs/acp.md has the settings.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--login", action="store_true", help="ask for a provider and store its key, then exit")
+    limits = parser.add_argument_group("limits")
+    _limit_options(limits)
+    limits.add_argument("--no-session", action="store_true", help="do not store sessions")
+    _model_options(parser.add_argument_group("model"))
+    _scope_options(parser.add_argument_group("permissions and scope"))
+    _prompt_options(parser.add_argument_group("instructions"))
+    _more_options(parser)
+    parser.set_defaults(**vars(main_parser().parse_args([])))
+    return parser
+
+
+def _more_options(parser: Parser) -> None:
     parser.add_argument("--settings", metavar="FILE", help="settings for this run; override other files, not flags")
     parser.add_argument(
         "--safe-mode",
@@ -113,7 +142,6 @@ def main_parser() -> Parser:
         action="store_true",
         help="show tracebacks of internal errors and log requests and responses",
     )
-    return parser
 
 
 Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage] - argparse has no public name for it
@@ -131,6 +159,13 @@ def _output_options(group: Group) -> None:
         help="print the plan of a compaction (with -c or -r) as JSON; changes nothing",
     )
     group.add_argument("--dry-run", action="store_true", help="print the request as JSON instead of sending it")
+    group.add_argument(
+        "--json-schema", metavar="FILE|JSON", help="the answer must match this JSON Schema; see structured_output"
+    )
+    _limit_options(group)
+
+
+def _limit_options(group: Group) -> None:
     group.add_argument("--max-turns", type=_count, metavar="N", help="stop after N model steps")
     group.add_argument("--max-tokens", type=_count, metavar="N", help="stop after N tokens (input + output)")
     group.add_argument("--max-price", type=_price, metavar="USD", help="stop at this cost, or if it is unknown")
@@ -249,6 +284,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         ),
         settings=None if arguments.settings is None else _settings_file(arguments.settings),
         safe_mode=arguments.safe_mode,
+        json_schema=None if arguments.json_schema is None else _schema(arguments.json_schema),
         debug=arguments.debug,
     )
 
@@ -268,6 +304,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--dry-run shows the request for one message: use -p with text")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
         raise UsageError("--no-session stores nothing, so it cannot continue a session")
+    if arguments.json_schema is not None and not _one_shot(arguments):
+        raise UsageError("--json-schema shapes the answer of a headless run: use it with -p")
     if arguments.yolo and arguments.permission_mode == "plan":
         raise UsageError("--yolo runs everything, plan mode changes nothing: use only one")
     model = arguments.model
@@ -326,6 +364,13 @@ def _text_or_file(text: str | None, file: str | None, option: str) -> str | None
         raise UsageError(f"{option} {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{option} {file}: not UTF-8 text") from error
+
+
+def _schema(given: str) -> str:
+    """The text of a schema, which is given itself or as a file."""
+    if given.lstrip().startswith("{"):
+        return given
+    return _text_or_file(None, given, "--json-schema") or ""
 
 
 def rules(values: Sequence[str]) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ from swecli.output import Output, OutputClosed
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
+    from swecli.core.answer_schema import AnswerSchema
     from swecli.core.protocol.blocks import DisplayBlock
     from swecli.tui.boot import Terminal
 
@@ -167,6 +168,15 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
 
     if options.input_format == "text" and meaning(options.prompt) is not None:
         options = replace(options, needs_model=False)
+    schema = None
+    if options.json_schema is not None:
+        try:
+            schema = answer_schema(options.json_schema)
+        except StartError as error:
+            start_failed(options.output_format, error)
+            raise
+        told = "\n\n".join(filter(None, (options.append_system_prompt, schema.instruction)))
+        options = replace(options, append_system_prompt=told)
     opening = asyncio.ensure_future(open_session(options))
     try:
         with stop.calling(opening.cancel):
@@ -183,6 +193,7 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
         options,
         {"settings": _settings_shown, "permissions": _permissions_shown},
         stop,
+        schema,
         lambda: _large_message(options),
     )
 
@@ -191,6 +202,20 @@ def _large_message(options: LaunchOptions) -> float:
     from swecli.command_line.config import preferences
 
     return preferences(options).large_message
+
+
+def answer_schema(text: str) -> AnswerSchema:
+    """The schema of ``--json-schema``.
+
+    Raises:
+        StartError: it is none.
+    """
+    from swecli.core.answer_schema import AnswerSchema, SchemaProblem
+
+    try:
+        return AnswerSchema.read(text)
+    except SchemaProblem as error:
+        raise StartError(f"--json-schema: {error}", ExitCode.BAD_INPUT) from None
 
 
 def _settings_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:

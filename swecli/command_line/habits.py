@@ -42,8 +42,8 @@ ONE_SHOT = ("exec", "run", "e")
 """Subcommands of others that answer one message."""
 
 ANSWERS: Mapping[str, str] = {
-    "--mcp-config": "MCP servers are not available in this version",
-    "--strict-mcp-config": "MCP servers are not available in this version",
+    "--mcp-config": "servers come from swecli mcp add, [mcp.NAME] in the settings and .mcp.json",
+    "--strict-mcp-config": "swecli mcp list shows the servers; each of a project needs your approval",
     "--agent": "agents are not available in this version",
     "--agents": "agents are not available in this version",
     "--worktree": "swecli makes no worktrees: git worktree add DIR, then swecli -C DIR",

@@ -141,11 +141,14 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
         parser.add_argument("--below", action="store_true", help="include all subfolders, present and future")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
+    from swecli.assembly.trust import extension_digests
     from swecli.core.config.paths import user_paths
-    from swecli.core.config.trust import trust_key, write_trust
+    from swecli.core.config.trust import accept_items, trust_key, write_trust
 
     below = bool(word == "trust" and chosen.below)
     try:
+        if word == "trust":
+            accept_items(user_paths(os.environ).data, folder, extension_digests(folder))
         notice = write_trust(user_paths(os.environ).data, folder, _WORDS[word], below=below)
     except OSError as error:
         raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
@@ -156,7 +159,24 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
         "decline": "is not trusted and will not ask again",
         "forget": "will ask about trust again",
     }
-    return print_text(f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}.\n")
+    hooks = _hooks_accepted(folder) if word == "trust" else ()
+    lines = [f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}."]
+    lines += (f"Its hook for {item.key.partition('.')[2]} will run: {_safe(item.value)}" for item in hooks)
+    return print_text("".join(f"{line}\n" for line in lines))
+
+
+def _hooks_accepted(folder: Path) -> tuple[PendingItem, ...]:
+    """Who trusts a folder lets its hooks run as they are now; changed ones ask again."""
+    from swecli.assembly.startup import read_startup
+
+    try:
+        items = read_startup(folder, dict(os.environ), {}).hooks.pending
+    except StartError as error:  # the trust is kept; what is wrong with the settings is told at every start
+        complain(f"warning: {error}")
+        return ()
+    if items:
+        accept_pending(folder, items)
+    return items
 
 
 def accept(arguments: Sequence[str]) -> int:
@@ -200,7 +220,7 @@ def pending_items(folder: Path) -> tuple[PendingItem, ...]:
             f"{folder} is not trusted, so its settings are ignored. Trust it first: swecli permissions trust",
             ExitCode.UNTRUSTED,
         )
-    return startup.loaded.pending
+    return startup.pending
 
 
 def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:

@@ -86,6 +86,8 @@ class SlashCommand:
     arguments: str = ""
     """Hint such as "[mode]"."""
     while_busy: bool = True
+    own: bool = False
+    """Whether it is the user's or the project's, and no command of swecli."""
 
 
 SHELL_USE = "! before a command runs it in your own shell, for example !git status; nothing was run or sent."

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.checkpoints.generated import GeneratedFiles
-from swecli.core.checkpoints.shadow import USUAL
+from swecli.core.checkpoints.generated import USUAL, GeneratedFiles
 from swecli.core.checkpoints.worktree import GitRefused
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile

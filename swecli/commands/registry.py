@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.elsewhere import ELSEWHERE
+from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
+from swecli.commands.git import COMMIT, REVIEW
+from swecli.commands.hooks import HOOKS
 from swecli.commands.init.command import INIT
+from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
 from swecli.commands.session import (
@@ -26,6 +31,9 @@ from swecli.commands.session import (
 from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
 
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
 COMMANDS: tuple[SlashCommand, ...] = (
     HELP,
     INIT,
@@ -38,6 +46,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     UNDO,
     REDO,
     DIFF,
+    REVIEW,
+    COMMIT,
     MODEL,
     EFFORT,
     LOGIN,
@@ -45,6 +55,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     MODE,
     PLAN,
     PERMISSIONS,
+    HOOKS,
+    MCP,
     TODOS,
     JOBS,
     THEME,
@@ -54,6 +66,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
     USAGE,
     STATUS,
     DOCTOR,
+    SKILLS,
+    SKILL,
+    CUSTOM,
+    AGENTS,
     ADD_DIR,
     CLEAR,
     RESUME,
@@ -62,15 +78,22 @@ COMMANDS: tuple[SlashCommand, ...] = (
 """In the order in which they are listed."""
 
 
-def command_table() -> TableBlock:
+def commands_of(session: Session) -> tuple[SlashCommand, ...]:
+    """All commands that count in a session: those of swecli, then Markdown commands and skills as they are now, then
+    prompts of MCP servers. May read files."""
+    own = (one for one in custom_commands(session) if find(one.name) is None)
+    return (*COMMANDS, *own, *prompt_commands(session))
+
+
+def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
     rows = (
         (f"/{each.name} {each.arguments}".rstrip(), each.summary, ", ".join(f"/{alias}" for alias in each.aliases))
-        for each in COMMANDS
+        for each in commands
     )
     return TableBlock(("Command", "What it does", "Also"), tuple(rows), "Commands")
 
 
-_LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)*|\?)(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +135,10 @@ def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation 
 def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand | None:
     """The command of this name or alias, in any case of letters."""
     wanted = name.lower()
-    return next((command for command in commands if wanted == command.name or wanted in command.aliases), None)
+    exact = (command for command in commands if name == command.name or name in command.aliases)
+    return next(exact, None) or next(
+        (command for command in commands if wanted == command.name or wanted in command.aliases), None
+    )
 
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:

@@ -16,18 +16,22 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast
 from uuid import uuid4
 
+from pydantic import BaseModel, ValidationError
+
+from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.services import ModelUnavailable, Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.decide import decide
-from swecli.core.permissions.types import Policy
+from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -40,17 +44,21 @@ from swecli.core.protocol.events import (
     ModelResponded,
     PermissionRequested,
     QuestionAsked,
+    StepEnded,
+    StepStarted,
     TurnEnded,
+    TurnOutcome,
     is_fact,
 )
-from swecli.core.protocol.messages import Message, Part, ToolCallPart
+from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, Usage
 from swecli.core.spill import SpillHandle, SpillStore
-from swecli.core.tools.base import AnyTool
-from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.base import AnyTool, Tool
+from swecli.core.tools.function import Function, FunctionTool, tool
+from swecli.core.tools.registry import ToolRegistry, builtin_tools
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.library import ContextConfig, ContextManager, ContextState, ContextStats, context_state
 
-__all__ = ("Agent", "AgentError", "AgentOptions", "Client")
+__all__ = ("Agent", "AgentError", "AgentOptions", "Client", "Result", "tool")
 
 SERVER = "server"
 """Name of the provider at ``base_url``."""
@@ -74,7 +82,8 @@ class AgentOptions:
     base_url: str = ""
     model_client: ModelClient | None = None
     system_prompt: str | None = None
-    tools: Sequence[AnyTool] = ()
+    tools: Sequence[AnyTool | Function | str] = ()
+    """Functions of one's own, names of swecli's tools such as "read_file", or tools."""
     cwd: Path = field(default_factory=Path.cwd)
     mode: Mode = "default"
     approve: Approve | None = None
@@ -83,14 +92,29 @@ class AgentOptions:
     context: ContextConfig | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``text`` is the newest answer, ``value`` what a schema made of it. ``cost`` is US dollars, None where a price is
+    unknown."""
+
+    text: str
+    outcome: TurnOutcome
+    reason: str = ""
+    usage: Usage | None = None
+    cost: Decimal | None = None
+    value: Any = None
+
+
 class Client:
-    """One conversation. Use it as an asynchronous context manager; ``query`` starts a turn, ``receive_messages``
-    gives what the agent says and does until the turn's end."""
+    """One conversation. Use it as an asynchronous context manager; ``run`` does a task and returns its result,
+    ``stream`` gives every event of it. ``query`` only starts a turn; ``receive_messages`` then gives what the agent
+    says and does until the turn's end."""
 
     def __init__(self, options: AgentOptions) -> None:
         self.options = options
         config = options.context or ContextConfig()
-        registry = ToolRegistry(options.tools)
+        tools, functions = tools_of(options.tools)
+        registry = ToolRegistry(tools)
         texts = PromptTexts(base=options.system_prompt, headless=options.approve is None)
         self.context_manager = ContextManager(
             config, tools=registry.schemas(), texts=texts, special_tools=registry.special
@@ -101,10 +125,12 @@ class Client:
             context=self.context_manager,
             make_client=self._make_client,
             decide=decide,
-            policy=Policy(mode=options.mode),
+            # Who passes a function allows it; plan mode refuses those that may change something all the same.
+            policy=Policy(mode=options.mode, rules=tuple(Rule("allow", name, "flag", "tools") for name in functions)),
             compaction=config.compaction(),
         )
         self._session: Session | None = None
+        self._left = False
         self._events: AsyncIterator[Event] | None = None
         self._created: dict[str, float] = {}
         self._compactions: list[float] = []
@@ -123,6 +149,7 @@ class Client:
         def connected(_model: str) -> ModelClient:
             return client
 
+        self._left = False
         self.context_manager.client = client
         services = replace(self._services, make_client=connected)
         self._session = Session(uuid4().hex[:12], services, _SpilledLog)
@@ -133,6 +160,7 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._left = True
         if self._session is not None:
             await self._session.close()
 
@@ -173,6 +201,62 @@ class Client:
         """Say something to the agent; it begins to work at once."""
         self._open().send(Submit(prompt))
 
+    async def run(self, prompt: str, *, schema: type[BaseModel] | Mapping[str, Any] | None = None) -> Result:
+        """Do a task and wait for the answer; without ``async with`` in a conversation of its own. With a ``schema``
+        (or a model class of pydantic) the answer is JSON that matches it, corrected once if need be.
+
+        Raises:
+            AgentError: the turn was blocked or failed, or the answer does not match the schema.
+        """
+        if self._session is None or self._left:
+            async with self:
+                return await self.run(prompt, schema=schema)
+        if schema is None:
+            return await self._answered(prompt)
+        wanted = AnswerSchema(schema if isinstance(schema, Mapping) else schema.model_json_schema())
+        wanted.check()
+        result = await self._answered(f"{prompt}\n\n{wanted.instruction}")
+        try:
+            return _with_value(result, wanted, schema)
+        except Mismatch as error:
+            first = error
+        corrected = await self._answered(wanted.repair(first))
+        try:
+            return _with_value(corrected, wanted, schema)
+        except Mismatch as error:
+            raise AgentError(f"the answer does not match the schema: {error}") from error
+
+    async def stream(self, prompt: str) -> AsyncGenerator[Event, None]:
+        """Do a task and give each event as it comes, up to ``TurnEnded``."""
+        self._open().send(Submit(prompt))
+        async with aclosing(self._turn()) as events:
+            async for event in events:
+                yield event
+
+    async def _answered(self, prompt: str) -> Result:
+        texts: list[str] = []
+        kinds: dict[str, str] = {}
+        cost: Decimal | None = Decimal(0)
+        async with aclosing(self.stream(prompt)) as events:
+            async for event in events:
+                match event.body:
+                    case StepStarted():
+                        texts.clear()
+                    case ItemStarted(item=item, kind=kind):
+                        kinds[item] = kind
+                    case ItemCompleted(item=item, parts=parts) if kinds.get(item) == "text":
+                        texts += [part.text for part in parts if isinstance(part, TextPart)]
+                    case StepEnded(cost=price):
+                        cost = cost + Decimal(price) if cost is not None and price is not None else None
+                    case TurnEnded(outcome="blocked" | "error", reason=reason):
+                        raise AgentError(reason)
+                    case TurnEnded() as ended:
+                        text = "\n\n".join(texts)
+                        return Result(text, ended.outcome, ended.reason, ended.usage, cost)
+                    case _:
+                        pass
+        raise AgentError("the conversation ended before the answer")
+
     async def receive_messages(self) -> AsyncIterator[Part]:
         """Texts, reasoning, tool calls and results of the running turn, each when it is complete.
 
@@ -181,34 +265,29 @@ class Client:
         """
         users: set[str] = set()
         calls: set[str] = set()
-        async with aclosing(self._followed()) as events:
+        async with aclosing(self._turn()) as events:
             async for event in events:
-                if isinstance(event.body, TurnEnded):
-                    if event.body.outcome in ("blocked", "error"):
-                        raise AgentError(event.body.reason)
-                    return
-                for part in await self._shown(event, users, calls):
+                if isinstance(event.body, TurnEnded) and event.body.outcome in ("blocked", "error"):
+                    raise AgentError(event.body.reason)
+                for part in _shown(event, users, calls):
                     yield part
 
-    async def _shown(self, event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
-        """What an event says that the agent said or did. ``users`` and ``calls`` are the items of the user and the
-        tool calls so far."""
-        match event.body:
-            case ItemStarted(item=item, kind="user" | "attachment"):
-                users.add(item)
-            case ItemCompleted(item=item, parts=parts) if item not in users:
-                return parts
-            case ItemCheckpointed(item=item, part=ToolCallPart() as call) if item not in calls:
-                calls.add(item)
-                return (call,)
-            case PermissionRequested() as request:
-                allowed = self.options.approve is not None and await self.options.approve(request)
-                self._open().send(ReplyPermission(request.request, "once" if allowed else "reject", by="headless"))
-            case QuestionAsked(request=question):
-                self._open().send(Answer(question, (), by="headless"))
-            case _:
-                pass
-        return ()
+    async def _turn(self) -> AsyncGenerator[Event, None]:
+        """Events up to the end of the turn. Who is asked for approval answers."""
+        async with aclosing(self._followed()) as events:
+            async for event in events:
+                yield event
+                match event.body:
+                    case TurnEnded():
+                        return
+                    case PermissionRequested() as request:
+                        allowed = self.options.approve is not None and await self.options.approve(request)
+                        choice = "once" if allowed else "reject"
+                        self._open().send(ReplyPermission(request.request, choice, by="headless"))
+                    case QuestionAsked(request=question):
+                        self._open().send(Answer(question, (), by="headless"))
+                    case _:
+                        pass
 
     def interrupt(self) -> None:
         """Stop the running turn; what was said so far is kept."""
@@ -272,6 +351,57 @@ class Client:
 
 Agent = Client
 """The same by another of its names."""
+
+
+def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], tuple[str, ...]]:
+    """The tools that are meant, and the names of those that are functions of the caller.
+
+    Raises:
+        ValueError: a name that no tool has, or one that two have.
+        TypeError: a function that can't be a tool.
+    """
+    known = {tool.name: tool for tool in builtin_tools()}
+    tools: list[AnyTool] = []
+    for one in given:
+        if isinstance(one, str):
+            if one not in known:
+                raise ValueError(f"swecli has no tool {one!r}: {', '.join(known)}")
+            tools.append(known[one])
+        elif isinstance(one, Tool):
+            tools.append(cast("AnyTool", one))
+        else:
+            tools.append(FunctionTool(one))
+    names = [tool.name for tool in tools]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two tools are named {twice!r}")
+    return tools, tuple(tool.name for tool in tools if isinstance(tool, FunctionTool))
+
+
+def _shown(event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
+    """What an event says that the agent said or did. ``users`` and ``calls`` are the items of the user and the tool
+    calls so far."""
+    match event.body:
+        case ItemStarted(item=item, kind="user" | "attachment"):
+            users.add(item)
+        case ItemCompleted(item=item, parts=parts) if item not in users:
+            return parts
+        case ItemCheckpointed(item=item, part=ToolCallPart() as call) if item not in calls:
+            calls.add(item)
+            return (call,)
+        case _:
+            pass
+    return ()
+
+
+def _with_value(result: Result, wanted: AnswerSchema, schema: type[BaseModel] | Mapping[str, Any]) -> Result:
+    value = wanted.value(result.text)
+    if isinstance(schema, Mapping):
+        return replace(result, value=value)
+    try:
+        return replace(result, value=schema.model_validate(value))
+    except ValidationError as error:
+        raise Mismatch(str(error)) from error
 
 
 class _SpilledLog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from swecli.core.protocol.events import Question
@@ -116,6 +117,32 @@ class Snapshots(Protocol):
 
         Raises:
             SnapshotError: it is damaged.
+        """
+        ...
+
+
+class EditorError(Exception):
+    """The editor could not do it; the message says why."""
+
+
+class EditorFiles(Protocol):
+    """Files as the user's editor has them, with what is not saved yet. Both methods wait for it: not for the event
+    loop."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether files can be written by the editor, so that what it shows stays what is on disk."""
+        ...
+
+    def text(self, path: Path) -> str | None:
+        """The text of a file; None where the editor has nothing to say of it."""
+        ...
+
+    def write(self, path: Path, text: str) -> None:
+        """Let the editor have this text, and save it.
+
+        Raises:
+            EditorError: it did not.
         """
         ...
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from swecli.block_text import block_lines
-from swecli.commands.base import CommandResult, Screen, run_command
-from swecli.commands.registry import Invocation, UnknownCommand, command_table, parse
+from swecli.commands.base import CommandResult, Screen, SlashCommand, run_command
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, commands_of, parse
+from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
@@ -54,9 +55,9 @@ class Shown:
     failed: bool = False
 
 
-def meaning(prompt: str) -> Invocation | UnknownCommand | None:
+def meaning(prompt: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation | UnknownCommand | None:
     """The slash command that a message is; None for text, such as one that begins with an existing path."""
-    found = parse(prompt)
+    found = parse(prompt, commands)
     return None if isinstance(found, UnknownCommand) and Path(f"/{found.name}").exists() else found
 
 
@@ -76,7 +77,7 @@ async def run_slash(session: Session, invocation: Invocation, screens: Screens =
 def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, ...]:
     """What stands for a screen that can't be shown here."""
     screens: dict[Screen, DisplayBlock] = {
-        "help": command_table(),
+        "help": command_table(commands_of(session)),
         "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode selects another."),
     }
     return (screens[result.screen],) if result.screen in screens else ()
@@ -100,6 +101,7 @@ _ERRORS: Mapping[str, ExitCode] = {
     "max_tokens": ExitCode.BUDGET,
     "max_price": ExitCode.BUDGET,
     "content_filter": ExitCode.REFUSED,
+    "hook": ExitCode.FAILURE,
 }
 _OUTCOMES: Mapping[str, ExitCode] = {
     "done": ExitCode.OK,
@@ -149,12 +151,24 @@ class Outcome:
         self._kinds: dict[str, ItemStarted] = {}
         self._partial: dict[str, str] = {}
         self._step_text: list[str] = []
+        self.structured: Any = None
+        """The answer as a value, where a schema was asked for and it matches, as ``fits`` says."""
+        self.fits = False
+        self.mismatch: Mismatch | None = None
         self._cut = False
         """Whether the newest text broke off: what the model writes next goes on with it."""
         self._text = ""
         self._requests: dict[str, PermissionRequested] = {}
         self._questions: set[str] = set()
         self._nobody: set[str] = set()
+
+    def fit(self, schema: AnswerSchema) -> Mismatch | None:
+        """Take the answer for what the schema asks for; what is wrong with it, if it is not."""
+        try:
+            self.structured, self.mismatch, self.fits = schema.value(self.text), None, True
+        except Mismatch as error:
+            self.structured, self.mismatch, self.fits = None, error, False
+        return self.mismatch
 
     @property
     def idle(self) -> bool:
@@ -301,6 +315,8 @@ class Outcome:
             return self.start_error.exit_code.name.lower(), str(self.start_error)
         if self.ended is not None and self.ended.outcome not in ("done", "interrupted"):
             return self.ended.error_kind or self.ended.outcome, self.ended.reason
+        if self.mismatch is not None:
+            return "schema", f"The answer does not match the schema: {self.mismatch}"
         if self.shown is not None:
             return ("command", self.shown.text) if self.shown.failed else None
         if self.ended is None and self.error_notice is not None:
@@ -327,6 +343,10 @@ class Outcome:
             code = _ERRORS.get(self.ended.error_kind, code)
         if code is ExitCode.OK and self.stop is not None and self.stop.kind in ("refusal", "content_filter"):
             return ExitCode.REFUSED
+        if self.ended.error_kind == "command" and any(denial.asked for denial in self.denials):
+            return ExitCode.APPROVAL_NEEDED
+        if code is ExitCode.OK and self.mismatch is not None:
+            return ExitCode.SCHEMA_MISMATCH
         if code is ExitCode.OK and any(denial.asked for denial in self.denials):
             return ExitCode.APPROVAL_NEEDED
         if code is ExitCode.OK and self.input_errors:

@@ -32,6 +32,7 @@ def result_object(outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "exit_code": int(outcome.exit_code),
         "text": outcome.text,
+        "structured_output": outcome.structured,
         "error": {"kind": error[0], "message": error[1]} if error else None,
         "stop": {
             "kind": stop.kind,
@@ -96,6 +97,8 @@ class ResultPrinter:
     def finish(self, outcome: Outcome) -> None:
         if self._form != "text":
             self._out.line(to_text(result_object(outcome)))
+        elif outcome.fits:
+            self._out.line(to_text(outcome.structured))
         elif text := outcome.text.rstrip("\n"):
             self._out.text(f"{text}\n")
         for line in closing_lines(outcome):
@@ -112,6 +115,8 @@ def closing_lines(outcome: Outcome) -> list[str]:
         lines.append(f"{ended.outcome}: {ended.reason or ended.error_kind or 'no reason given'}")
     elif ended is not None and ended.reason:
         lines.append(ended.reason)
+    if outcome.mismatch is not None:
+        lines.append(f"the answer does not match the schema: {outcome.mismatch}")
     return lines
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from swecli.commands.base import Screen
-from swecli.commands.registry import Invocation, UnknownCommand
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of
 from swecli.core.permissions.decide import UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.codec import CodecError, decode_command, to_text
@@ -34,6 +34,7 @@ from swecli.output import ROOM, Output, OutputClosed, Writer, takes_more
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
+    from swecli.core.answer_schema import AnswerSchema
     from swecli.core.engine.session import Session
 
 MAX_LINE = 64 * 1024 * 1024
@@ -128,6 +129,8 @@ class Request:
     """What is shown in place of screens that a slash command opens."""
     large: Callable[[], float] = lambda: 1.0
     """The share of the window above which the size of the message is reported."""
+    schema: AnswerSchema | None = None
+    """What the last answer has to match; the model may correct it once."""
 
 
 class HeadlessRun:
@@ -156,6 +159,8 @@ class HeadlessRun:
         self._wake = asyncio.Event()
         self._command: asyncio.Future[outcome.Shown] | None = None
         self._weighing: asyncio.Future[None] | None = None
+        self._repaired = False
+        self._turns_before = session.view.totals.turns
 
     async def run(self) -> ExitCode:
         """The exit status. Raises nothing but cancellation and defects."""
@@ -175,7 +180,8 @@ class HeadlessRun:
         return self._outcome.exit_code
 
     def _begin(self, prompt: str) -> None:
-        command = None if self._request.commands is not None else outcome.meaning(prompt)
+        commands = commands_of(self._session) if prompt.lstrip().startswith("/") else COMMANDS
+        command = None if self._request.commands is not None else outcome.meaning(prompt, commands)
         if isinstance(command, UnknownCommand):
             self._outcome.input_errors.append(command.message)
             self._complain(f"error: {command.message}")
@@ -233,7 +239,9 @@ class HeadlessRun:
             if self._weighing is not None:
                 await self._weighing
             if self._command is not None:
-                self._outcome.shown = await self._command
+                shown = await self._command
+                if shown.text or self._outcome.ended is None:  # else the command began a turn, and its answer counts
+                    self._outcome.shown = shown
             await self._close()
             while (event := await asyncio.wait_for(following, CLOSE_SECONDS)) is not None:
                 self._take(event)
@@ -258,7 +266,24 @@ class HeadlessRun:
 
     def _done(self) -> bool:
         works = any(task is not None and not task.done() for task in (self._command, self._weighing))
-        return self._may_end() and not works and not self._session.view.busy
+        return self._may_end() and not works and not self._session.view.busy and not self._corrects()
+
+    def _corrects(self) -> bool:
+        """Look whether the answer is what it has to be. True while it is not known yet: an event is still to come, or
+        the model was asked to correct it."""
+        schema, ended = self._request.schema, self._outcome.ended
+        if schema is None or self._stopping or self._stop_wish.code is not None:
+            return False
+        if self._session.view.totals.turns - self._turns_before > self._outcome.turns:
+            return True
+        if ended is None or ended.outcome != "done":
+            return False
+        mismatch = self._outcome.fit(schema)
+        if mismatch is None or self._repaired:
+            return False
+        self._repaired = True
+        self._session.send(Submit(schema.repair(mismatch), mentions=()))
+        return True
 
     async def _close(self) -> None:
         jobs = [job for job in self._session.view.jobs if job.status == "running"]
@@ -345,10 +370,12 @@ async def run(
     options: LaunchOptions,
     screens: Mapping[Screen, Callable[[LaunchOptions], tuple[DisplayBlock, ...]]],
     stop: Stop,
+    schema: AnswerSchema | None = None,
     large: Callable[[], float] = lambda: 1.0,
 ) -> ExitCode:
     """Do what the options ask for with this session, and close it. ``screens`` says what is shown in place of screens
-    that slash commands open, ``large`` from which share of the window on the size of a message is reported."""
+    that slash commands open; the last answer has to match the ``schema``; ``large`` is the share of the window above
+    which the size of a message is reported."""
     writer = Writer()
     out, err = Output(sys.stdout, writer), Output(sys.stderr, writer)
     request = Request(
@@ -358,6 +385,7 @@ async def run(
         approve_all=options.approve_all,
         screens={name: partial(show, options) for name, show in screens.items()},
         large=large,
+        schema=schema,
     )
     code = await HeadlessRun(session, request, printer_for(options, out, err), err.note, writer, stop).run()
     if writer.waiting and takes_more(sys.stderr):

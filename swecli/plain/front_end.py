@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from swecli.commands.base import SHELL_USE, CommandResult, run_command
-from swecli.commands.registry import COMMANDS, Invocation, parse
+from swecli.commands.registry import COMMANDS, Invocation, commands_of, parse
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
     Event,
@@ -272,7 +272,8 @@ class LinearFrontEnd:
         if stripped == "!":
             self._output.say([SHELL_USE])
             return
-        found = parse(stripped)
+        commands = await asyncio.to_thread(commands_of, self._session) if stripped.startswith("/") else COMMANDS
+        found = parse(stripped, commands)
         if found is None:
             self._output.typed(text)
             self._session.send(Steer(text) if self._busy else Submit(text))
@@ -297,7 +298,10 @@ class LinearFrontEnd:
                 self._left.set()
             case "help":
                 self._output.say(
-                    [f"/{entry.name} {entry.arguments}".rstrip() + f": {entry.summary}" for entry in COMMANDS]
+                    [
+                        f"/{entry.name} {entry.arguments}".rstrip() + f": {entry.summary}"
+                        for entry in await asyncio.to_thread(commands_of, self._session)
+                    ]
                 )
             case _:
                 pass

@@ -114,12 +114,17 @@ class Actions:
     # --- what the session is asked for ---
 
     def next_mode(self) -> None:
+        from swecli.commands.session import MODE_MEANINGS
+
         modes: tuple[Mode, ...] = get_args(Mode)
-        view = self._session.view
-        if view is None:
+        present = self._session.mode
+        if present is None:
             self._screen.activity.flash("The session is still opening")
             return
-        self.set_mode(modes[(modes.index(view.mode) + 1) % len(modes)])
+        mode = modes[(modes.index(present) + 1) % len(modes)]
+        self._session.come_to_mode(mode)
+        meaning = self._screen.dock.meaning_for_waiting(mode) or MODE_MEANINGS[mode]
+        self._screen.activity.flash(f"Mode: {mode} ({meaning})")
 
     def set_mode(self, name: str) -> None:
         from swecli.commands.session import MODE_MEANINGS

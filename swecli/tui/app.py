@@ -160,6 +160,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
         main.prompt.mentions.weigh = self.session.mentions_shown
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
+        main.prompt.suggestions.look = lambda: main.run_worker(self.input.own_commands(), group="commands")
         self.loaded = True
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
@@ -177,6 +178,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         self.actions.commands = self.main.prompt.suggestions.commands = await asyncio.to_thread(self._backend.commands)
+        self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self.commands_loaded.set()
         await self._ask_trust()
         await self._read_preferences()

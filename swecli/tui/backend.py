@@ -94,11 +94,15 @@ class TrustGate(Protocol):
         ...
 
     def items(self) -> Sequence[TrustItem]:
-        """What the settings of a trusted project want beyond tightening."""
+        """What the settings of a trusted project want beyond tightening, and the user has not decided about."""
         ...
 
     def accept(self, items: Sequence[TrustItem]) -> str:
         """Consent to these. Returns as ``answer``."""
+        ...
+
+    def refuse(self, items: Sequence[TrustItem]) -> str:
+        """Do not ask about these again as long as they stay the same. Returns as ``answer``."""
         ...
 
 

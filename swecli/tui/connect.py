@@ -180,7 +180,7 @@ class Connection:
         def done(key: str) -> None:
             self._screen.run_worker(self._store_key(provider, key))
 
-        note = "enter stores it in the system keyring, or else in a file only you can read · esc cancels"
+        note = "It is kept in the system keyring, or else in a file only you can read."
         self._screen.dock.show(SecretPanel(f"Key for {provider}", note, done))
 
     async def _store_key(self, provider: str, key: str) -> None:

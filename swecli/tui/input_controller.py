@@ -101,12 +101,16 @@ class InputController:
         of the running turn where it has images or was queued. Above ``most`` of the window the user is asked first.
         Input that comes while the session still opens is processed in order once it is open."""
         session, meaning = self._session, interpret(message.text, self._actions.commands)
-        early = session.port is None and _needs_session(meaning)
+        unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
+        early = session.port is None and (unknown or _needs_session(meaning))
         if early:
             self._screen.activity.flash("The session is still opening; your input is queued")
         async with self._early if early else contextlib.nullcontext():
             if early:
                 await session.opened()
+            if unknown:
+                await self.own_commands()
+                meaning = interpret(message.text, self._actions.commands)
             async with self._weighing:
                 if isinstance(meaning, Say):
                     await self._say(message, most)
@@ -119,6 +123,19 @@ class InputController:
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
                     await self._run(meaning.command, meaning.arguments)
+
+    async def own_commands(self) -> None:
+        """Look which commands of the user's and the project's there are, and offer them."""
+        from swecli.commands.registry import commands_of
+
+        port = self._session.port
+        if port is None:
+            return
+        found = await asyncio.to_thread(commands_of, port)
+        names = [(command.name, command.summary, command.arguments) for command in found]
+        if names != [(command.name, command.summary, command.arguments) for command in self._actions.commands]:
+            self._actions.commands = self._screen.prompt.suggestions.commands = found
+            self._screen.prompt.suggestions.follow()
 
     async def _say(self, message: PromptEditor.Submitted, most: float) -> None:
         session = self._session

@@ -14,8 +14,17 @@ from msgspec.structs import replace
 from textual.message import Message
 from textual.timer import Timer
 
-from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission
-from swecli.core.protocol.events import Event, FileChanged, ItemDelta, ModeChanged, Rewound, TurnEnded, TurnStarted
+from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission, SetMode
+from swecli.core.protocol.events import (
+    Event,
+    FileChanged,
+    ItemDelta,
+    Mode,
+    ModeChanged,
+    Rewound,
+    TurnEnded,
+    TurnStarted,
+)
 from swecli.tui import compat, session_state
 from swecli.tui.backend import OpenSession
 from swecli.tui.main_screen import MainScreen
@@ -126,6 +135,8 @@ CLOSE_TIME = 3.0
 """Seconds for a session to end in order when the user quits."""
 SETTLED = 2.0
 """Seconds after a session was opened, or after the last of what was said in it before, until the start is over."""
+MODE_REST = 1.5
+"""Seconds without another step through the modes after which the mode settles what waits."""
 REPLAYED = 500
 """Events at once that only come from a stored session."""
 
@@ -171,6 +182,8 @@ class SessionController:
         self._reading: asyncio.Task[None] | None = None
         self._remote = bool(os.environ.get("SSH_CONNECTION"))
         self._waiting: list[Command] = []
+        self._coming_mode: Mode | None = None
+        self._resting: Timer | None = None
         self._open = asyncio.Event()
         self._new = False
         """Whether none of its events have been shown yet."""
@@ -182,6 +195,11 @@ class SessionController:
     @property
     def view(self) -> SessionView | None:
         return None if self.port is None else self.port.view
+
+    @property
+    def mentionable_words(self) -> tuple[str, ...]:
+        """What can be mentioned besides files."""
+        return () if self.port is None else tuple(one.word for one in self.port.mentionables)
 
     async def opened(self) -> None:
         """Returns when there is a session."""
@@ -216,13 +234,38 @@ class SessionController:
 
     def send(self, command: Command) -> None:
         """Hand over a command, or keep it until the session is open."""
+        if isinstance(command, SetMode):
+            self._forget_mode()
         if self.port is None:
             self._waiting.append(command)
         else:
             self.port.send(command)
 
+    @property
+    def mode(self) -> Mode | None:
+        """The mode that the user sees: the session's, or the one that they are at on their way through the modes."""
+        return self._coming_mode or (None if self.view is None else self.view.mode)
+
+    def come_to_mode(self, mode: Mode) -> None:
+        """A step through the modes. While the model waits for answers the session learns of it once the user has
+        rested there: a mode on the way must settle nothing."""
+        if not self.state.requests:
+            self.send(SetMode(mode))
+            return
+        self._forget_mode()
+        self._coming_mode = mode
+        self._resting = self._screen.set_timer(MODE_REST, lambda: self.send(SetMode(mode)))
+        self.show()
+
+    def _forget_mode(self) -> None:
+        self._coming_mode = None
+        if self._resting is not None:
+            self._resting.stop()
+            self._resting = None
+
     async def close(self, timeout: float = CLOSE_TIME) -> None:
         """End the session, in at most ``timeout`` seconds, and forget what was shown of it."""
+        self._forget_mode()
         port, self.port = self.port, None
         self._open.clear()
         if port is not None:
@@ -266,7 +309,11 @@ class SessionController:
         from swecli.core.engine.message_weight import weigh_mentions
 
         view = self.view
-        return () if view is None or not words else await weigh_mentions(words, view.cwd, view.roots, view.model)
+        if view is None or not words:
+            return ()
+        known = self.mentionable_words
+        files = [word for word in words if word not in known and word.rstrip(".,;:!?)]}") not in known]
+        return await weigh_mentions(files, view.cwd, view.roots, view.model)
 
     async def mentions_shown(self, words: Sequence[str]) -> str:
         """The same for people, in one line."""
@@ -296,7 +343,7 @@ class SessionController:
             return Facts("default", STARTING, branch=self._branch, editing=self._screen.prompt.editing)
         usage, model = view.last_usage, view.model
         return Facts(
-            mode=view.mode,
+            mode=self._coming_mode or view.mode,
             model=None if model is None else model.ref,
             budget=view.budget,
             cache_share=None if usage is None else usage.cache_share,

@@ -11,6 +11,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     Event,
     FileChanged,
+    HookRan,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -119,6 +120,8 @@ def feed(state: UiState, event: Event) -> None:
             state.ended = body
         case SandboxChanged():
             state.sandbox = body
+        case HookRan(outcome="skipped"):
+            state.interrupting = False
         case SessionStarted():
             _rest(state)
             state.sandbox = None

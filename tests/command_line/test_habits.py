@@ -51,7 +51,7 @@ def test_what_is_understood_is_an_option_here(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_has_no_counterpart_is_answered() -> None:
-    with pytest.raises(UsageError, match="--mcp-config is not an option here: MCP servers are not available"):
+    with pytest.raises(UsageError, match="--mcp-config is not an option here: servers come from swecli mcp add"):
         parsed(["--mcp-config", "x.json", "hello"])
     assert answer_to(["--verbose"]).startswith("--verbose is not an option here: -p with")
     assert answer_to(["--", "--verbose"]) == ""

@@ -65,7 +65,7 @@ def test_the_banner_says_what_is_scripted_and_how_to_go_on(folder: Path) -> None
     assert "-m anthropic/" in text
 
 
-def test_project_and_script_are_in_the_wheel(tmp_path: Path) -> None:
+def test_project_script_and_example_are_in_the_wheel(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(build, cwd=root, capture_output=True, text=True, timeout=120, check=False)
@@ -77,3 +77,6 @@ def test_project_and_script_are_in_the_wheel(tmp_path: Path) -> None:
     assert {f"swecli/demo/{name}" for name in ("demo.script.toml", "project/README.md", "project/test_basket.py")} < {
         *names
     }
+    assert {
+        f"swecli/example/{name}" for name in ("config.toml", "skills/release-notes/SKILL.md", "commands/git/since.md")
+    } < {*names}

@@ -1,4 +1,5 @@
-"""Every key of the prompt and of the screen as a plain VT100 sends it, in a terminal of its own and in tmux."""
+"""Every key of the prompt and of the screen as a plain VT100 sends it: in a VT100, which has no signs but ASCII, and in
+tmux."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from typing import Protocol
 
 import pytest
 
+from swecli.tui.glyphs import plain
 from tests.support.program import ROOT
 from tests.support.terminal import PATIENCE, Terminal
 
@@ -33,6 +35,9 @@ def ctrl(letter: str) -> str:
 
 
 class Window(Protocol):
+    ascii: bool
+    """Whether signs are shown as ASCII characters."""
+
     @property
     def text(self) -> str: ...
     @property
@@ -43,8 +48,14 @@ class Window(Protocol):
     def close(self) -> None: ...
 
 
+class Vt100(Terminal):
+    ascii = True
+
+
 class Tmux:
     """A window of a tmux server of its own."""
+
+    ascii = False
 
     def __init__(self, command: list[str], cwd: Path, environment: dict[str, str]) -> None:
         self._socket = f"swecli-{uuid.uuid4().hex[:12]}"
@@ -86,14 +97,14 @@ class Tmux:
 
 def opened(kind: str, command: list[str], folder: Path, variables: dict[str, str]) -> Window:
     """A window of this kind in which the command runs, with a home of its own."""
-    if kind == "terminal":
-        return Terminal(command, cwd=folder, environment={"TERM": "xterm", **variables})
+    if kind == "vt100":
+        return Vt100(command, cwd=folder, environment={"TERM": "vt100", "COLORTERM": "", **variables})
     if shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
     return Tmux(command, folder, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables})
 
 
-@pytest.fixture(params=["terminal", "tmux"], scope="module")
+@pytest.fixture(params=["vt100", "tmux"], scope="module")
 def window(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
     """One program for all tests; each leaves an empty prompt and no running turn."""
     folder = tmp_path_factory.mktemp("keys")
@@ -109,24 +120,31 @@ def window(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         found.close()
 
 
+def drawn(window: Window, text: str) -> str:
+    """The text with the signs that this window has."""
+    return plain(text) if window.ascii else text
+
+
 def line(window: Window) -> str:
     """The prompt's line with the cursor's end, without its mark."""
-    return next((row[2:].rstrip() for row in reversed(window.text.split("\n")) if row.startswith("› ")), "")
+    mark = drawn(window, "› ")
+    return next((row[2:].rstrip() for row in reversed(window.text.split("\n")) if row.startswith(mark)), "")
 
 
 def expect(window: Window, keys: str, text: str) -> None:
     window.send(keys)
-    window.until(lambda: line(window) == text, f"{keys!r} should leave {text!r}")
+    window.until(lambda: line(window) == drawn(window, text), f"{keys!r} should leave {text!r}")
 
 
 def shows(window: Window, keys: str, *texts: str) -> None:
     window.send(keys)
-    window.until(lambda: all(text in window.text for text in texts), f"{keys!r} should show {texts}")
+    wanted = [drawn(window, text) for text in texts]
+    window.until(lambda: all(text in window.text for text in wanted), f"{keys!r} should show {texts}")
 
 
 def hides(window: Window, keys: str, text: str) -> None:
     window.send(keys)
-    window.until(lambda: text not in window.text, f"{keys!r} should hide {text!r}")
+    window.until(lambda: drawn(window, text) not in window.text, f"{keys!r} should hide {text!r}")
 
 
 def test_line_editing(window: Window) -> None:
@@ -148,7 +166,7 @@ def test_line_editing(window: Window) -> None:
 def test_new_lines_history_and_the_editor(window: Window) -> None:
     shows(window, f"first{ctrl('J')}second\\\rthird{ESC}[13;2ufourth", "first", "second", "third", "fourth")
     rows = window.text.split("\n")
-    assert [row.strip("› ") for row in rows if row[2:8].strip() in ("first", "second", "third", "fourth")]
+    assert [row.strip("›> ") for row in rows if row[2:8].strip() in ("first", "second", "third", "fourth")]
     assert "second\\" not in window.text
     assert not any("third" in row and "fourth" in row for row in rows)
     hides(window, ctrl("C"), "third")
@@ -206,7 +224,7 @@ def test_a_turn_and_its_transcript(window: Window) -> None:
     shows(window, f"{ESC}[F", last)
     shows(window, ctrl("F"), "Find in the transcript")
     shows(window, "line 7\r", "answer line 7")
-    hides(window, ESC, "esc closes")
+    hides(window, ESC, "esc close")
     shows(window, f"{ESC}[F", last, "esc to interrupt")
     shows(window, ctrl("T"), "Todos 1/2", "mend it")
     hides(window, ctrl("T"), "Todos 1/2")
@@ -238,7 +256,7 @@ def test_an_approval_by_keys(window: Window) -> None:
     shows(window, "", READY)
 
 
-@pytest.mark.parametrize("kind", ["terminal", "tmux"])
+@pytest.mark.parametrize("kind", ["vt100", "tmux"])
 def test_in_a_shell_it_is_suspended_lends_the_terminal_and_ends(kind: str, tmp_path: Path) -> None:
     variables = {"SWECLI_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     shell = ["/bin/bash", "--noprofile", "--norc", "-i"]

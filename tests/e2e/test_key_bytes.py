@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -42,6 +42,9 @@ NEW_LINE = [
     ("VT100", "a backslash and Return", "\\\r"),
 ]
 SEND = [
+    ("tmux", "Enter", "\r"),
+    ("iTerm2", "Enter", "\r"),
+    ("Windows Terminal", "Enter", "\r"),
     ("xterm", "Enter", "\r"),
     ("kitty", "Enter", f"{ESC}[13u"),
     ("kitty", "Enter with Num Lock", f"{ESC}[13;129u"),
@@ -49,6 +52,10 @@ SEND = [
     ("VT100", "Enter of the keypad", f"{ESC}OM"),
 ]
 INTERRUPT = [
+    ("tmux", "Esc", ESC),
+    ("iTerm2", "Esc, CSI u", f"{ESC}[27u"),
+    ("Windows Terminal", "Ctrl+C", "\x03"),
+    ("VT100", "Esc", ESC),
     ("xterm", "Esc", ESC),
     ("xterm", "Ctrl+C", "\x03"),
     ("xterm", "Ctrl+C, modifyOtherKeys", f"{ESC}[27;5;99~"),
@@ -56,12 +63,18 @@ INTERRUPT = [
     ("kitty", "Ctrl+C", f"{ESC}[99;5u"),
 ]
 MODE = [
+    ("tmux", "Shift+Tab", f"{ESC}[Z"),
+    ("iTerm2", "Shift+Tab", f"{ESC}[Z"),
+    ("Windows Terminal", "Shift+Tab", f"{ESC}[Z"),
     ("xterm", "Shift+Tab", f"{ESC}[Z"),
     ("xterm", "Shift+Tab, modifyOtherKeys", f"{ESC}[27;2;9~"),
     ("kitty", "Shift+Tab", f"{ESC}[9;2u"),
     ("kitty", "Shift+Tab with Num Lock", f"{ESC}[9;130u"),
 ]
 HISTORY = [
+    ("tmux", "Up", f"{ESC}[A", f"{ESC}[B"),
+    ("iTerm2", "Up, application keys", f"{ESC}OA", f"{ESC}OB"),
+    ("Windows Terminal", "Up", f"{ESC}[A", f"{ESC}[B"),
     ("xterm", "Up", f"{ESC}[A", f"{ESC}[B"),
     ("VT100", "Up, application keys", f"{ESC}OA", f"{ESC}OB"),
     ("kitty", "Up", f"{ESC}[1;1A", f"{ESC}[1;1B"),
@@ -69,34 +82,61 @@ HISTORY = [
 ]
 
 
+VARIABLES = {
+    "xterm": {"TERM": "xterm-256color"},
+    "kitty": {"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"},
+    "iTerm2": {"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app", "LC_TERMINAL": "iTerm2"},
+    "Windows Terminal": {"TERM": "xterm-256color", "WT_SESSION": "5f1d8a3e-0000-4000-8000-000000000000"},
+    "VS Code": {"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"},
+    "tmux": {"TERM": "tmux-256color", "TERM_PROGRAM": "tmux", "TMUX": "/nowhere,1,0"},
+    "VT100": {"TERM": "vt100", "COLORTERM": ""},
+}
+"""What each terminal says of itself."""
+
+
 @pytest.fixture(scope="module")
-def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """One program for all; each test leaves an empty prompt and no running turn."""
-    folder = tmp_path_factory.mktemp("bytes")
-    (folder / "home" / "prompt").mkdir(parents=True)
-    (folder / "home" / "prompt" / "history.jsonl").write_text('"sent long ago"\n')
-    command = [sys.executable, "-m", "tests.e2e.prepared_session", "keys"]
-    variables = {"SWECLI_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    found = Terminal(command, cwd=folder, environment=variables)
-    try:
-        found.shows(READY, "default")
-        yield found
-    finally:
-        found.close()
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Terminal]]:
+    """One program for each kind of terminal; each test leaves an empty prompt and no running turn."""
+    found: dict[str, Terminal] = {}
+
+    def start(kind: str) -> Terminal:
+        if kind not in found:
+            folder = tmp_path_factory.mktemp("bytes")
+            (folder / "home" / "prompt").mkdir(parents=True)
+            (folder / "home" / "prompt" / "history.jsonl").write_text('"sent long ago"\n')
+            command = [sys.executable, "-m", "tests.e2e.prepared_session", "keys"]
+            variables = {"SWECLI_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT), **VARIABLES[kind]}
+            found[kind] = Terminal(command, cwd=folder, environment=variables)
+            found[kind].shows(READY, "default")
+        return found[kind]
+
+    yield start
+    for terminal in found.values():
+        terminal.close()
+
+
+@pytest.fixture
+def terminal(started: Callable[[str], Terminal], kind: str) -> Terminal:
+    return started(kind)
 
 
 def named(rows: list[tuple[str, ...]]) -> list[object]:
-    return [pytest.param(*row[2:], id=f"{row[0]}: {row[1]}") for row in rows]
+    return [pytest.param(row[0], *row[2:], id=f"{row[0]}: {row[1]}") for row in rows]
 
 
 def prompt(terminal: Terminal) -> list[str]:
     """The lines of the prompt."""
     rows = terminal.text.split("\n")
-    first = max(number for number, row in enumerate(rows) if row.startswith("› "))
+    first = max(number for number, row in enumerate(rows) if row.startswith(("› ", "> ")))
     return [row[2:] for row in rows[first:-1]]
 
 
-@pytest.mark.parametrize("sent", named(NEW_LINE))
+def mode(terminal: Terminal) -> str:
+    """The first word of the status bar."""
+    return terminal.text.split("\n")[-1].split()[0]
+
+
+@pytest.mark.parametrize(("kind", "sent"), named(NEW_LINE))
 def test_new_line(terminal: Terminal, sent: str) -> None:
     terminal.send(f"one{sent}two")
     terminal.until(lambda: prompt(terminal) == ["one", "two"], f"{sent!r} is a new line")
@@ -104,7 +144,7 @@ def test_new_line(terminal: Terminal, sent: str) -> None:
     terminal.shows(READY)
 
 
-@pytest.mark.parametrize("sent", named(SEND))
+@pytest.mark.parametrize(("kind", "sent"), named(SEND))
 def test_send(terminal: Terminal, sent: str) -> None:
     terminal.send(f"work{sent}")
     terminal.shows("esc to interrupt")
@@ -112,7 +152,7 @@ def test_send(terminal: Terminal, sent: str) -> None:
     terminal.shows(READY)
 
 
-@pytest.mark.parametrize("sent", named(INTERRUPT))
+@pytest.mark.parametrize(("kind", "sent"), named(INTERRUPT))
 def test_interrupt(terminal: Terminal, sent: str) -> None:
     terminal.send("work\r")
     terminal.shows("esc to interrupt")
@@ -121,14 +161,14 @@ def test_interrupt(terminal: Terminal, sent: str) -> None:
     terminal.hides("esc to interrupt")
 
 
-@pytest.mark.parametrize("sent", named(MODE))
+@pytest.mark.parametrize(("kind", "sent"), named(MODE))
 def test_mode(terminal: Terminal, sent: str) -> None:
-    before = terminal.text.split("\n")[-1].split(" · ")[0]
+    before = mode(terminal)
     terminal.send(sent)
-    terminal.until(lambda: terminal.text.split("\n")[-1].split(" · ")[0] != before, f"{sent!r} is the next mode")
+    terminal.until(lambda: mode(terminal) != before, f"{sent!r} is the next mode")
 
 
-@pytest.mark.parametrize(("up", "down"), named(HISTORY))
+@pytest.mark.parametrize(("kind", "up", "down"), named(HISTORY))
 def test_history(terminal: Terminal, up: str, down: str) -> None:
     terminal.send(up)
     terminal.hides(READY)
@@ -136,6 +176,7 @@ def test_history(terminal: Terminal, up: str, down: str) -> None:
     terminal.shows(READY)
 
 
+@pytest.mark.parametrize("kind", ["xterm"])
 def test_letters_that_shift_has_made_are_typed(terminal: Terminal) -> None:
     terminal.send(f"{ESC}[27;2;65~{ESC}[27;2;33~b{ESC}[65;;65u")
     terminal.until(lambda: prompt(terminal) == ["A!bA"])
@@ -143,6 +184,7 @@ def test_letters_that_shift_has_made_are_typed(terminal: Terminal) -> None:
     terminal.shows(READY)
 
 
+@pytest.mark.parametrize("kind", ["kitty", "VT100"])
 def test_a_question_mark_on_an_empty_prompt_is_help_at_once(terminal: Terminal) -> None:
     for sent in ("?", f"{ESC}[47;2;63u", f"{ESC}[27;2;63~"):
         terminal.send(sent)

@@ -105,9 +105,11 @@ class Terminal:
 
     @property
     def colours(self) -> str:
-        """Which part of the screen has which colours, as a text to compare."""
+        """Which part of the screen has which colours, or is reversed, as a text to compare."""
         rows = (self._screen.buffer[number] for number in range(self._screen.lines))
-        return "\n".join(" ".join(f"{row[n].fg}/{row[n].bg}" for n in range(self._screen.columns)) for row in rows)
+        return "\n".join(
+            " ".join(f"{row[n].fg}/{row[n].bg}/{row[n].reverse:d}" for n in range(self._screen.columns)) for row in rows
+        )
 
     @property
     def alternate(self) -> bool:

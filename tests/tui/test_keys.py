@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.files import ADD_DIR
@@ -27,8 +28,10 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import TextPart
+from swecli.tui import session_controller
 from swecli.tui.backend import Preferences
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.scenes import ASK, tool
 from tests.tui.support import Session, running, until
 
 WAITS = (WAIT_FOR_INTERRUPT,)
@@ -183,6 +186,43 @@ async def test_shift_tab_goes_through_the_modes() -> None:
             await it.press("shift+tab")
             await it.until(lambda mode=mode: f"\n {mode} ·" in it.screen())
         assert [command.mode for command in it.session.sent(SetMode)] == ["accept-edits", "plan", "auto", "default"]
+
+
+async def test_shift_tab_settles_what_waits_only_where_the_user_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_controller, "MODE_REST", 1000.0)
+    asks = [replace(ASK, request=f"p{number}", item=f"t{number}", acceptable=True) for number in (2, 3, 4)]
+    running_tool = tool("t1", "run_command", "make test")
+    async with running((*running_tool, WAIT_FOR_INTERRUPT)) as it:
+        await it.say("go")
+        await it.until(lambda: "t1" in it.app.session.state.running)
+        for one in asks:
+            it.session.emit(one)
+        await it.shows("Make this change?", "(1 of 3)")
+        await it.press("shift+tab")
+        await it.shows("\n accept-edits ·", "Mode: accept-edits (accepts 3 waiting edits unless you go on)")
+        await it.press("shift+tab")
+        await it.shows("\n plan ·", "Mode: plan (refuses 3 waiting requests unless you go on)")
+        assert not it.session.sent(SetMode)
+        await it.press("shift+tab", "shift+tab")
+        await it.shows("\n default ·")
+        monkeypatch.setattr(session_controller, "MODE_REST", 0.01)
+        await it.press("shift+tab")
+        await it.until(lambda: it.session.sent(SetMode) == [SetMode("accept-edits")])
+        assert "t1" in it.app.session.state.running
+
+
+async def test_a_mode_that_is_named_counts_at_once_in_place_of_the_one_on_the_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_controller, "MODE_REST", 1000.0)
+    async with running((ASK, WAIT_FOR_INTERRUPT)) as it:
+        await it.say("go")
+        await it.shows("Make this change?")
+        await it.press("shift+tab")
+        await it.shows("\n accept-edits ·")
+        it.app.actions.set_mode("plan")
+        await it.shows("\n plan ·")
+        assert it.session.sent(SetMode) == [SetMode("plan")]
 
 
 async def test_control_t_shows_todos_when_there_are_some() -> None:

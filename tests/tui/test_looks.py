@@ -6,20 +6,32 @@ import os
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Body, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import Usage
 from swecli.tui.backend import Preferences
 from tests.tui.golden import check
-from tests.tui.scenes import DONE, SCENES, WORK, Scene, user
+from tests.tui.scenes import DONE, RUN, SCENES, WORK, Scene, change, user
 from tests.tui.support import Running, Session, running
 
 SIZES = ((120, 40), (200, 60))
 """Besides that in which a scene begins, 80x24."""
 MIDDLE = (100, 30)
 """A size of its own for what people see most."""
+MET_DAILY = frozenset(("welcome", "conversation", "change", "danger", "blocked"))
+DANGER = replace(
+    RUN,
+    title="rm -rf build dist",
+    blocks=(TerminalBlock("rm -rf build dist", "", cwd="/work"),),
+    reason="It deletes files.",
+    danger="deletes 36 files git does not know; /undo restores them",
+    rule=None,
+    rule_note="Deleting asks each time.",
+)
 THEMES = {"dark": "swecli-dark", "light": "swecli-light"}
 
 
@@ -58,6 +70,7 @@ OWN: dict[str, tuple[tuple[Body, ...], Scene]] = {
         ),
         blocked,
     ),
+    "danger": ((*WORK, DANGER), change),
     "find": (DONE, find),
     "keys": ((), keys),
     "walk": (DONE, walk),
@@ -122,7 +135,7 @@ async def test_screen(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
         await it.until(lambda: "main*" in it.screen() and "nord" in it.app.appearance.library.names)
         await act(it)
         sizes = (*SIZES, (40, 12)) if scene in SCENES else SIZES
-        await check_all(it, scene, (MIDDLE, *sizes) if scene in ("conversation", "blocked") else sizes)
+        await check_all(it, scene, (MIDDLE, *sizes) if scene in MET_DAILY else sizes)
         assert "sk-secret" not in it.screen()
 
 

@@ -13,10 +13,10 @@ import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from swecli.core.checkpoints.generated import USUAL
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Recent, Target
-from swecli.core.checkpoints.shadow import USUAL
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.events import FilesRestored, LeftFile

@@ -9,9 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from swecli.core.checkpoints.shadow import GENERATED
 from swecli.core.git_files import repository_of, tracked_names
 from swecli.core.workspace.walk import IgnoreRules, ignore_root
+
+GENERATED = frozenset(
+    (
+        "node_modules",
+        ".venv",
+        "venv",
+        "__pycache__",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+    )
+)
+"""Folders that tools fill and can fill again."""
+LEFT_OUT = frozenset(("generated folder", "ignored folder"))
+"""Why folders of what is built or downloaded are not tracked."""
+USUAL = LEFT_OUT | {"git's own data", "swecli's own data"}
+"""Why a path is not tracked where nobody expects it to be: reasons that go without saying."""
 
 _BUILT: Final = GENERATED | {
     *("build", "dist", "target", "coverage", "htmlcov", "bower_components", "site-packages", "DerivedData"),

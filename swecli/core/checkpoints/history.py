@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints import journal
-from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
+from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
     Plan,
@@ -26,7 +26,7 @@ from swecli.core.checkpoints.restore import (
     plan_reversal,
     restore,
 )
-from swecli.core.checkpoints.shadow import LEFT_OUT, USUAL, Shadow, Sizes
+from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile

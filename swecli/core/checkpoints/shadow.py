@@ -10,30 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from swecli.core.checkpoints.generated import GENERATED
 from swecli.core.checkpoints.journal import digest_of
 from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded
 from swecli.core.permissions.paths import is_secret_in
 from swecli.core.workspace.atomic_write import PREFIX
 from swecli.core.workspace.walk import IGNORE_FILES, IgnoreRules
-
-GENERATED = frozenset(
-    (
-        "node_modules",
-        ".venv",
-        "venv",
-        "__pycache__",
-        ".tox",
-        ".nox",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-    )
-)
-"""Folders that tools fill and can fill again."""
-LEFT_OUT = frozenset(("generated folder", "ignored folder"))
-"""Why folders of what is built or downloaded are not tracked."""
-USUAL = LEFT_OUT | {"git's own data", "swecli's own data"}
-"""Why a path is not tracked where nobody expects it to be: reasons that go without saying."""
 
 
 class TrackedPaths:

@@ -26,10 +26,10 @@ from swecli.core.config.load import (
     toml_key,
     toml_text,
 )
-from swecli.core.config.settings import KeySettings, ProviderSettings, Settings
+from swecli.core.config.settings import NAMED, KeySettings, Settings
 
-SECRET = frozenset(("headers", "dialect"))
-"""Settings of providers whose values may be keys: they are never shown."""
+SECRET = frozenset(("headers", "dialect", "env", "args"))
+"""Settings of providers and servers whose values may be keys: they are never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def meaning(key: tuple[str, ...]) -> Described | None:
 
 
 def _model_of(key: tuple[str, ...]) -> type[BaseModel] | None:
-    if key[:1] == ("providers",):
-        return ProviderSettings if len(key) == 3 and key[1] else None
+    if key and key[0] in NAMED:
+        return NAMED[key[0]] if len(key) == 3 and key[1] else None
     section = Settings.model_fields.get(key[0]) if key else None
     if section is None or not (len(key) == 2 or (len(key) == 3 and key[0] == "models" and key[2])):
         return None
@@ -87,8 +87,8 @@ def _all(loaded: Loaded) -> Iterator[Described]:
         if isinstance(model, BaseModel):
             yield from _section(loaded, (section,), model)
             continue
-        for name, provider in cast("dict[str, ProviderSettings]", model).items():
-            yield from _section(loaded, (section, name), provider)
+        for name, named in cast("dict[str, BaseModel]", model).items():
+            yield from _section(loaded, (section, name), named)
 
 
 def _section(loaded: Loaded, path: tuple[str, ...], model: BaseModel) -> Iterator[Described]:

@@ -22,8 +22,8 @@ from pydantic import BaseModel, ValidationError
 
 from swecli.core.config.paths import Paths, project_folder
 from swecli.core.config.settings import (
+    NAMED,
     DialectSettings,
-    ProviderSettings,
     Settings,
     canonical,
     contradictions,
@@ -251,14 +251,14 @@ Scope = Literal["user", "project", "flag"]
 RuleList = Literal["allow", "ask", "deny"]
 
 _ENVIRONMENT = {"SWECLI_MODEL": ("model", "name")}
-_NESTED = ("providers", "models")
+_NESTED = (*NAMED, "models")
 """Sections whose values are tables of their own."""
 _RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
 _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": "flag", "user": "user"}
 _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
-SAFE = "Safe mode: the project's settings and your own keys, themes and status line command are ignored in this run."
+SAFE = "Safe mode ignores the project's settings and your own keys, themes, hooks and status line command in this run."
 
 Path_ = tuple[str, ...]
 
@@ -378,20 +378,25 @@ def load(
 
 
 def _own(key: Path_) -> bool:
-    """Whether a setting is left out in safe mode: it gives a key another meaning, or runs a program for the screen."""
-    return key[0] == "keys" or key == ("ui", "status_line")
+    """Whether a setting is left out in safe mode: it gives a key another meaning, or runs a program."""
+    return key[0] in ("keys", "hooks") or key == ("ui", "status_line")
+
+
+def _is_hook(key: Path_) -> bool:
+    """Whether a setting is a list of hooks: those of all files count, and each is consented to by itself."""
+    return key[0] == "hooks" and len(key) == 2 and key[1][:1].isupper()
 
 
 def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
-    """Key, value and origin of every setting as text. Values of headers and of request bodies may be keys, so only
-    their names are shown, and what stands before the host of an address is left out."""
+    """Key, value and origin of every setting as text. Values of headers, of variables and of request bodies may be
+    keys, so only their names are shown, and what stands before the host of an address is left out."""
     rows: list[tuple[str, str, str]] = []
     for section, model in loaded.settings:
         if isinstance(model, BaseModel):
             rows.extend(_rows(loaded, (section,), model))
         else:
-            for name, provider in cast("dict[str, ProviderSettings]", model).items():
-                rows.extend(_rows(loaded, (section, name), provider))
+            for name, named in cast("dict[str, BaseModel]", model).items():
+                rows.extend(_rows(loaded, (section, name), named))
     return rows
 
 
@@ -448,7 +453,7 @@ def _file(
         origin, key = Origin(layer, str(path), line_of(lines, written)), canonical(written)
         if not _known(key):
             notices.append(f"{origin}: {_unknown(key)}")
-        elif layer in ("project", "local") and consent.refuses(key, value, str(origin)):
+        elif layer in ("project", "local") and not _is_hook(key) and consent.refuses(key, value, str(origin)):
             notices.append(
                 f"{origin}: {'.'.join(key)} is ignored here: files of a project can only tighten. "
                 "Set it in your own settings, or see `swecli permissions accept`."
@@ -488,15 +493,15 @@ def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> lis
             items = cast("dict[str, Any]", table).items()
             leaves.extend(((*table_path, key), value) for key, value in items)
             if not items:
-                leaves.extend([(table_path, {})] if section == "providers" else [])
+                leaves.extend([(table_path, {})] if section in NAMED else [])
     if problems:
         raise ConfigError(problems)
     return leaves
 
 
 def _fields(section: str) -> tuple[str, ...]:
-    if section == "providers":
-        return tuple(ProviderSettings.model_fields)
+    if section in NAMED:
+        return tuple(NAMED[section].model_fields)
     annotation = Settings.model_fields[section].annotation
     assert isinstance(annotation, type)
     assert issubclass(annotation, BaseModel)
@@ -506,7 +511,7 @@ def _fields(section: str) -> tuple[str, ...]:
 def _known(key: Path_) -> bool:
     if key[0] not in Settings.model_fields:
         return False
-    if key[0] == "providers":
+    if key[0] in NAMED:
         return len(key) <= 2 or key[2] in _fields(key[0])
     return len(key) == 1 or key[1] in _fields(key[0])
 
@@ -538,8 +543,11 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
                     problems.append(problem)
                     continue
                 value = tuple(rule.text for rule in rules if rule.effect == key[1])
-            if key[0] == "providers" and len(key) == 2:
-                tree.setdefault("providers", {}).setdefault(key[1], {})
+            if key[0] in NAMED and len(key) == 2:
+                tree.setdefault(key[0], {}).setdefault(key[1], {})
+                continue
+            if _is_hook(key) and isinstance(value, tuple):
+                _add_hooks(tree, origin_of, key, found)
                 continue
             _put(tree, key, value)
             for old in [path for path in origin_of if path[: len(key)] == key]:
@@ -573,6 +581,19 @@ def _add_rules(rules: list[ConfiguredRule], effect: RuleList, value: object, ori
     scope = _SCOPES.get(origin.layer, "project")
     rules.extend(ConfiguredRule(effect, str(item), scope, str(origin)) for item in items)
     return None
+
+
+def _add_hooks(tree: dict[str, Any], origin_of: dict[Path_, Origin], key: Path_, found: _Value) -> None:
+    """The hooks of one file join those of the files before it."""
+    earlier = cast("tuple[object, ...]", tree.get("hooks", {}).get(key[1], ()))
+    _put(tree, key, (*earlier, *cast("list[object]", found.value)))
+    origin_of[key] = found.origin
+    for number in range(len(cast("list[object]", found.value))):
+        origin_of[(*key, str(len(earlier) + number))] = found.parts.get((*key, str(number)), found.origin)
+    for path, origin in found.parts.items():
+        if len(path) > len(key) + 1:
+            place = len(earlier) + int(path[len(key)]) if path[len(key)].isdecimal() else 0
+            origin_of[(*key, str(place), *path[len(key) + 1 :])] = origin
 
 
 def _put(tree: dict[str, Any], key: Path_, value: object) -> None:

@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+OWN_SERVERS = "mcp.json"
+"""The user's own MCP servers, in the configuration directory."""
+PROJECT_SERVERS = ".mcp.json"
+"""Those of a project, in its folder."""
 PROJECT_FOLDER = ".swecli"
 
 

@@ -462,8 +462,92 @@ class ToolSettings(Section):
     """Seconds a shell command may run unless the model asks for another limit."""
     process_limit: Count = 1_024
     """Processes and threads that a command may have at the same time; one that tries to have more is ended."""
+    tool_deferral_threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
+    """Share of the effective window that descriptions of servers' tools may take; the others are withheld until
+    tool_search finds them. 1: none are withheld."""
+    attribution: bool = False
+    """Whether the messages of /commit name swecli and the model in their last line."""
     web_fetch: bool = True
     """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
+
+
+class HookSettings(Section):
+    """One hook: a command that runs at an event of the session."""
+
+    command: Annotated[str, Field(min_length=1)]
+    """Run by bash in the project's folder, with the event as JSON on its stdin."""
+    matcher: str = ""
+    """Which tools it is about, or which kinds of the event: names with | between them, or a regular expression."""
+    timeout: Seconds = 60.0
+    """Seconds that it may run."""
+
+
+Hooked = tuple[HookSettings, ...]
+
+
+class HooksSettings(Section):
+    """Commands of your own that run at events of a session, in the format of Claude Code's hooks."""
+
+    user_claude: bool = False
+    """Whether the hooks of ~/.claude/settings.json run here too."""
+    SessionStart: Hooked = ()
+    """A session begins or goes on; what it prints is for the model. Matcher: startup, resume, compact."""
+    SessionEnd: Hooked = ()
+    """A session ends."""
+    UserPromptSubmit: Hooked = ()
+    """You sent a message; it may be blocked, and what is printed goes to the model with it."""
+    PreToolUse: Hooked = ()
+    """The model wants to call a tool; the call may be blocked, asked about, or changed."""
+    PostToolUse: Hooked = ()
+    """A call succeeded."""
+    PostToolUseFailure: Hooked = ()
+    """A call failed."""
+    PermissionRequest: Hooked = ()
+    """You are about to be asked about a call; it may be refused."""
+    PreCompact: Hooked = ()
+    """The context is about to be compacted. Matcher: manual, auto."""
+    PostCompact: Hooked = ()
+    """The context was compacted."""
+    SubagentStart: Hooked = ()
+    """A subagent begins."""
+    SubagentStop: Hooked = ()
+    """A subagent is done."""
+    Stop: Hooked = ()
+    """The model is done; it may be told to go on."""
+    Notification: Hooked = ()
+    """You are wanted: an approval or a question waits, or nothing was said for a minute after a turn."""
+
+    def of(self, event: str) -> tuple[HookSettings, ...]:
+        """The hooks of an event, by its name."""
+        return getattr(self, event)
+
+
+class McpSettings(Section):
+    """One MCP server under a name of the user's choice: a program that swecli starts (``command``), or an address
+    (``url``). ``${NAME}`` and ``${NAME:-default}`` stand for variables of the environment."""
+
+    command: str | None = None
+    """The program to start."""
+    args: tuple[str, ...] = ()
+    """Its arguments."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables for it, besides the few that every server gets."""
+    cwd: str | None = None
+    """Where it is started; unset: in the working directory."""
+    url: str | None = None
+    """Address of a server that runs already."""
+    transport: Literal["stdio", "http", "sse"] | None = None
+    """How to talk to it; unset: stdio with a command, http with a url."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers of every request to the url."""
+    enabled: bool = True
+    """false: it is known and not started."""
+    trust: bool = False
+    """Whether its tools that say that they only read run without a question."""
+    start_timeout: Seconds = 30.0
+    """Seconds that it may take to answer when it is started."""
+    call_timeout: Seconds = 300.0
+    """Seconds that a call may take without a sign of progress."""
 
 
 class Settings(Section):
@@ -478,9 +562,14 @@ class Settings(Section):
     sandbox: SandboxSettings = SandboxSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
     tools: ToolSettings = ToolSettings()
+    mcp: dict[str, McpSettings] = Field(default_factory=dict)
     ui: UiSettings = UiSettings()
     keys: KeySettings = KeySettings()
+    hooks: HooksSettings = HooksSettings()
 
+
+NAMED: Mapping[str, type[Section]] = MappingProxyType({"providers": ProviderSettings, "mcp": McpSettings})
+"""Sections of tables with names of the user's choice, and what is in each."""
 
 ROLES = ("main", "summary", "small")
 """Names that stand for the models of the settings."""

@@ -31,6 +31,8 @@ class TrustReading:
     notice: str = ""
     accepted: frozenset[str] = frozenset()
     """Hashes of single settings of the project that the user consented to."""
+    refused: frozenset[str] = frozenset()
+    """The same of those that the user said no to, so that they are not asked about again."""
 
     @property
     def trusts(self) -> bool:
@@ -64,13 +66,14 @@ def read_trust(data: Path, directory: Path) -> TrustReading:
     key = trust_key(directory)
     entry = entries.get(str(key))
     if entry is not None and _state(entry) != "unknown":
-        return TrustReading(_state(entry), accepted=_accepted(entry))
-    accepted = frozenset[str]() if entry is None else _accepted(entry)
+        return TrustReading(_state(entry), accepted=_items(entry), refused=_items(entry, "refused"))
+    accepted = frozenset[str]() if entry is None else _items(entry)
+    refused = frozenset[str]() if entry is None else _items(entry, "refused")
     for parent in key.parents:
         above = entries.get(str(parent))
         if above is not None and above.get("below") is True and _state(above) == "trusted":
-            return TrustReading("trusted", accepted=accepted)
-    return TrustReading("unknown", accepted=accepted)
+            return TrustReading("trusted", accepted=accepted, refused=refused)
+    return TrustReading("unknown", accepted=accepted, refused=refused)
 
 
 def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool = False) -> str:
@@ -84,7 +87,7 @@ def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool =
     def decided(entry: Mapping[str, Any]) -> dict[str, Any] | None:
         if state == "unknown":
             return None
-        kept = sorted(_accepted(entry)) if state != "declined" else []
+        kept = sorted(_items(entry)) if state != "declined" else []
         return {"state": state, "below": below, "since": int(time.time()), "accepted": kept}
 
     return _change(data, directory, decided)
@@ -97,10 +100,24 @@ def accept_items(data: Path, directory: Path, digests: Collection[str]) -> str:
         OSError: the data directory can't be written; nothing was changed.
     """
 
-    def extended(entry: Mapping[str, Any]) -> dict[str, Any]:
-        return {**entry, "accepted": sorted({*_accepted(entry), *digests})}
+    return _decide_items(data, directory, "accepted", "refused", digests)
 
-    return _change(data, directory, extended)
+
+def refuse_items(data: Path, directory: Path, digests: Collection[str]) -> str:
+    """Remember that the user said no to single settings of the project. Returns a notice as ``write_trust``.
+
+    Raises:
+        OSError: the data directory can't be written; nothing was changed.
+    """
+    return _decide_items(data, directory, "refused", "accepted", digests)
+
+
+def _decide_items(data: Path, directory: Path, into: str, out_of: str, digests: Collection[str]) -> str:
+    def decided(entry: Mapping[str, Any]) -> dict[str, Any]:
+        there, elsewhere = {*_items(entry, into), *digests}, _items(entry, out_of) - {*digests}
+        return {**entry, into: sorted(there), **({out_of: sorted(elsewhere)} if out_of in entry else {})}
+
+    return _change(data, directory, decided)
 
 
 def item_digest(key: Sequence[str], value: object) -> str:
@@ -129,8 +146,8 @@ def _change(data: Path, directory: Path, change: Callable[[Mapping[str, Any]], d
     return notice
 
 
-def _accepted(entry: Mapping[str, Any]) -> frozenset[str]:
-    items = entry.get("accepted")
+def _items(entry: Mapping[str, Any], which: str = "accepted") -> frozenset[str]:
+    items = entry.get(which)
     return frozenset(str(item) for item in cast("list[object]", items)) if isinstance(items, list) else frozenset()
 
 
@@ -201,7 +218,10 @@ def without_links(
 
 
 INSTRUCTION_FILES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
-OTHER_FILES = (".mcp.json",)
+OTHER_FILES = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json")
+EXTENSION_HOMES = (PROJECT_FOLDER, ".agents", ".claude")
+"""Folders that may have skills, commands and agent profiles in them, the first to win first."""
+EXTENSION_FOLDERS = ("skills", "commands", "agents")
 MAX_NAMES = 200
 _HARMLESS = frozenset((".gitignore", "logs", "pastes"))
 
@@ -228,6 +248,11 @@ def _in(folder: Path) -> list[str]:
             names += (f"{name}/{inner}" for inner in _inside(folder / name))
         else:
             names.append(name)
+    for home in EXTENSION_HOMES[1:]:
+        for kind, is_directory in _entries(folder / home, EXTENSION_FOLDERS).items():
+            count = len(_entries(folder / home / kind, None)) if is_directory else 0
+            if count or not is_directory:
+                names.append(f"{home}/{kind}/ ({count})" if is_directory else f"{home}/{kind}")
     return names
 
 

@@ -99,6 +99,14 @@ class ContextManager:
         self.disbelieved: int | None = None
         """A size that a model reported and that can't be true; whoever tells of it sets it back to None."""
 
+    def own_tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
+        """The tools that it was made with, as this model is told of them."""
+        return self._prompt.tools(info)
+
+    def tool_tokens(self, tools: Iterable[ToolSchema], info: ModelInfo) -> int:
+        """Estimated tokens of descriptions, as this model counts them."""
+        return self.monitor.tool_tokens(tools, info)
+
     async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> None:
         """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop.
 

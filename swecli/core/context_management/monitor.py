@@ -19,7 +19,7 @@ from swecli.core.context_management.counter import (
     texts_of,
 )
 from swecli.core.context_management.ledger import EntryBody
-from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ModelRequest
+from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.budget import (
     ASSISTANT,
     CALLS,
@@ -109,6 +109,10 @@ class TokenMonitor:
         """Take over what ``sizes`` gave for these messages in an earlier run, so that they are not counted again."""
         for message, counts in zip(messages, sizes, strict=False):
             self._sizes.adopt(message, counts)
+
+    def tool_tokens(self, tools: Iterable[ToolSchema], info: ModelInfo) -> int:
+        """Estimated tokens of the descriptions of tools, as this model counts them."""
+        return round(sum(map(self._sizes.schema, tools)) * self.ratio(info))
 
     async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
         """Count texts that come into the conversation now, without a pause of the event loop."""

@@ -79,6 +79,8 @@ class PromptTexts:
     user_instructions: str = ""
     """The user's own, for all projects."""
     headless: bool = False
+    skills: Callable[[int], str] = lambda window: ""
+    """Names and descriptions of skills, for a context window of so many tokens."""
 
 
 class SystemPrompt:
@@ -119,6 +121,7 @@ class SystemPrompt:
                 PromptSection("appended", texts.append),
                 PromptSection(USER_INSTRUCTIONS, texts.user_instructions),
                 PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
+                PromptSection(SKILLS, texts.skills(window_of(info, self._limits).total)),
             ]
             prompt = self._prompts[info.ref, base] = build_prompt(sections)
         return prompt

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from swecli.core.engine.consent import Requests, SandboxWatch
+from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
@@ -136,7 +137,9 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
     results = Results(services, recorder, Connection(services.make_client))
-    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder))
+    calls = ToolCalls(
+        services, recorder, requests, results, SandboxWatch(services, recorder), SessionHooks(services, recorder)
+    )
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
     recorder.emit(ItemStarted(item, "tool", request.name))
     recorder.emit(ItemCheckpointed(item, part))

@@ -8,14 +8,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
+from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Call as PermissionCall
-from swecli.core.permissions.types import Decision, Effects
+from swecli.core.permissions.types import Decision, Effects, Rule
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
@@ -38,6 +39,9 @@ from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, Choice, Params, Preview, ToolContext, ToolError, ToolOutcome, binding
 from swecli.core.tools.bounding import bound_result
 from swecli.core.tools.edit_file import OutdatedChoice
+
+if TYPE_CHECKING:
+    from swecli.core.hooks.translation import ToolUse
 
 
 class AskingOrder:
@@ -78,8 +82,10 @@ class Requests:
     """Open permission requests and questions. Answers to unknown or settled ids are ignored: the first
     answer counts."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, wanted: Callable[[str], None] = lambda text: None) -> None:
+        """``wanted`` is told, in a sentence, that the user has to answer a question."""
         self._recorder = recorder
+        self._wanted = wanted
         self._permissions: dict[str, asyncio.Future[ReplyPermission | Decision]] = {}
         self._deciding: dict[str, Callable[[], Decision]] = {}
         """How each open request would be decided now."""
@@ -139,6 +145,7 @@ class Requests:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._questions[request] = future
         self._recorder.emit(QuestionAsked(request, item, tuple(questions)))
+        self._wanted(questions[0].text if questions else "swecli asks a question")
         self.order.passed(item)
         settled = False
         try:
@@ -173,7 +180,8 @@ def _settle(future: asyncio.Future[T] | None, value: T) -> None:
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
     """``part`` is the call as the model wrote it; everything else is as it would run. ``amended`` stands before the
-    result: it tells the model what the user changed, or that the user made the call; empty when neither."""
+    result: it tells the model what the user changed, or that the user made the call; empty when neither. ``must_ask``
+    is why a hook wants the user to decide, ``told`` what hooks want the model to know; both are mostly empty."""
 
     item: str
     part: ToolCallPart
@@ -183,13 +191,23 @@ class PreparedCall:
     effects: Effects
     title: str
     amended: str = ""
+    rules: tuple[Rule, ...] = ()
+    must_ask: str = ""
+    told: str = ""
+
+    def use(self) -> ToolUse:
+        """The call as hooks are told of it."""
+        from swecli.core.hooks.translation import ToolUse
+
+        given = self.params.model_dump(mode="json", exclude_defaults=True)
+        return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes)
 
     def with_note(self, text: str) -> str:
         """A text for the model, after what the user changed of the call."""
         return f"{self.amended}\n{text}" if self.amended else text
 
-    def with_arguments(self, arguments: Mapping[str, Any]) -> PreparedCall:
-        """The call with other arguments; itself where they come to the same.
+    def with_arguments(self, arguments: Mapping[str, Any], who: str = "The user") -> PreparedCall:
+        """The call with other arguments, changed by ``who``; itself where they come to the same.
 
         Raises:
             ToolError: they are not valid.
@@ -207,7 +225,7 @@ class PreparedCall:
             ctx=ctx,
             effects=self.tool.effects(params, ctx),
             title=self.tool.title(params, ctx),
-            amended=f"[The user changed this call before it ran. What ran, in place of what you wrote: {text}]",
+            amended=f"[{who} changed this call before it ran. What ran, in place of what you wrote: {text}]",
         )
 
     def as_proposed(self) -> PreparedCall:
@@ -392,11 +410,19 @@ class _Answer:
 class Consents:
     """Obtains consent for the calls of one session."""
 
-    def __init__(self, services: Services, recorder: Recorder, requests: Requests, sandbox: SandboxWatch) -> None:
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        requests: Requests,
+        sandbox: SandboxWatch,
+        hooks: SessionHooks,
+    ) -> None:
         self._services = services
         self._recorder = recorder
         self._requests = requests
         self._sandbox = sandbox
+        self._hooks = hooks
 
     async def obtain(self, call: PreparedCall) -> Consent:
         """Under what the call may run.
@@ -455,6 +481,11 @@ class Consents:
         """Ask whether a command that the sandbox stopped may run outside of it. Without consent the model is told."""
         if not outcome.blocked or not self._services.sandbox.options.ask_outside:
             return None, outcome
+        declined = "The user declined to run it unsandboxed."
+        try:
+            await self._ask_hooks(call, outcome.blocked)
+        except Rejected as rejected:
+            return None, replace(outcome, text=f"{outcome.text}\n{declined} {rejected}")
         preview = await call.tool.preview(call.params, call.ctx)
         shown = self._bind(call, preview.state)
         asked = PermissionRequested(
@@ -473,13 +504,13 @@ class Consents:
         if reply.choice in ("once", "always") and reply.arguments is None:
             return Consent(call, shown, call.ctx), outcome
         word = f" The user says: {reply.note}" if reply.note else ""
-        note = f"The user declined to run it unsandboxed.{word}"
-        return None, replace(outcome, text=f"{outcome.text}\n{note}")
+        return None, replace(outcome, text=f"{outcome.text}\n{declined}{word}")
 
     def decide(self, call: PreparedCall, mode: Mode | None = None) -> Decision:
         """The permission decision under the rules and the mode of this moment, or under another mode."""
         state = self._recorder.state
-        rules = (*self._services.policy.rules, *state.rules)
+        rules = (*self._services.policy.rules, *state.rules, *call.rules)
+        files = self._services.extension_files
         policy = replace(
             self._services.policy,
             mode=mode or state.mode,
@@ -487,9 +518,10 @@ class Consents:
             sandbox=self._services.sandbox.state.level,
             holds=self._services.sandbox.state.holds,
             untrusted=state.untrusted,
+            readable=files.readable if files is not None else (),
         )
         workspace = self._services.workspace
-        return self._services.decide(
+        decision = self._services.decide(
             policy,
             PermissionCall(
                 call.tool.name,
@@ -499,6 +531,9 @@ class Consents:
                 tuple(str(root) for root in workspace.roots),
             ),
         )
+        if call.must_ask and decision.outcome == "allow":
+            return replace(decision, outcome="ask", reason=call.must_ask, offers=(), offer_note=ASKED_BY_HOOK)
+        return decision
 
     def _decided(self, call: PreparedCall) -> Decision:
         decision = self.decide(call)
@@ -516,6 +551,7 @@ class Consents:
         Raises:
             Rejected: by the user.
         """
+        await self._ask_hooks(call, decision.reason)
         danger, warnings = self._danger(call, decision)
         advice = self._sandbox.advice(call.effects)
         asked = PermissionRequested(
@@ -549,7 +585,7 @@ class Consents:
             raise Rejected(text, "no user to ask")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             word = f" The user says: {reply.note}" if reply.note else ""
-            text = f"The user rejected this call; nothing was done.{word}"
+            text = f"{REJECTED}; nothing was done.{word}"
             raise Rejected(call.with_note(text), f"rejected: {reply.note}" if reply.note else "rejected")
         try:
             changed = amended(call, preview, reply)
@@ -563,6 +599,21 @@ class Consents:
             self._recorder.emit(Notice(f"{error} The call is unchanged.", "warning", "permissions"))
             return _Answer(structs.replace(reply, choice="edit"), call, call, str(error))
         return _Answer(reply, changed, call)
+
+    async def _ask_hooks(self, call: PreparedCall, reason: str) -> None:
+        """Let hooks refuse before the user is asked.
+
+        Raises:
+            Rejected: one does.
+        """
+        if not (self._hooks.listens("PermissionRequest") or self._hooks.listens("Notification")):
+            return
+        try:
+            await self._hooks.permission(call.item, call.use(), reason)
+        except HookBlocked as blocked:
+            text = f"A PermissionRequest hook of the user refused this call; nothing was done. {blocked}"
+            why = " ".join(str(blocked).split())
+            raise Rejected(call.with_note(text), f"refused by a hook: {why[:100]}") from None
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:
         """What the user made of a change is bound also where it needs no question."""
@@ -625,6 +676,8 @@ class Consents:
 
 
 OUTSIDE = "not sandboxed"
+ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
+REJECTED = "The user rejected this call"
 
 
 def _covers(answer: _Answer, decision: Decision) -> bool:

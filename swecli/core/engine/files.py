@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,10 +20,11 @@ from swecli.core.checkpoints.worktree import WorkTree, against
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, Services
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import Work
 from swecli.core.llm.types import ModelInfo
+from swecli.core.ports import EditorFiles
 from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import (
     FilesRestored,
@@ -33,10 +35,11 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.base import readable_size
+from swecli.core.tools.editor import as_in_editor
 from swecli.core.tools.read_file import MAX_IMAGE, ReadFile, binary_kind, image_type, is_binary
 from swecli.core.tools.search import ListFiles
 from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
-from swecli.core.workspace.text_file import open_regular, read_all
+from swecli.core.workspace.text_file import open_regular, read_all, read_bytes
 
 OFF = "Checkpoints are off for this session, so file changes cannot be undone."
 OFF_DIFF = "Checkpoints are off for this session, so it is not known what it changed; git diff may tell."
@@ -131,9 +134,10 @@ class ChangedFiles:
     """Finds files that someone else changed after the model saw them. ``note`` is what the next request has to tell
     the model about that; empty when there is nothing."""
 
-    def __init__(self, recorder: Recorder, cwd: Path) -> None:
+    def __init__(self, recorder: Recorder, cwd: Path, editor: EditorFiles | None = None) -> None:
         self._recorder = recorder
         self._cwd = cwd
+        self._editor = editor
         self._stamps: dict[str, _Stamp] = {}
         self.note = ""
 
@@ -147,12 +151,22 @@ class ChangedFiles:
         found = await asyncio.to_thread(_look, [path for path, _ in visible], dict(self._stamps))
         self._stamps.update(found)
         taken_back = self._recorder.state.taken_back
-        changed = [
-            (display_name(path, self._cwd), _how(found[path].sha256, path in taken_back))
-            for path, touch in visible
-            if path in found and found[path].sha256 != touch.sha256
-        ]
+        others = [(path, touch) for path, touch in visible if path in found and found[path].sha256 != touch.sha256]
+        if others and self._editor is not None:  # the model may have seen what is not saved yet
+            unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], self._editor)
+            others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]
+        changed = [(display_name(path, self._cwd), _how(found[path].sha256, path in taken_back)) for path, _ in others]
         self.note = _note(changed)
+
+
+def _unsaved(paths: Sequence[str], editor: EditorFiles) -> dict[str, str]:
+    """Hashes of files as the editor has them."""
+    hashes: dict[str, str] = {}
+    for path in paths:
+        with suppress(OSError):
+            data, _ = read_bytes(Path(path), LARGEST)
+            hashes[path] = sha256(as_in_editor(Path(path), data, editor)).hexdigest()
+    return hashes
 
 
 def _how(sha256: str | None, taken_back: bool) -> str:
@@ -197,6 +211,8 @@ def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp
 
 _HEAD = 8_192
 """Bytes that tell what a file is."""
+_ENDS = ".,;:!?)]}"
+"""What may follow a word in a sentence."""
 
 
 def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
@@ -204,18 +220,27 @@ def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
     return mentioned(message.text) if message.mentions is None else message.mentions
 
 
-async def attach(recorder: Recorder, scheduler: Scheduler, words: Sequence[str], cwd: Path, model: ModelInfo) -> None:
-    """Attach what messages mention: each file is read as ``read_file`` reads it, under the same permissions, as an item
-    of its own that joins the conversation behind the message. Returns when all of it is there; the user is told of what
-    is not."""
+async def attach(
+    recorder: Recorder,
+    scheduler: Scheduler,
+    words: Sequence[str],
+    cwd: Path,
+    model: ModelInfo,
+    mentionables: Sequence[Mentionable] = (),
+) -> None:
+    """Attach what messages mention: each file is read as ``read_file`` reads it, and each of the ``mentionables`` with
+    its tool, under the same permissions, as an item of its own that joins the conversation behind the message. Returns
+    when all of it is there; the user is told of what is not."""
     if not words:
         return
 
     def tell(word: str, problem: str) -> None:
         recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments"))
 
-    found = await asyncio.to_thread(resolved_mentions, words, cwd, model)
-    calls: dict[str, Call] = {}
+    known = {one.word: one for one in mentionables}
+    named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
+    calls = {word: _begin_call(recorder, one.tool, one.arguments, one.word) for word, one in named.items()}
+    found = await asyncio.to_thread(resolved_mentions, [word for word in words if word not in named], cwd, model)
     for mention in found:
         if mention.problem:
             tell(mention.word, mention.problem)
@@ -234,17 +259,20 @@ async def attach(recorder: Recorder, scheduler: Scheduler, words: Sequence[str],
 
 
 def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
-    item = recorder.new_item("t")
     arguments: dict[str, object] = {"path": str(mention.path)}
     if mention.path.is_relative_to(cwd):
         arguments["path"] = str(mention.path.relative_to(cwd))
     if mention.last:
         arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
-    tool = ListFiles.name if mention.is_folder else ReadFile.name
+    return _begin_call(recorder, ListFiles.name if mention.is_folder else ReadFile.name, arguments, mention.word)
+
+
+def _begin_call(recorder: Recorder, tool: str, arguments: Mapping[str, object], word: str) -> Call:
+    item = recorder.new_item("t")
     part = ToolCallPart(item, tool, json.dumps(arguments))
     recorder.emit(ItemStarted(item, "attachment", tool))
     recorder.emit(ItemCheckpointed(item, part))
-    return Call(item, part, note=f"[Attached by the user: @{mention.word}]")
+    return Call(item, part, note=f"[Attached by the user: @{word}]")
 
 
 def resolved_mentions(words: Sequence[str], cwd: Path, model: ModelInfo | None) -> list[Mention]:

@@ -30,6 +30,7 @@ from swecli.core.llm.types import (
     ToolCallStarted,
     UsageUpdate,
 )
+from swecli.core.permissions.types import Rule
 from swecli.core.protocol.events import (
     ContextMeasured,
     ItemCheckpointed,
@@ -89,6 +90,8 @@ class Call:
     part: ToolCallPart
     note: str = ""
     """A line before the result that says where the call comes from; empty for the model's own."""
+    rules: tuple[Rule, ...] = ()
+    """Permission rules that hold for this call besides."""
 
 
 class Answer:

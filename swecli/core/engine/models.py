@@ -97,6 +97,20 @@ class ModelChoice:
             return True
         return False
 
+    def lend(self, model: str) -> None:
+        """Let another model answer in this turn, as the command that begins it asks. Where there is none of this name
+        the user's own answers, and is said to."""
+        own = self._ref
+        trouble = self._connection.connect(model)
+        if trouble is not None:
+            text = f"The command asks for the model {model}, which is not available; {own} answers."
+            self._recorder.emit(Notice(text, "warning", "model", trouble))
+        elif self._ref != own:
+            self._own_model = own
+            self.announce(self._services.effort(self._ref))
+            self.measure()
+            self._ask()
+
     def end_fallback(self) -> None:
         """A turn begins: the user's model answers again, if another one stood in for it."""
         own, self._own_model, self._next = self._own_model, "", 0

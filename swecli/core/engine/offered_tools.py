@@ -7,12 +7,18 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from swecli.core.context_management.budget import window_of
+from swecli.core.context_management.deferral import Candidate, DeferralManager
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.work import add_note
-from swecli.core.llm.types import ToolSchema
+from swecli.core.llm.types import ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
 from swecli.core.tools.registry import schema_of
+from swecli.core.tools.tool_search import ToolSearch
+
+SEARCH = "tool search"
+"""The search as a source in the registry."""
 
 TOLD_AFTER = 1.0
 """Seconds of waiting after which the user is told what for."""
@@ -39,6 +45,15 @@ def change_of(
     return ToolChange(tuple(tool for tool in wanted if offered.get(tool.name) != tool), removed)
 
 
+@dataclass(frozen=True, slots=True)
+class SourceSize:
+    """Tools of a source. ``tokens`` are those of the tools that the model is told of; ``withheld`` are the others."""
+
+    count: int
+    withheld: int
+    tokens: int
+
+
 class OfferedTools:
     """Keeps the model's list of one session in step with the registry."""
 
@@ -46,9 +61,30 @@ class OfferedTools:
         self._services = services
         self._recorder = recorder
         self._notes: list[tuple[str, str]] = []
+        self._deferral = DeferralManager(services.tool_deferral)
+        self._search = ToolSearch(self._find, lambda: len(self._deferral.deferred))
+        self._promoted: list[str] = []
+        """Tools that were found and that the model is not told of yet, in that order."""
         self._waited: set[str] = set()
         """Sources that a request waited for; it does not do so twice."""
-        self._revision = -1
+        self._state: tuple[int, str, int] | None = None
+        """What the newest decision rests on: the registry's revision, the model and its window."""
+
+    @property
+    def note(self) -> str:
+        """How many tools are withheld, for the model; empty where none are."""
+        return self._deferral.note
+
+    @property
+    def deferred(self) -> tuple[ToolSchema, ...]:
+        return self._deferral.deferred
+
+    def size_of(self, source: str, info: ModelInfo | None) -> SourceSize:
+        schemas = [schema_of(tool) for tool in self._services.tools.dynamic() if tool.source == source]
+        withheld = {tool.name for tool in self.deferred}
+        told = [schema for schema in schemas if schema.name not in withheld]
+        tokens = self._services.context.tool_tokens(told, info) if info is not None else 0
+        return SourceSize(len(schemas), len(schemas) - len(told), tokens)
 
     def tell_model(self, title: str, text: str) -> None:
         """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
@@ -56,30 +92,68 @@ class OfferedTools:
         self._notes.append((title, text))
 
     def adopt(self) -> None:
-        """A session begins or continues: the model is told what the record says."""
+        """The model is told what the record says."""
         offered = self._recorder.state.offered.values()
         self._services.context.added_tools = tuple(
             ToolSchema(tool.name, tool.description, tool.parameters, tool.source) for tool in offered
         )
 
-    async def settle(self) -> None:
+    async def settle(self, info: ModelInfo) -> None:
         """Before a request: wait for tools that are about to come, and put what changed on record."""
         await self._wait()
         for title, text in self._notes:
             add_note(self._recorder, title, text)
         self._notes.clear()
-        registry = self._services.tools
-        if registry.revision == self._revision:
+        registry, context = self._services.tools, self._services.context
+        effective = window_of(info, context.limits).effective
+        state = (registry.revision, info.ref, effective)
+        if state == self._state and not self._promoted:
             return
-        self._revision = registry.revision
-        wanted = [
-            ToolDefinition(schema.name, schema.description, schema.parameters, schema.source)
-            for schema in map(schema_of, registry.dynamic())
-        ]
+        smaller = self._state is not None and effective < self._state[2]
+        self._state = state
+        wanted = self._selected(info, effective, anew=smaller)
         change = change_of(self._recorder.state.offered, wanted, registry.pending)
         if change:
             self._recorder.emit(ToolsChanged(change.added, change.removed))
             self.adopt()
+
+    def _selected(self, info: ModelInfo, effective: int, *, anew: bool) -> list[ToolDefinition]:
+        """What the model is to be told: what it knows stays, unless its window has become smaller; what was found
+        joins at the end."""
+        registry, context = self._services.tools, self._services.context
+        tools = [tool for tool in registry.dynamic() if tool.name != self._search.name]
+        told = () if anew else (*self._recorder.state.offered, *self._promoted)
+        used = self._recorder.state.last_used
+        candidates = [
+            Candidate(schema, context.tool_tokens((schema,), info), used.get(tool.name, 0), first=tool.of_server)
+            for tool in tools
+            if (schema := schema_of(tool))
+        ]
+        fixed = context.tool_tokens(context.own_tools(info), info)
+        selection = self._deferral.select(candidates, told, fixed, effective)
+        self._offer_search(bool(selection.deferred) or self._search.name in self._recorder.state.offered)
+        order = {name: place for place, name in enumerate(self._promoted)}
+        active = sorted(selection.active, key=lambda one: order.get(one.name, -1))
+        self._promoted.clear()
+        search = [schema_of(self._search)] if registry.get(self._search.name) is not None else []
+        return [ToolDefinition(one.name, one.description, one.parameters, one.source) for one in (*search, *active)]
+
+    def _offer_search(self, wanted: bool) -> None:
+        """Once something was withheld the search stays: taking it away would change the list's beginning."""
+        registry = self._services.tools
+        if wanted and registry.get(self._search.name) is None:
+            registry.settle(SEARCH, [self._search])
+            self._state = (registry.revision, *self._state[1:]) if self._state is not None else None
+
+    def _find(self, query: str) -> tuple[ToolSchema, ...]:
+        found = self._deferral.search(query)
+        self._promoted += [tool.name for tool in found if tool.name not in self._promoted]
+        return found
+
+    def called(self, name: str) -> None:
+        """The model called a tool that it was not told of: it is told of it from now on."""
+        if any(tool.name == name for tool in self._deferral.deferred) and name not in self._promoted:
+            self._promoted.append(name)
 
     async def _wait(self) -> None:
         """Once for each source, and not for longer than the user would."""

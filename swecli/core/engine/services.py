@@ -8,21 +8,26 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
-from swecli.core.ports import Asker, BlobStore, Snapshots
+from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import NoticeLevel, Price
 from swecli.core.protocol.messages import Usage
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process_limit import PROCESSES
+
+if TYPE_CHECKING:
+    from swecli.core.hooks.hook import Hook
+    from swecli.core.hooks.runner import Hooks
 
 ModelFactory = Callable[[str], ModelClient]
 """Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
@@ -62,6 +67,32 @@ class NoWindowKnowledge:
         return ""
 
 
+class PromptError(Exception):
+    """A prompt can't be made; the message is one sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A prompt that an extension has, sent by a slash command of this name. ``render`` gives its text for what follows
+    the name, and raises ``PromptError``; ``arguments`` is a hint such as "<what> [where]"."""
+
+    name: str
+    summary: str
+    render: Callable[[str], Awaitable[str]]
+    arguments: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mentionable:
+    """Something besides files that a message can attach with ``@word``: by a call of this tool."""
+
+    word: str
+    tool: str
+    arguments: Mapping[str, str]
+    about: str = ""
+
+
 class Extension(Protocol):
     """Something that runs beside a session and brings tools: it tells the registry which source it expects, and later
     which tools that has."""
@@ -91,6 +122,12 @@ class ExtensionHost(Protocol):
     def tell_model(self, title: str, text: str) -> None:
         """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
         user."""
+        ...
+
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
+        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
         ...
 
 
@@ -149,6 +186,8 @@ class Services:
     """Bytes up to which output stays in the context."""
     process_limit: int = PROCESSES
     """Processes and threads that a command may have at the same time."""
+    editor: EditorFiles | None = None
+    """The user's editor, where it has files open that may not be saved."""
     checkpoints: Checkpoints | None = None
     """The record of changed files; without it nothing can be taken back."""
     keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are kept nowhere here."
@@ -191,8 +230,22 @@ class Services:
     """Where an internal failure is written with its traceback."""
     instructions: Sequence[str] = ()
     """Paths of the instruction files in the prompt."""
+    hooks: Hooks | None = None
+    """The user's programs that run at events of the session; None where there are none, and then they cost nothing."""
+    allow_hook: Callable[[Hook], Hook] = lambda hook: hook
+    """Remembers that the user lets a hook run as it is now, and gives it back so. May take the time of a disk.
+
+    Raises:
+        OSError: it can't be kept.
+    """
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
+    attribution: bool = False
+    """Whether commits name swecli and the model."""
+    extension_files: ExtensionFiles | None = None
+    """Skills, Markdown commands and agent profiles."""
+    tool_deferral: float = 0.1
+    """Share of the effective window that descriptions of tools may take before some are withheld."""
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
 

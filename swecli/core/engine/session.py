@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.cache import CacheHistory
@@ -19,21 +20,25 @@ from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles, words_of
+from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, GO_AHEAD, WITH_TODOS, ProposedPlan, proposed, todos_of
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.results import Results
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
 from swecli.core.engine.snapshots import recover
 from swecli.core.engine.state import Spending, Totals
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
+from swecli.core.permissions.types import Rule
 from swecli.core.ports import Asker
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock, Todo
 from swecli.core.protocol.budget import Budget
@@ -47,6 +52,7 @@ from swecli.core.protocol.commands import (
     Compact,
     EditQueue,
     Interrupt,
+    Invoke,
     RedoCompaction,
     RedoFiles,
     ReplyPermission,
@@ -89,6 +95,9 @@ from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import CommandSpec, LaunchError
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.markdown_commands import Invocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +228,16 @@ class SessionView:
         return Conversation(active, active - summaries + len(hidden), summaries, age)
 
     @property
+    def attribution(self) -> bool:
+        """Whether commits name swecli and the model."""
+        return self._services.attribution
+
+    @property
+    def extension_files(self) -> ExtensionFiles | None:
+        """Skills, Markdown commands and agent profiles; None where none can be."""
+        return self._services.extension_files
+
+    @property
     def instructions(self) -> tuple[str, ...]:
         return tuple(self._services.instructions)
 
@@ -318,6 +337,8 @@ def _show(recorder: Recorder, item: str, text: str) -> None:
         recorder.emit(ItemDelta(item, text, "output"))
 
 
+T = TypeVar("T")
+
 BetweenTurns = (
     CarryOut | Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
 )
@@ -334,11 +355,16 @@ class Session:
     def __init__(
         self, session_id: str, services: Services, make_log: LogFactory, history: Sequence[Event] = ()
     ) -> None:
-        self._services = services
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock)
+        self.hooks = SessionHooks(services, recorder)
+        if services.hooks is not None:
+            services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
+        self._services = services
         self._closed = False
+        self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
+        self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._work = Work(self._ended)
-        self._requests = Requests(recorder)
+        self._requests = Requests(recorder, lambda text: self.hooks.notify("elicitation_dialog", text))
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(services, recorder, self._connection, self._requests)
@@ -353,10 +379,12 @@ class Session:
                 self._requests,
                 self._results,
                 self._sandbox,
+                self.hooks,
                 self._compactions.request_compaction,
                 self._jobs.jobs,
             )
         )
+        self._news = ExtensionNews(services, recorder, self.tell_model)
         self.files = SessionFiles(services, recorder, self._work)
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs)
 
@@ -377,7 +405,8 @@ class Session:
         trouble = self._connection.connect(name) if name else None
         cwd, mode, version = str(self._services.workspace.cwd), self._services.policy.mode, self._services.version
         address = self._models.address
-        self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address))
+        commands = listed_commands(self._services.extension_files)
+        self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address, commands))
         self._offered.adopt()
         for extension in self._services.extensions:
             extension.start(self)
@@ -390,10 +419,40 @@ class Session:
             self.notice(trouble, "error")
         elif name:
             self._models.start(name)
+        self.hooks.start("resume" if resumed else "startup")
+
+    def extension(self, kind: type[T]) -> T | None:
+        """The extension of this class; None where the session has none."""
+        return next((one for one in self._services.extensions if isinstance(one, kind)), None)
 
     @property
     def tools(self) -> ToolRegistry:
         return self._services.tools
+
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
+        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
+        self._prompts[source] = tuple(prompts)
+        self._mentionables[source] = tuple(mentionables)
+
+    @property
+    def prompts(self) -> tuple[PromptTemplate, ...]:
+        return tuple(one for prompts in self._prompts.values() for one in prompts)
+
+    @property
+    def mentionables(self) -> tuple[Mentionable, ...]:
+        """What a message can attach besides files."""
+        return tuple(one for several in self._mentionables.values() for one in several)
+
+    @property
+    def extended(self) -> bool:
+        return bool(self._services.extensions)
+
+    def tools_of(self, source: str) -> SourceSize:
+        """How many tools a source has, and what they cost in each request."""
+        client = self._connection.client
+        return self._offered.size_of(source, client.info if client is not None else None)
 
     @property
     def asker(self) -> Asker:
@@ -421,10 +480,12 @@ class Session:
                 enqueue(self._recorder, command)
             case Steer():
                 self._submit(Submit(command.text, mentions=command.mentions))
+            case Invoke():
+                self._invoke(command)
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
-                if not (command.skip and self._models.skip()):
+                if not (command.skip and (self.hooks.skip() or self._models.skip())):
                     self._work.interrupt()
             case Close():
                 self._work.interrupt()
@@ -489,6 +550,17 @@ class Session:
         else:
             self._begin_turn(message)
 
+    def _invoke(self, call: Invoke) -> None:
+        if self._work.busy:
+            enqueue(self._recorder, call)
+        elif self._connection.client is None:
+            text = f"No model is connected; /{call.name} was not sent."
+            self.notice(text, "error", "Set a key or use /model; see /help.")
+        else:
+            if self._services.extension_files is not None:
+                self._services.extension_files.look()  # what runs is what the file says now
+            self._begin_turn(call)
+
     def _rewind(self, item: str) -> None:
         if item not in {entry.id for entry in self._recorder.ledger.view}:
             self.notice(f"There is no message {item!r} in the conversation.", "warning")
@@ -510,11 +582,33 @@ class Session:
                 self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
             self._begin_turn(Submit(WITH_TODOS if todos else GO_AHEAD, mentions=()))
 
-    def _begin_turn(self, message: Submit | Queued) -> None:
+    def begin(self, title: str, text: str) -> str:
+        """Begin a turn with a message that a slash command made: ``title`` is what the user sees of it. Only between
+        turns. Returns why not, as a sentence."""
+        from swecli.core.extensions.markdown_commands import Invocation
+
+        if self._work.busy:
+            return "A turn is running; try again when it ends."
+        if self._connection.client is None:
+            return "No model is connected; nothing was sent. Use /model; see /help."
+        self._begin_turn(Invocation(title, (text,)))
+        return ""
+
+    def _begin_turn(self, message: Submit | Queued | Invoke | Invocation) -> None:
+        invocation = message if not isinstance(message, Submit | Queued | Invoke) else None
+        if isinstance(message, Invoke) or (isinstance(message, Queued) and message.invokes):
+            try:
+                invocation = invocation_of(self._services.extension_files, message)
+            except NotInvoked as error:
+                self.notice(str(error), "error")
+                return
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
-        self._recorder.emit(TurnStarted(item))
-        add_user_message(self._recorder, item, message)
+        self._recorder.emit(TurnStarted(item, invocation.allow if invocation is not None else ()))
+        if invocation is not None:
+            self._recorder.emit(ItemStarted(item, "user", "command", invocation.title))
+        elif isinstance(message, Submit | Queued):
+            add_user_message(self._recorder, item, message)
         turn = Turn(
             self._services,
             self._recorder,
@@ -523,9 +617,14 @@ class Session:
             self._compactions,
             self._models,
             self._jobs,
+            self.hooks,
             self._offered,
             item,
-            words_of(message),
+            words_of(message) if isinstance(message, Submit | Queued) else (),
+            invoking=Invoking(self._services, self._recorder, self._scheduler),
+            news=self._news,
+            invocation=invocation,
+            mentionables=lambda: self.mentionables,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
@@ -558,8 +657,9 @@ class Session:
         client = self._connection.client
         return self._compactions.retention(client) if client is not None else ()
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
-        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls.
+    async def run_tool(self, name: str, arguments: Mapping[str, object], *, rules: Sequence[Rule] = ()) -> ToolRun:
+        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls;
+        ``rules`` hold for it besides.
         Only between turns. The call belongs to no message, so the model never sees it."""
         if self._work.busy:
             return ToolRun("A turn is running; try again when it ends.", is_error=True)
@@ -568,7 +668,7 @@ class Session:
         part = ToolCallPart(item, name, json.dumps(arguments))
         self._recorder.emit(ItemStarted(item, "tool", name))
         self._recorder.emit(ItemCheckpointed(item, part))
-        task = self._work.begin(self._scheduler.run([Call(item, part)]))
+        task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules))]))
         await asyncio.wait([task])
         for change in self._recorder.ledger.changes[before:]:
             if change.after is not None:  # what the user's own command wrote is theirs
@@ -665,6 +765,7 @@ class Session:
             return
         self._closed = True
         await self._work.stop()
+        await self.hooks.end()
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         await self._sandbox.stop()

@@ -91,14 +91,16 @@ EFFECT_UNKNOWN = "Interrupted while this ran: its effect is unknown. Check befor
 NOT_EXECUTED = "Interrupted before this ran: it was not executed."
 
 
-def closing_bodies(ledger: Ledger, state: SessionState, detail: str) -> list[Body]:
+def closing_bodies(ledger: Ledger, state: SessionState, detail: str, *, turn: bool = False) -> list[Body]:
     """Terminal events for every open request, item and answer. ``detail`` goes into the answer's stop.
 
     Text that was streaming is kept as an incomplete answer; a call that had begun is marked as of unknown
-    effect; a call that had not begun as not executed.
+    effect; a call that had not begun as not executed. ``turn``: only a turn is over, so that a question that belongs to
+    no item of it stays.
     """
     bodies: list[Body] = [PermissionResolved(request, "cancelled", "engine") for request in state.permissions]
-    bodies += [QuestionAnswered(request, (), "engine") for request in state.questions]
+    asked = (request for request, question in state.questions.items() if question.item or not turn)
+    bodies += [QuestionAnswered(request, (), "engine") for request in asked]
     answered = {item for response in ledger.responses.values() for item in response.items}
     kept: list[str] = []
     for item in ledger.open.values():

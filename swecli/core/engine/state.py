@@ -183,6 +183,8 @@ class SessionState:
     rules: tuple[Rule, ...] = ()
     """What the user answered with "always" in this session, or in this turn for the turn."""
     tools: Counter[str] = field(default_factory=Counter)
+    last_used: dict[str, int] = field(default_factory=dict[str, int])
+    """Sequence number of the newest call of each tool."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     """What the model is told of besides swecli's own tools, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
@@ -193,8 +195,9 @@ class SessionState:
             case SessionStarted(mode=mode, model=model):
                 self.mode, self.model, self.started_seq = mode, model, event.seq
                 self.sandbox = None
-            case TurnStarted():
+            case TurnStarted(allowed=allowed):
                 self.turn, self.turn_open = event.turn, True
+                self.rules += tuple(Rule("allow", text, "session", FOR_THIS_TURN) for text in allowed)
                 self.waited, self.waits_since = 0.0, None
             case TurnEnded(outcome=outcome):
                 self.turn_open = self.step_open = False
@@ -220,6 +223,7 @@ class SessionState:
                 self.items = max(self.items + 1, _number(item))
                 if kind == "tool":
                     self.tools[name] += 1
+                    self.last_used[name] = event.seq
             case ModeChanged(mode=mode):
                 self.mode = mode
             case ModelChanged(model=model, effort=effort):

@@ -11,6 +11,7 @@ from typing import Final
 
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.consent import Consent, Consents, PreparedCall, Rejected, Requests, SandboxWatch
+from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results, SeenFiles
@@ -115,10 +116,12 @@ class ToolCalls:
         requests: Requests,
         results: Results,
         sandbox: SandboxWatch,
+        hooks: SessionHooks,
         request_compaction: Callable[[], str] | None = None,
         jobs: Jobs | None = None,
     ) -> None:
         self._services = services
+        self._hooks = hooks
         self._request_compaction = request_compaction
         self._jobs = jobs
         self._recorder = recorder
@@ -126,11 +129,13 @@ class ToolCalls:
         self.order = requests.order
         self._results = results
         self._sandbox = sandbox
-        self._consents = Consents(services, recorder, requests, sandbox)
+        self._consents = Consents(services, recorder, requests, sandbox, hooks)
         self._recall = Recall(recorder.ledger, services.blobs)
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self._locks = EffectLocks()
         self._live = LiveOutput()
+        self._said: dict[str, str] = {}
+        """What hooks want the model to read behind a result, by call."""
 
     def prepare(self, call: Call) -> PreparedCall | None:
         """Validate the arguments. None when the call already ended with an error result."""
@@ -148,7 +153,7 @@ class ToolCalls:
             self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=_short(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note)
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note, call.rules)
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
@@ -165,6 +170,7 @@ class ToolCalls:
             last_seen=self._files.last_seen,
             request_compaction=self._request_compaction,
             jobs=self._jobs,
+            editor=self._services.editor,
         )
 
     def _output(self, item: str, text: str) -> None:
@@ -186,6 +192,7 @@ class ToolCalls:
         try:
             if earlier_writers:  # the preview must show the file as the earlier calls leave it
                 await asyncio.wait(earlier_writers)
+            call = await self._hooked(call)
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call)
                 call = consent.call
@@ -207,7 +214,8 @@ class ToolCalls:
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
-            outcome = replace(outcome, text=call.with_note(outcome.text))
+            text = "\n".join(filter(None, (outcome.text, self._said.get(call.item, ""))))
+            outcome = replace(outcome, text=call.with_note(text))  # in full, whatever of the result is stored
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
         except Rejected as rejected:
@@ -225,6 +233,7 @@ class ToolCalls:
             raise
         finally:
             self._live.forget(call.item)
+            self._said.pop(call.item, None)
             self.order.passed(call.item)
             self.close(call)
 
@@ -252,15 +261,66 @@ class ToolCalls:
 
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
-        async with self._recorded(consent):
-            outcome = await call.tool.run(call.params, ctx)
+        async with self._recorded(consent):  # what hooks do to the files is a part of it, and is taken back with it
+            outcome = await self._run_tool(consent)
+            self._said[call.item] = await self._after(call, outcome)
         self._sandbox.ran(ctx, call.effects)
         self._sandbox.publish()
-        for origin in _strangers(call, ctx, outcome):
+        files = self._services.extension_files
+        for origin in _strangers(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
             self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome
+
+    async def _run_tool(self, consent: Consent) -> ToolOutcome:
+        """The outcome. Where the call can't be done, hooks are told before the error goes on."""
+        call = consent.call
+        try:
+            return await call.tool.run(call.params, consent.ctx)
+        except ToolError as error:
+            said = await self._after(call, ToolOutcome(str(error), is_error=True))
+            if not said:
+                raise
+            raise ToolError(f"{error}\n{said}", error.seen) from error
+
+    async def _hooked(self, call: PreparedCall) -> PreparedCall:
+        """The call as hooks leave it; they may change it, or want the user to decide.
+
+        Raises:
+            Rejected: by a hook.
+            ToolError: a hook's input does not fit the tool.
+        """
+        if not self._hooks.listens("PreToolUse") or not self._is_models(call):
+            return call
+        try:
+            wishes = await self._hooks.before_tool(call.item, call.use())
+        except HookBlocked as blocked:
+            text = call.with_note(f"A PreToolUse hook of the user blocked this call; nothing was done. {blocked}")
+            raise Rejected(text, f"blocked by a hook: {_short(str(blocked))}") from None
+        if wishes.arguments is not None:
+            try:
+                call = call.with_arguments(wishes.arguments, "A PreToolUse hook of the user")
+            except ToolError as error:
+                text = f"A hook's updatedInput does not fit {call.tool.name}, so the call was not run. {error}"
+                raise Rejected(call.with_note(text), "a hook's updatedInput does not fit") from None
+        return replace(call, must_ask=wishes.ask, told=wishes.context)
+
+    def _is_models(self, call: PreparedCall) -> bool:
+        """Files that the user attaches are no call of the model."""
+        opened = self._recorder.ledger.open.get(call.item)
+        return opened is None or opened.kind != "attachment"
+
+    async def _after(self, call: PreparedCall, outcome: ToolOutcome) -> str:
+        """What hooks say to the call and its outcome."""
+        event = "PostToolUseFailure" if outcome.is_error else "PostToolUse"
+        said = call.told
+        if self._hooks.listens(event) and self._is_models(call):
+            more = await self._hooks.after_tool(
+                call.item, call.use(), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
+            )
+            said = "\n".join(filter(None, (said, more)))
+        return said
 
     def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
         """What the call changes while it runs is recorded, so that it can be taken back."""
@@ -284,10 +344,11 @@ class ToolCalls:
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
 
-def _strangers(call: PreparedCall, ctx: ToolContext, outcome: ToolOutcome) -> tuple[str, ...]:
-    """Whose text the result brings: a host's, or that of files outside the workspace."""
+def _strangers(call: PreparedCall, known: Iterable[Path], outcome: ToolOutcome) -> tuple[str, ...]:
+    """Whose text the result brings: a host's, or that of files outside of the ``known`` folders."""
+    folders = tuple(known)
     host = (outcome.untrusted,) if outcome.untrusted else ()
-    outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in ctx.roots)]
+    outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in folders)]
     return (*host, *outside)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import over_cap
@@ -12,6 +13,8 @@ from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles, attach, words_of
+from swecli.core.engine.hooks import HookBlocked, SessionHooks
+from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -28,10 +31,10 @@ from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, Services
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.engine.work import absorb_steering
+from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
@@ -43,6 +46,9 @@ from swecli.core.protocol.events import (
     TurnOutcome,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolResultPart
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.markdown_commands import Invocation
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
@@ -74,23 +80,37 @@ class Turn:
         compactions: Compactions,
         models: ModelChoice,
         jobs: JobWatch,
+        hooks: SessionHooks,
         offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
+        *,
+        invoking: Invoking,
+        news: ExtensionNews,
+        invocation: Invocation | None = None,
+        mentionables: Callable[[], Sequence[Mentionable]] = tuple,
     ) -> None:
-        """``item`` is the message that begins the turn, ``mentions`` are the files that it attaches."""
+        """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
+        attaches. With an ``invocation`` the message is yet to be made of it."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
         self._compactions = compactions
         self._models = models
         self._jobs = jobs
+        self._hooks = hooks
+        self._screened: set[str] = set()
+        """Messages written meanwhile that hooks let pass."""
         self._offered = offered
         self._asking = Asking(services, recorder)
         self._item = item
-        self._mentions = mentions
+        self._mentions = mentions if invocation is None else invocation.mentions
+        self._invoking = invoking
+        self._news = news
+        self._invocation = invocation
+        self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
-        self._changed = ChangedFiles(recorder, services.workspace.cwd)
+        self._changed = ChangedFiles(recorder, services.workspace.cwd, services.editor)
         self._repeats = RepeatGuard(recorder, services.tools, asker)
         self._step = 0
         self._cuts = 0
@@ -110,7 +130,7 @@ class Turn:
         except asyncio.CancelledError:
             end = TurnStopped("interrupted", "interrupted")
         finally:
-            for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED):
+            for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED, turn=True):
                 self._recorder.emit(body)
             self._account.interrupted(self._asking.fragment)
             if end.outcome == "blocked":
@@ -122,6 +142,7 @@ class Turn:
             self._recorder.emit(
                 TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage, waited)
             )
+            self._hooks.turn_ended()
 
     def _take_back(self) -> None:
         """A message that was blocked before the model answered anything leaves the conversation with what it attached:
@@ -132,7 +153,11 @@ class Turn:
             return
         after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
         if all(entry.kind in ("attachment", "note") for entry in after):
-            said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+            said = (
+                self._invocation.title
+                if self._invocation is not None
+                else "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+            )
             self._recorder.emit(Rewound(self._item, NOT_SENT, said))
             self._unmeasured = True
 
@@ -144,17 +169,22 @@ class Turn:
 
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
+        await self._news.look()
+        if self._invocation is not None:
+            await self._invoke(self._invocation)
+        await self._begin_hooks()
         await self._models.ready()
-        cwd = self._services.workspace.cwd
-        await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info)
+        await self._attach(self._mentions)
         while True:
+            await self._screen_steering()
             steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
                 words = [word for one in steering for word in words_of(one)]
-                await attach(self._recorder, self._scheduler, words, cwd, self._client.info)
+                await self._attach(words)
+            self._hooks.tell_model()
             self._check_caps()
-            await self._offered.settle()
+            await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()
@@ -177,9 +207,47 @@ class Turn:
             await self._run_tools(message, calls)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             self._finish_step()
+            if self._hooks.stopped:
+                raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
             await self._check_repeats(calls)
-            if not calls and not self._goes_on(message):
+            if not calls and not self._goes_on(message) and not await self._hooks.stop(message.text):
                 return TurnStopped("done", _last_word(message))
+
+    async def _attach(self, words: Sequence[str]) -> None:
+        cwd, known = self._services.workspace.cwd, self._mentionables()
+        await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
+
+    async def _begin_hooks(self) -> None:
+        ledger = self._recorder.ledger
+        said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+        try:
+            await self._hooks.begin_turn(said)
+        except HookBlocked as blocked:
+            raise TurnStopped("blocked", f"a hook blocked your message: {blocked}", "hook") from None
+
+    async def _screen_steering(self) -> None:
+        """Hooks look at what the user writes meanwhile before it joins; what they block goes."""
+        while self._hooks.listens("UserPromptSubmit"):
+            waiting = (one for one in self._recorder.state.queue if one.steer and one.id not in self._screened)
+            queued = next(waiting, None)
+            if queued is None:
+                return
+            self._screened.add(queued.id)
+            try:
+                await self._hooks.submit(queued.text)
+            except HookBlocked as blocked:
+                edit_queue(self._recorder, queued.id, None)
+                self._recorder.emit(Notice(f"A hook blocked your message: {blocked}", "warning", "hooks"))
+
+    async def _invoke(self, invocation: Invocation) -> None:
+        """Make the message of the call that begins the turn."""
+        if invocation.model:
+            self._models.lend(invocation.model)
+        try:
+            await self._invoking.send(self._item, invocation)
+        except NotInvoked as error:
+            outcome: TurnOutcome = "interrupted" if error.rejected else "error"
+            raise TurnStopped(outcome, str(error), "command") from error
 
     def _check_caps(self) -> None:
         limits = self._services.limits
@@ -212,7 +280,7 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(self._changed.note, self._repeats.note, self._jobs.note()),
+            notes=(self._changed.note, self._repeats.note, self._jobs.note(), self._offered.note),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
 
@@ -274,6 +342,8 @@ class Turn:
                 result = ToolResultPart(call.part.call_id, call.part.name, CUT_CALL, is_error=True)
                 self._recorder.emit(ItemCompleted(call.item, "error", (result,), detail="cut at the output limit"))
         elif calls:
+            for call in calls:
+                self._offered.called(call.part.name)
             await self._scheduler.run(calls)
 
     async def _check_repeats(self, calls: tuple[Call, ...]) -> None:

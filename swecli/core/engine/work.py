@@ -9,14 +9,18 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.prompts import note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.protocol.commands import Steer, Submit
+from swecli.core.protocol.commands import Invoke, Steer, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, QueueChanged, Queued
 from swecli.core.protocol.messages import TextPart
 
 
-def enqueue(recorder: Recorder, message: Submit | Steer) -> None:
+def enqueue(recorder: Recorder, message: Submit | Steer | Invoke) -> None:
     """Put a message at the end of the queue, which is part of the session's state and so survives a crash."""
     state = recorder.state
+    if isinstance(message, Invoke):
+        queued = Queued(f"n{state.seq + 1}", f"/{message.name} {message.arguments}".rstrip(), invokes=True)
+        recorder.emit(QueueChanged((*state.queue, queued)))
+        return
     images = message.images if isinstance(message, Submit) else ()
     queued = Queued(f"n{state.seq + 1}", message.text, isinstance(message, Steer), images, message.mentions)
     recorder.emit(QueueChanged((*state.queue, queued)))
@@ -25,7 +29,9 @@ def enqueue(recorder: Recorder, message: Submit | Steer) -> None:
 def edit_queue(recorder: Recorder, identifier: str, text: str | None) -> None:
     """Change a waiting message; without a text it is removed."""
     changed = (
-        replace(queued, text=text, mentions=None) if queued.id == identifier and text else queued
+        replace(queued, text=text, mentions=None, invokes=queued.invokes and text.startswith("/"))
+        if queued.id == identifier and text
+        else queued
         for queued in recorder.state.queue
         if queued.id != identifier or text
     )

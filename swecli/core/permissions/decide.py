@@ -58,7 +58,7 @@ def _way_out(policy: Policy, call: Call) -> str:
     if effects.network is not None and set(policy.untrusted) != {effects.network}:
         return f"connects to {effects.network}"
     for path in (*effects.reads, *effects.writes):
-        if inside(path, call.roots) is None:
+        if inside(path, call.roots) is None and (path in effects.writes or inside(path, policy.readable) is None):
             return f"goes to {path}, outside the workspace"
     return ""
 
@@ -300,7 +300,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         offers = _offered(policy, call, path_rule("Read", path, call.roots)) if one else ()
         if is_secret_in(path, call.roots):
             return Decision("ask", f"{path} may hold secrets.", offers=offers, evidence=(path,))
-        if inside(path, call.roots) is None:
+        if inside(path, (*call.roots, *policy.readable)) is None:
             return Decision("ask", f"{path} is outside the workspace.", offers=offers, evidence=(path,))
         if is_git_settings(path) and policy.facts.credentials_in(path):
             return Decision("ask", f"{path} may hold a password or token.", offers=offers, evidence=(path,))

@@ -79,6 +79,8 @@ class Policy:
     holds: bool = False
     """Whether a partial sandbox still holds what a command writes and connects to."""
     yolo: bool = False
+    readable: tuple[str, ...] = ()
+    """Resolved folders outside of the workspace whose files may be read: those of skills."""
     own_dirs: tuple[str, ...] = ()
     """Resolved directories of swecli's own configuration, data, state and cache: no tool writes there, whatever
     the mode and the rules."""

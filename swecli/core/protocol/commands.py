@@ -19,6 +19,14 @@ class Submit(Tagged, frozen=True, tag="submit"):
     mentions: tuple[str, ...] | None = None
 
 
+class Invoke(Tagged, frozen=True, tag="invoke"):
+    """Call a Markdown command or a skill by its name, as ``/name arguments`` does: its text, with the output of the
+    commands in it, becomes the message. While a turn runs it is queued for after it."""
+
+    name: str
+    arguments: str = ""
+
+
 class Steer(Tagged, frozen=True, tag="steer"):
     """A message for the running turn, put in at the next tool boundary. Without a turn it is a Submit. ``mentions`` as
     there."""
@@ -160,6 +168,7 @@ class Close(Tagged, frozen=True, tag="close"):
 
 Command = (
     Submit
+    | Invoke
     | Steer
     | EditQueue
     | Interrupt

@@ -154,7 +154,8 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     """Terminal event of an item. ``parts`` is its final content.
 
     User items: their text and images; one named "shell" is the user's own ``!command``, with a
-    ``TerminalBlock`` to show and the text that joins the context. Text and reasoning: the one part; ``detail`` is why
+    ``TerminalBlock`` to show and the text that joins the context; one named "command" is a call of a Markdown command
+    or skill, whose title is what was typed. Text and reasoning: the one part; ``detail`` is why
     it broke off, if it did. Tool calls: the one
     ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` is what a person sees, ``detail``
     one short phrase of result ("15 matches in 4 files", "+3 -1", "exit 1").
@@ -318,6 +319,14 @@ TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
 NoticeLevel = Literal["info", "warning", "error"]
 
 
+class ListedCommand(Struct, frozen=True):
+    """A Markdown command, or a skill that users may call. ``arguments`` is a hint such as ``[file]``."""
+
+    name: str
+    description: str = ""
+    arguments: str = ""
+
+
 class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """First event of a session, and again at each resume (``resumed`` set)."""
 
@@ -331,12 +340,16 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """What the model is told about date, directory and platform; it goes in front of the first user message."""
     address: str = ""
     """Base URL where the model is asked; empty where that is its provider's own, or not known."""
+    commands: tuple[ListedCommand, ...] = ()
+    """Markdown commands and skills that ``invoke`` calls, as they are at the start."""
 
 
 class TurnStarted(Tagged, frozen=True, tag="turn_started"):
     """The user's message is accepted and work on it begins. ``item`` is the user item that opened it."""
 
     item: str
+    allowed: tuple[str, ...] = ()
+    """Permission rules that allow something in this turn: those of the command that the user began it with."""
 
 
 class StepStarted(Tagged, frozen=True, tag="step_started"):
@@ -466,6 +479,8 @@ class Queued(Struct, frozen=True):
     steer: bool = False
     images: tuple[ImagePart, ...] = ()
     mentions: tuple[str, ...] | None = None
+    invokes: bool = False
+    """``text`` is a call of a Markdown command or skill."""
 
 
 class QueueChanged(Tagged, frozen=True, tag="queue_changed"):
@@ -574,6 +589,25 @@ class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """What stopped it, where that is known."""
 
 
+class HookRan(Tagged, frozen=True, tag="hook_ran"):
+    """A hook ran for an event. ``outcome``: "ok"; "blocked" and "asked" as it wished; "context" where it told the model
+    something; "stopped" where it ended the work; "problem" where it failed, was not started, or ran too long;
+    "skipped" by the user. ``text`` is its reason, message or problem for the user, empty where there is none."""
+
+    event: str
+    command: str
+    outcome: Literal["ok", "blocked", "asked", "context", "stopped", "problem", "skipped"]
+    text: str = ""
+    item: str = ""
+    """The call that it was about."""
+    matcher: str = ""
+    origin: str = ""
+    """File of the settings, with its line where that is known."""
+    exit_status: int | None = None
+    duration: float = 0.0
+    """Seconds."""
+
+
 class ToolDefinition(Struct, frozen=True):
     """A tool of a source, as the model is told of it. ``parameters`` is a JSON Schema object."""
 
@@ -643,6 +677,7 @@ Body = (
     | TodosChanged
     | JobChanged
     | SandboxChanged
+    | HookRan
     | ToolsChanged
 )
 """The closed union of known bodies, discriminated by ``type``."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStarted
-from swecli.core.sessions.schema import APPLICATION_ID, Migration, title_of
+from swecli.core.sessions.schema import APPLICATION_ID, Migration, line_of, title_of
 
 _HEADER = b"SQLite format 3\x00"
 _HEADER_SIZE = 100
@@ -446,7 +446,7 @@ def _stand_in(fresh: sqlite3.Connection) -> None:
     ).fetchall()
     for session, first, last in lost:
         title = cwd = model = swecli = ""
-        users: set[str] = set()
+        users: dict[str, str] = {}
         for (raw,) in fresh.execute(_BEGINNING, (session,)):
             try:
                 body = decode_body(bytes(raw))
@@ -455,9 +455,9 @@ def _stand_in(fresh: sqlite3.Connection) -> None:
             if isinstance(body, SessionStarted):
                 cwd, model, swecli = body.cwd, body.model, body.swecli
             elif isinstance(body, ItemStarted) and body.kind == "user":
-                users.add(body.item)
+                users[body.item] = body.title if body.name == "command" else ""
             elif isinstance(body, ItemCompleted) and body.item in users:
-                title = title or title_of(body)
+                title = title or line_of(users[body.item]) or title_of(body)
         fresh.execute(
             "INSERT INTO sessions(id, title, cwd, model, created, updated, swecli) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (session, title, cwd, model, first, last, swecli),

@@ -90,7 +90,11 @@ TITLE_LENGTH = 80
 
 def title_of(message: ItemCompleted) -> str:
     """The title that the first message of a user gives its session: on one line."""
-    text = " ".join(part.text for part in message.parts if isinstance(part, TextPart))
+    return line_of(" ".join(part.text for part in message.parts if isinstance(part, TextPart)))
+
+
+def line_of(text: str) -> str:
+    """A text as a title: on one line, and not too long."""
     line = " ".join(text.split())
     return storable(line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1]}…")
 

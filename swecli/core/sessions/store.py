@@ -28,7 +28,7 @@ from swecli.core.protocol.events import (
     ViewEntry,
 )
 from swecli.core.sessions.database import Database
-from swecli.core.sessions.schema import storable, title_of
+from swecli.core.sessions.schema import line_of, storable, title_of
 from swecli.core.workspace.process_tree import Process
 
 
@@ -211,7 +211,7 @@ class SessionStore:
         self._clock = clock
         self._random = random or SystemRandom()
         self._process = process or Process.current()
-        self._user_items: set[tuple[str, str]] = set()
+        self._user_items: dict[tuple[str, str], str] = {}
         """User items that began and have not ended: the text of the first becomes the title."""
 
     # --- sessions --------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class SessionStore:
                 connection.execute("UPDATE sessions SET updated = max(updated, ?) WHERE id = ?", (newest, session))
         for event in events:  # only now: what was not stored is handed over again
             if isinstance(event.body, ItemCompleted):
-                self._user_items.discard((event.session, event.body.item))
+                self._user_items.pop((event.session, event.body.item), None)
 
     def load(self, session_id: str, report: Callable[[str], None] | None = None) -> list[Event]:
         """The stored events in order. What can't be read is named to ``report``, in one sentence; an ``Unknown`` of
@@ -377,9 +377,9 @@ class SessionStore:
         """Keep the session's row in step with what its events say."""
         body = event.body
         if isinstance(body, ItemStarted) and body.kind == "user":
-            self._user_items.add((event.session, body.item))
+            self._user_items[event.session, body.item] = body.title if body.name == "command" else ""
         elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:
-            title = title_of(body)
+            title = line_of(self._user_items[event.session, body.item]) or title_of(body)
             connection.execute("UPDATE sessions SET title = ? WHERE id = ? AND title = ''", (title, event.session))
         elif isinstance(body, (SessionStarted, ModelChanged)):
             connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (storable(body.model), event.session))

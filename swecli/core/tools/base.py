@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import Asker, BlobStore, TranscriptSearch
+from swecli.core.ports import Asker, BlobStore, EditorFiles, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
@@ -154,6 +154,8 @@ class ToolContext:
     there is no conversation."""
     sandbox: Sandbox | None = None
     """Holds this call's command; None where it runs outside."""
+    editor: EditorFiles | None = None
+    """Where the user has files open; None where that is not known."""
     choices: tuple[Choice, ...] = ()
     """What the user made of this call's change, in order: each of what the one before left."""
     jobs: Jobs | None = None
@@ -192,6 +194,8 @@ class Tool(ABC, Generic[P]):
     params: ClassVar[type[Params]]
     source: str = ""
     """Whose tool it is, as the measure of the context names it; empty for swecli's own."""
+    of_server: bool = False
+    """Whether a server brings it: such tools are the first to be withheld where there are too many."""
     result_kind: ClassVar[ResultKind] = "page"
     """How results are kept at a size that a context can take. The text of ``output`` is given whole: what is too
     long is stored."""

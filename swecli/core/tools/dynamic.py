@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import ConfigDict
@@ -209,7 +209,7 @@ _COMBINED = ("anyOf", "oneOf", "allOf")
 _DEPTH = 24
 
 
-def portable_schema(schema: Mapping[str, Any], describe: Any = str) -> dict[str, Any]:
+def portable_schema(schema: Mapping[str, Any], describe: Callable[[str], str] = str) -> dict[str, Any]:
     """The schema as all providers take it: an object at the top, references written out, and without what only a
     check needs. A default is told in the description. ``describe`` makes each description fit to be shown."""
     definitions = {**_mapping(schema.get("definitions")), **_mapping(schema.get("$defs"))}
@@ -223,7 +223,9 @@ def portable_schema(schema: Mapping[str, Any], describe: Any = str) -> dict[str,
     return {"type": "object", "properties": properties, **kept}
 
 
-def _portable(node: Any, definitions: Mapping[str, Any], describe: Any, within: tuple[str, ...], depth: int) -> Any:
+def _portable(
+    node: Any, definitions: Mapping[str, Any], describe: Callable[[str], str], within: tuple[str, ...], depth: int
+) -> Any:
     if isinstance(node, list):
         return [_portable(one, definitions, describe, within, depth + 1) for one in cast("list[Any]", node)]
     if not isinstance(node, Mapping):

@@ -8,12 +8,14 @@ import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
+from swecli.core.ports import EditorError
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.events import Hunk
 from swecli.core.tools.base import (
@@ -33,6 +35,7 @@ from swecli.core.tools.base import (
     readable_size,
     reading,
 )
+from swecli.core.tools.editor import as_in_editor, writable_as_text
 from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write, shielded_thread
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
@@ -123,11 +126,15 @@ def read_target(path: Path, ctx: ToolContext) -> tuple[bytes, FileState] | None:
         ToolError: it is not a regular file, too large, or unreadable.
     """
     try:
-        return read_bytes(path, MAX_FILE)
+        data, state = read_bytes(path, MAX_FILE)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise explained(error, path, ctx) from error
+    shown = as_in_editor(path, data, ctx.editor)
+    if shown == data:
+        return data, state
+    return shown, replace(state, sha256=sha256(shown).hexdigest(), size=len(shown))
 
 
 def _text(data: bytes) -> str:
@@ -431,9 +438,37 @@ def write(change: FileChange, ctx: ToolContext) -> ChangedFile:
         ToolError: the file changed since it was planned, or can't be written.
     """
     try:
-        return change.write()
+        return _written_by_editor(change, ctx) or change.write()
+    except EditorError as error:
+        raise ToolError(f"{ctx.display(change.path)}: {error}") from error
     except (OSError, StaleFileError) as error:
         raise explained(error, change.path, ctx) from error
+
+
+def _written_by_editor(change: FileChange, ctx: ToolContext) -> ChangedFile | None:
+    """Let the editor write a change, so that what it shows does not differ from the file; None where the disk is to be
+    written.
+
+    Raises:
+        EditorError: it has unsaved changes and can't write, or it failed.
+        StaleFileError: the file, or what the editor has of it, changed since this was planned.
+        ToolError: it can't be read.
+    """
+    editor, before = ctx.editor, change.state.sha256 if change.state else None
+    if editor is None:
+        return None
+    now = read_target(change.path, ctx)
+    if (now[1].sha256 if now is not None else None) != before:
+        raise StaleFileError(str(change.path))
+    if change.after is not None and change.mode is None and editor.writes and writable_as_text(change.after):
+        change.path.parent.mkdir(parents=True, exist_ok=True)
+        editor.write(change.path, decode(change.after).text)
+        return ChangedFile(str(change.path), before, sha256(change.after).hexdigest())
+    if now is not None and now[0] != read_bytes(change.path, MAX_FILE)[0]:
+        raise EditorError(
+            "the user's editor has unsaved changes of this file. Nothing was written; ask the user to save it first."
+        )
+    return None
 
 
 class WriteFileParams(Params):

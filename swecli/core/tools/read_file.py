@@ -6,13 +6,14 @@ import base64
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
 from pydantic import Field
 
 from swecli.core.permissions.types import Effects
+from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import (
@@ -27,6 +28,7 @@ from swecli.core.tools.base import (
     readable_size,
     reading,
 )
+from swecli.core.tools.editor import as_in_editor
 from swecli.core.workspace.text_file import TextFile, decode, open_regular, read_all
 
 _PIECE = 1 << 20
@@ -196,6 +198,7 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head or head.startswith(b"%PDF-")
 
 
+UNSAVED = "the user's editor has unsaved changes of this file, shown here; commands see the file without them"
 MAX_LINES = 2_000
 MAX_CHARACTERS = 28_000
 """About 8,000 tokens of code."""
@@ -242,15 +245,17 @@ class ReadFile(Tool[ReadFileParams]):
 
         def read(stop: Callable[[], bool]) -> ToolOutcome:
             try:
-                return read_page(path, params, stop)
+                return read_page(path, params, ctx.editor, stop)
             except OSError as error:
                 raise explained(error, path, ctx) from error
 
         return await reading(read)
 
 
-def read_page(path: Path, params: ReadFileParams, stop: Callable[[], bool] = lambda: False) -> ToolOutcome:
-    """What the model is shown of a file.
+def read_page(
+    path: Path, params: ReadFileParams, editor: EditorFiles | None = None, stop: Callable[[], bool] = lambda: False
+) -> ToolOutcome:
+    """What the model is shown of a file, with what is not saved yet in the editor.
 
     Raises:
         ToolError: there is no such line, or it is too far into a large file.
@@ -268,11 +273,14 @@ def read_page(path: Path, params: ReadFileParams, stop: Callable[[], bool] = lam
             text = f"{path.name} is a binary file ({size}, {kind}) and was not read.{hint}"
             return ToolOutcome(text, (TextBlock(text, "dim"),), f"binary, {size}")
         seen: tuple[SeenFile, ...] = ()
-        if not head:
-            return ToolOutcome("(the file is empty)", (), "empty", seen=(_seen(path, b"", 1, 1),))
         if status.st_size <= _WHOLE:
-            raw = read_all(descriptor, status.st_size)
+            disk = read_all(descriptor, status.st_size)
+            raw = as_in_editor(path, disk, editor)
+            if not raw:
+                return ToolOutcome("(the file is empty)", (), "empty", seen=(_seen(path, b"", 1, 1),))
             page = _page_of_text(decode(raw), params)
+            if raw != disk:
+                page = replace(page, notes=(*page.notes, UNSAVED))
             seen = (_seen(path, raw, params.offset, params.offset + page.shown - 1),)
         else:
             page = _page_of_large(descriptor, params, stop)

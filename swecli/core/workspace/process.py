@@ -129,7 +129,8 @@ class LaunchError(Exception):
 class CommandSpec:
     """What to run, in bash (sh where there is none), without start-up files. ``prefix`` is a program with its arguments
     that starts the shell (a sandbox), ``inherited`` are descriptors that stay open in it. ``processes`` is how many
-    processes and threads it may have at the same time."""
+    processes and threads it may have at the same time. ``stdin`` and ``errors`` are descriptors; without them it has no
+    input, and its errors come with its output."""
 
     command: str
     cwd: Path
@@ -137,6 +138,8 @@ class CommandSpec:
     prefix: Sequence[str] = ()
     inherited: Sequence[int] = ()
     processes: int = PROCESSES
+    stdin: int | None = None
+    errors: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,11 @@ class RunningCommand:
 
     async def drained(self, limit: float = DRAIN) -> None:
         await self._pipe.drained(limit)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether some process still has its output open."""
+        return not self._pipe.ended.is_set()
 
     def detach(self) -> None:
         self._pipe.detach()
@@ -351,9 +359,9 @@ def _start(
                 [*limit.prefix, *spec.prefix, *shell, "--", spec.command],
                 cwd=spec.cwd,
                 env=dict(environment),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if spec.stdin is None else spec.stdin,
                 stdout=writer,
-                stderr=writer,
+                stderr=writer if spec.errors is None else spec.errors,
                 start_new_session=True,
                 pass_fds=spec.inherited,
             )

@@ -200,6 +200,7 @@ class ApprovalPanel(DockPanel):
         self._editor = CommandEditor(self._refused or self._command or "")
         self._word = LineInput(id="word")
         self._list = ChoiceList()
+        self._list.around = not request.danger  # a step too far from "no" is not to come to "yes"
         self._keys = KeyLine("keys")
 
     def compose(self) -> ComposeResult:
@@ -257,13 +258,13 @@ class ApprovalPanel(DockPanel):
             return "moves"
         if self._action(key) is not None or key == "enter":
             return "decides"
-        if self._doing == "asks" and (self._list.numbered(key) is not None or step_of(self, key) is not None):
+        if self._doing == "asks" and (self._list.numbered_at(key) is not None or step_of(self, key) is not None):
             return "decides"
         return "moves" if key in _SCROLLING else "nothing"
 
     def take(self, key: str) -> None:
         hunks = self._hunks if self._doing == "hunks" else None
-        number = self._list.numbered(key)
+        number = self._list.numbered_at(key)
         if hunks is not None and key in _MOVING_HUNKS:
             _move_in(hunks, key)
             self.fit()

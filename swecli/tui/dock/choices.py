@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
+from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
 
 from swecli.safe_text import safe_line
-from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
+from swecli.tui.dock.panel import NARROW, ChoiceClicked, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.keymap import keymap_of
 
 
@@ -32,7 +35,7 @@ class Choice:
 
 class ChoiceList(Widget, can_focus=False):
     """Choices with their numbers, one of them highlighted; scrolled so that it is visible. ``moved`` says whether the
-    user has moved the highlight since the choices appeared."""
+    user has moved the highlight since the choices appeared. Without ``wrap`` a long text is cut: for long lists."""
 
     DEFAULT_CSS = """
     ChoiceList { height: auto; color: $foreground; }
@@ -41,11 +44,21 @@ class ChoiceList(Widget, can_focus=False):
     """
     COMPONENT_CLASSES = {"choices--dim", "choices--chosen"}
 
-    def __init__(self, *, limit: int = 12, id: str | None = None) -> None:
+    def __init__(self, *, limit: int = 12, wrap: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)
         self._limit = limit
+        self._wrap = wrap
         self._choices: tuple[Choice, ...] = ()
+        self._texts: list[str] = []
+        """What is shown of each choice, without its number."""
+        self._widest = 0
+        self._laid: tuple[int, list[tuple[int, int, str]]] = (0, [])
+        """A width, and the lines at it: the index of the choice, the place of the line in it, its text."""
+        self._top = 0
         self._early = False
+        self.numbered = True
+        self.around = True
+        """Whether moving on at one end comes to the other."""
         self.selected = 0
         self.moved = False
 
@@ -57,6 +70,9 @@ class ChoiceList(Widget, can_focus=False):
         """Show these; ``selected`` is highlighted, or else what was."""
         if tuple(choices) != self._choices or selected is not None:
             self._choices = tuple(choices)
+            self._texts = [choice.mark + safe_line(choice.text) for choice in choices]
+            self._widest = max(map(cell_len, self._texts), default=0)
+            self._laid = (0, [])
             self.selected = min(max(0, self.selected if selected is None else selected), max(0, len(choices) - 1))
             self.refresh(layout=True)
 
@@ -67,71 +83,109 @@ class ChoiceList(Widget, can_focus=False):
             self.refresh()
 
     def move(self, step: int) -> None:
-        """Highlight another choice, around the ends, past those that can't be chosen."""
+        """Highlight another choice, past those that can't be chosen."""
         self.moved = True
+        place = self.selected
         for _ in self._choices:
-            self.selected = (self.selected + step) % len(self._choices)
-            if self._choices[self.selected].open:
+            place += step
+            if not self.around and not 0 <= place < len(self._choices):
+                break
+            place %= len(self._choices)
+            if self._choices[place].open:
+                self.selected = place
                 break
         self.refresh()
 
-    def numbered(self, key: str) -> int | None:
+    def numbered_at(self, key: str) -> int | None:
         """The index of the choice with this number, if there is one that can be chosen."""
-        index = int(key) - 1 if len(key) == 1 and key.isdecimal() else -1
+        index = int(key) - 1 if self.numbered and len(key) == 1 and key in "123456789" else -1
         return index if 0 <= index < len(self._choices) and self._choices[index].open else None
 
     def lines(self, width: int) -> int:
         """Lines that all of them take."""
-        return sum(len(_wrapped(choice, width)) for choice in self._choices)
+        return len(self._lines(width))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return min(self.lines(width), self._limit, max(1, viewport.height // 2))
 
+    def on_click(self, event: events.Click) -> None:
+        lines = self._lines(self.size.width)
+        event.stop()
+        if 0 <= self._top + event.y < len(lines):
+            index = lines[self._top + event.y][0]
+            if self._choices[index].open:
+                again = index == self.selected and self.moved
+                self.selected, self.moved = index, True
+                self.refresh()
+                self.post_message(ChoiceClicked(again))
+
     def render_line(self, y: int) -> Strip:
         width, tall = self.size.width, self.size.height
-        if width < 1:
+        rows = self._lines(width)
+        if y == 0:
+            self._follow(rows, tall)
+        if width < 1 or self._top + y >= len(rows):
             return Strip.blank(max(0, width), self.rich_style)
-        rows = [
-            (index, place, text)
-            for index, choice in enumerate(self._choices)
-            for place, text in enumerate(_wrapped(choice, width))
-        ]
-        at = [number for number, (index, _, _) in enumerate(rows) if index == self.selected]
-        first = max(0, min((at[-1] if at else 0) - tall + 1 + (tall > 2), len(rows) - tall))
-        if first + y >= len(rows):
-            return Strip.blank(width, self.rich_style)
-        index, place, text = rows[first + y]
-        line = self._styled(index, place, text, last=first + y + 1 == len(rows) or rows[first + y + 1][0] != index)
+        at = self._top + y
+        index, place, text = rows[at]
+        line = self._styled(index, place, text, last=at + 1 == len(rows) or rows[at + 1][0] != index)
         return Strip(list(line.truncate(width, ellipsis=True, pad=True).render_segments(self.visual_style)), width)
+
+    def _follow(self, rows: Sequence[tuple[int, int, str]], tall: int) -> None:
+        """Bring the highlighted one into sight, and where there is room the one behind it."""
+        last = bisect_right(rows, self.selected, key=lambda row: row[0]) - 1
+        self._top = max(0, min(last - tall + 1 + (tall > 2), len(rows) - tall))
+
+    def _lines(self, width: int) -> list[tuple[int, int, str]]:
+        if self._laid[0] != width:
+            room = max(8, width - len(self._lead(0, False)))
+            self._laid = (
+                width,
+                [
+                    (index, place, line)
+                    for index, text in enumerate(self._texts)
+                    for place, line in enumerate(
+                        _wrapped(text, room) if self._wrap and self._choices[index].open else (text,)
+                    )
+                ],
+            )
+        return self._laid[1]
+
+    def _lead(self, index: int, chosen: bool, place: int = 0) -> str:
+        number = f"{index + 1} " if place == 0 and index < 9 else "  "
+        return ("\u203a " if chosen else "  ") + (number if self.numbered else "")
 
     def _styled(self, index: int, place: int, text: str, *, last: bool) -> Content:
         choice, chosen = self._choices[index], index == self.selected and self._choices[index].open
         dim = self.get_visual_style("choices--dim", partial=True)
         width = self.size.width
-        lead = ("\u203a " if chosen else "  ") + (f"{index + 1} " if place == 0 else "  ")
-        line = Content(lead + text)
+        line = Content(self._lead(index, chosen, place) + text)
         room = width - line.cell_length
         if last and choice.detail and room > 12:
             before = self._column(width, with_detail=True) - line.cell_length if place == 0 else 2
-            line += Content(" " * max(2, before) + safe_line(choice.detail)).stylize(dim)
+            detail = Content(" " * max(2, before) + safe_line(choice.detail))
+            line += detail if chosen else detail.stylize(dim)
         elif last and choice.key and not choice.detail and room >= len(choice.key) + 2:
             before = self._column(width, with_detail=False) - line.cell_length if place == 0 else 2
             line += Content(" " * max(2, before) + choice.key).stylize(dim)
         if self._early or not choice.open:
             return line.stylize(dim)
-        return line.stylize(self.get_visual_style("choices--chosen", partial=True)) if chosen else line
+        return line.stylize(self._chosen_style()) if chosen else line
+
+    def _chosen_style(self) -> Style:
+        """As the style sheet has it; Textual leaves out that it is reversed, which is what is seen without colours."""
+        reverse = self.get_component_styles("choices--chosen").text_style.reverse
+        return self.get_visual_style("choices--chosen", partial=True) + Style(reverse=reverse)
 
     def _column(self, width: int, *, with_detail: bool) -> int:
         """Where the letters, or the details, begin."""
-        most = max(4 + cell_len(choice.mark) + cell_len(safe_line(choice.text)) for choice in self._choices) + 2
+        most = len(self._lead(0, False)) + self._widest + 2
         return most if most <= (width * 3 // 5 if with_detail else width - 4) else 0
 
 
-def _wrapped(choice: Choice, width: int) -> list[str]:
-    """The lines of a choice without its number. Only what can't be chosen is cut."""
-    room = max(8, width - 4)
-    text = choice.mark + safe_line(choice.text)
-    if not choice.open or cell_len(text) <= room:
+def _wrapped(text: str, room: int) -> list[str]:
+    """The lines of a choice without its number."""
+    if cell_len(text) <= room:
         return [text]
     lines: list[str] = []
     for word in text.split(" "):
@@ -254,12 +308,12 @@ class ChoicePanel(DockPanel):
         return letters.index(key.lower()) if key.lower() in letters and key else None
 
     def key_effect(self, key: str) -> KeyEffect:
-        known = key == "enter" or self._list.numbered(key) is not None or self._letter(key) is not None
+        known = key == "enter" or self._list.numbered_at(key) is not None or self._letter(key) is not None
         return "decides" if known or step_of(self, key) is not None else "nothing"
 
     def take(self, key: str) -> None:
         step = step_of(self, key)
-        index = self._list.numbered(key) if key.isdecimal() else self._letter(key)
+        index = self._list.numbered_at(key) if key.isdecimal() else self._letter(key)
         if step is not None:
             self._list.move(step)
         elif index is not None:
@@ -268,9 +322,6 @@ class ChoicePanel(DockPanel):
             self._decide(self._values[self._list.selected])
         else:
             self.said = UNTOUCHED
-
-    def no_choice(self, digit: str) -> None:
-        self.said = f"There is no choice {digit} here."
 
     def escape(self) -> None:
         self._decide(self._leave[0])

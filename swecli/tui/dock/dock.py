@@ -14,7 +14,7 @@ from swecli.tui.dock.panel import Clock, DockPanel, PanelContext
 from swecli.tui.prompt.box import Prompt
 
 if TYPE_CHECKING:
-    from swecli.core.protocol.events import PermissionRequested
+    from swecli.core.protocol.events import Mode, PermissionRequested
     from swecli.tui.session_state import Request
 
 
@@ -36,6 +36,7 @@ class Dock(Vertical):
         self._request: str | None = None
         self._answered = 0
         self._consent = False
+        self._waiting: Sequence[PermissionRequested] = ()
         self._focus_list: Callable[[], None] | None = None
         self.panel: DockPanel | None = None
 
@@ -45,13 +46,13 @@ class Dock(Vertical):
     def show_requests(self, requests: Sequence[Request]) -> None:
         """Show the oldest of the waiting requests, or what was there when none is left."""
         if not requests:
-            self._answered = 0
+            self._answered, self._waiting = 0, ()
             if self._request is not None:
                 self.close()
             return
         from swecli.core.protocol.events import PermissionRequested
 
-        waiting = [request for request in requests if isinstance(request, PermissionRequested)]
+        self._waiting = waiting = [request for request in requests if isinstance(request, PermissionRequested)]
         first, place = requests[0], (self._answered + 1, self._answered + len(requests))
         if first.request != self._request:
             self._answered += self._request is not None
@@ -60,6 +61,23 @@ class Dock(Vertical):
             self._open(self._panel_for(first, place, waiting))
         elif self.panel is not None:
             self.panel.show_place(place, waiting)
+
+    def meaning_for_waiting(self, mode: Mode) -> str:
+        """What a mode that the user has come to means for the requests that wait; empty where it means nothing."""
+        if not self._waiting:
+            return ""
+        from swecli.core.tools.base import plural  # not needed by the first frame
+
+        edits = sum(request.acceptable for request in self._waiting)
+        match mode:
+            case "accept-edits" if edits:
+                return f"accepts {plural(edits, 'waiting edit')} unless you go on"
+            case "plan":
+                return f"refuses {plural(len(self._waiting), 'waiting request')} unless you go on"
+            case "auto":
+                return "settles what it may run unless you go on"
+            case _:
+                return ""
 
     def show(self, panel: DockPanel) -> None:
         """Show a panel of the user's own, unless the model waits for an answer."""

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel
+from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyLine
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
 from swecli.tui.transcript.view import Transcript
@@ -25,14 +25,17 @@ class FindPanel(DockPanel):
         self._query = LineInput(words, placeholder="Find in the transcript", intercept=self._intercept)
         # Held here and not looked up: the panel may be closed before it has its children.
         self._note = Static("", classes="dock--note", id="found", markup=False)
+        self._keys = KeyLine("keys")
 
     def compose(self) -> ComposeResult:
         yield self._query
         yield self._note
+        yield self._keys
 
     def on_mount(self) -> None:
         self._query.focus()
         self._tell()
+        self.fit()
         self.watch(self._transcript, "search_state", self._tell, init=False)
 
     def on_unmount(self) -> None:
@@ -73,12 +76,14 @@ class FindPanel(DockPanel):
         event.stop()
         self._transcript.action_find_previous()
 
+    def fit(self) -> None:
+        super().fit()
+        columns = self.screen.size.width
+        hints: list[Hint] = [("enter", "older", 2), ("\u2193", "newer", 3), ("esc", "close", 0)]
+        self._keys.tell(hints, columns - 2, narrow=columns < NARROW)
+
     def _tell(self) -> None:
         found = self._transcript.search_state
-        if not found.query:
-            text = "enter older · ↓ newer · esc closes"
-        elif not found.total:
-            text = "no match · esc closes"
-        else:
-            text = f"{found.current} of {found.total} · enter older · ↓ newer · esc closes"
+        text = f"{found.current} of {found.total}" if found.total else "no match"
+        self._note.display = bool(found.query)
         self._note.update(Content(text))

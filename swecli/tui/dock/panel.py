@@ -222,6 +222,13 @@ class KeyLine(Static):
             self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
 
 
+@dataclass
+class ChoiceClicked(Message):
+    """A choice of a panel was clicked; ``again`` when it was highlighted already by a click or a key."""
+
+    again: bool
+
+
 _NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
 
 
@@ -334,7 +341,7 @@ class DockPanel(Vertical, can_focus=True):
     DEFAULT_CSS = """
     DockPanel { height: auto; border-top: solid $accent; padding: 0 1; }
     DockPanel.-tight { padding: 0; }
-    DockPanel .dock--title { height: auto; text-style: bold; }
+    DockPanel .dock--title { height: auto; color: $accent; text-style: bold; }
     DockPanel .dock--note { height: auto; color: $foreground-muted; text-style: $muted-style; }
     DockPanel .dock--keys { height: auto; }
     DockPanel .dock--small { dock: top; width: 100%; height: 100%; color: $warning; }
@@ -461,6 +468,17 @@ class DockPanel(Vertical, can_focus=True):
 
     def key_handled(self) -> None:
         """A key came that the panel knows, or a letter."""
+
+    def on_choice_clicked(self, message: ChoiceClicked) -> None:
+        """A click moves to a choice, a second one chooses it; too early it decides as little as a key."""
+        message.stop()
+        self.said = ""
+        if message.again and not self.cramped:
+            if self.field is None and self.grace is not None and not self.grace.counts():
+                self.said = TOO_EARLY
+            else:
+                self.take("enter")
+        self.key_handled()
 
     def on_paste(self, event: events.Paste) -> None:
         """Where no line is typed in, a paste is meant for the prompt."""

@@ -12,12 +12,17 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel, KeyEffect, height
+from swecli.tui.dock.choices import Choice as Row
+from swecli.tui.dock.choices import ChoiceList, step_of
+from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.keymap import keymap_of
-from swecli.tui.line_input import LineInput, Row, Rows
+from swecli.tui.line_input import LineInput
 from swecli.tui.prompt.completion import last_part, score_folded
 
-KEYS = "↑↓ choose · enter selects · esc cancels"
+NUMBERED = 9
+"""Choices that a digit can tell apart."""
+ROWS = 10
+"""Choices that are in sight at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,10 @@ def _folded(choice: Choice) -> str:
 
 
 class Picker(DockPanel):
-    """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in the
-    list; else ``nothing`` is said when that leaves none. Without ``narrow`` nothing is typed: it is a question, and
-    letters are meant for the prompt. ``unasked`` tells that it appears by itself: what is no name goes to the prompt.
+    """Calls ``pick`` with the chosen value: that of Enter or, in a short list, of a number. ``free`` lets the user pick
+    what they typed even when it is not in the list; else ``nothing`` is said when that leaves none. Without ``narrow``
+    nothing is typed: it is a question, and letters are meant for the prompt. ``unasked`` tells that it appears by
+    itself: what is no name goes to the prompt.
     ``preview`` is called with each value that is pointed at, ``cancelled`` when nothing is picked, ``quit`` by
     the key that quits on an empty prompt, while nothing is typed, ``gone`` when it has left the screen in any way."""
 
@@ -70,9 +76,11 @@ class Picker(DockPanel):
         self._cancelled = cancelled
         self._quit = quit
         self._gone = gone
+        self._picked = False
         self._title = title
         self._choices = list(choices)
         self._shown = list(choices)
+        self._marked = any(choice.current for choice in self._choices)
         self._made: dict[Choice, Row] = {}
         self._found: tuple[str, list[_Named]] = ("", [])
         """The words typed last, and what they left: longer ones leave no more."""
@@ -80,22 +88,29 @@ class Picker(DockPanel):
         self._narrows = narrow
         self._unasked = unasked
         self._nothing = nothing
-        self._note = Static(Content(KEYS), classes="dock--note")
+        self._note = Static(classes="dock--note")
         self._filter = LineInput(placeholder="type to filter" if choices else "type it here", intercept=self._intercept)
         self._narrowed_by = ""
-        self._rows = Rows(limit=10)
+        self._list = ChoiceList(limit=ROWS, wrap=not narrow)
+        digits = narrow and any(char.isdecimal() for choice in choices for char in choice.label)
+        self._list.numbered = bool(choices) and not free and not digits and len(choices) <= NUMBERED
+        self._keys = KeyLine("keys")
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")
         if self._narrows:
             yield self._filter
-        yield self._rows
+        yield self._list
         yield self._note
+        yield self._keys
 
     def on_mount(self) -> None:
         self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
         self.appear()
-        (self._filter if self._narrows else self).focus()
+        self._filter.display = not self._list.numbered
+        (self._filter if self._narrows and self._filter.display else self).focus()
+        if not self._narrows:
+            self.key_handled()
 
     def on_unmount(self) -> None:
         if self._gone is not None:
@@ -104,37 +119,62 @@ class Picker(DockPanel):
     def fit(self) -> None:
         """A question has to show what it is about, and what can be chosen."""
         super().fit()
-        if not self._narrows and self.is_mounted:
-            width = max(1, self.screen.size.width - 2)
-            fixed = 1 + height(self._title, width) + min(2, len(self._rows.rows))
-            self.measure(12, fixed + height(KEYS, width), fixed)
+        if not self.is_mounted:
+            return
+        columns = self.screen.size.width
+        width = max(1, columns - (0 if columns < NARROW else 2))
+        if not self._narrows:
+            fixed = 2 + height(self._title, width)
+            answers = self._list.lines(width)
+            self.measure(least_width(self._hints()), fixed + answers, fixed + min(2, answers))
+        self._keys.tell(self._hints(), width, narrow=columns < NARROW)
+
+    def _hints(self) -> list[Hint]:
+        if not self._shown:
+            return [*([("enter", "uses the typed text", 0)] if self._free else []), ("esc", "cancel", 0)]
+        typing: list[Hint] = [("letters", "filter", 2)] if self._narrows and self._list.numbered else []
+        return [("\u2191\u2193 enter", "choose", 1), *typing, ("esc", "cancel", 0)]
 
     @property
     def field(self) -> LineInput | None:
         return self._filter if self._narrows else None
 
     def key_effect(self, key: str) -> KeyEffect:
-        return "decides" if key == "enter" else "nothing" if self._step(key) is None else "moves"
+        if key == "enter" or self._list.numbered_at(key) is not None:
+            return "decides"
+        return "nothing" if step_of(self, key) is None else "moves"
 
     def take(self, key: str) -> None:
-        step = self._step(key)
-        if step is None:
-            self._choose("")
-        else:
+        step, number = step_of(self, key), self._list.numbered_at(key)
+        if step is not None:
             self._move(step)
+        elif number is not None:
+            self._finish(self._shown[number].value)
+        else:
+            self._choose("")
 
-    def _step(self, key: str) -> int | None:
-        return {"previous": -1, "next": 1}.get(keymap_of(self).action("list", key) or "")
+    def key_handled(self) -> None:
+        self._keys.say(self.said)
+        self._keys.wait(None if self._narrows else self.grace, self._list.pale)
 
     def _move(self, step: int) -> None:
-        self._rows.move(step)
+        self._list.move(step)
         self._point()
 
     def _intercept(self, event: events.Key) -> bool:
         self._narrow()
-        step = self._step(event.key)
+        if self.said:
+            self.said = ""
+            self._keys.say("")
+        step, digit = step_of(self, event.key), event.character or ""
+        number = self._list.numbered_at(digit)
         if step is not None:
             self._move(step)
+        elif number is not None:
+            self._finish(self._shown[number].value)
+        elif self._list.numbered and len(digit) == 1 and digit.isdecimal():
+            self.no_choice(digit)
+            self._keys.say(self.said)
         elif self._quit is not None and not self._filter.value and self._ends(event.key):
             self._quit()
         else:
@@ -156,6 +196,9 @@ class Picker(DockPanel):
         self._narrowed_by = self._filter.value
         query = "".join(self._narrowed_by.split())  # names have no blanks: several words are parts of one
         self._shown = self._matching(query.casefold()) if query else self._choices
+        self._filter.display = self._filter.display or bool(query)
+        if self._filter.display and not self._filter.has_focus:
+            self._filter.focus()
         self._show(0)
         self._point()
 
@@ -178,7 +221,7 @@ class Picker(DockPanel):
 
     def _point(self) -> None:
         if self._preview is not None and self._shown:
-            self._preview(self._shown[self._rows.selected].value)
+            self._preview(self._shown[self._list.selected].value)
 
     @on(Input.Submitted)
     def _chosen(self, event: Input.Submitted) -> None:
@@ -190,10 +233,16 @@ class Picker(DockPanel):
             self._filter.value = ""
             self._narrow()
             self.prompt_context.stray(typed)
-            self._note.update(Content("That is not a model; your text is in the prompt."))
+            self.said = "That is not a model; your text is in the prompt."
+            self._keys.say(self.said)
             return
-        value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
+        value = self._shown[self._list.selected].value if self._shown else typed if self._free else ""
         if value:
+            self._finish(value)
+
+    def _finish(self, value: str) -> None:
+        if not self._picked:
+            self._picked = True
             self.post_message(self.Finished(self))
             self._pick(value)
 
@@ -201,22 +250,19 @@ class Picker(DockPanel):
         """Whether what was typed is meant for this list, and not for the prompt that was there a moment ago: it is like
         a name, or a part of the one that is pointed at."""
         if self._shown:
-            label = self._shown[self._rows.selected].label.lower()
+            label = self._shown[self._list.selected].label.lower()
             return all(word in label for word in typed.lower().split())
         return self._free and len(typed.split()) == 1 and all(typed.partition("/"))
 
     def _row(self, choice: Choice) -> Row:
         row = self._made.get(choice)
         if row is None:
-            row = self._made[choice] = Row(choice.label, choice.detail, "● " if choice.current else "  ")
+            mark = ("\u25cf " if choice.current else "  ") if self._marked else ""
+            row = self._made[choice] = Row(choice.label, "", choice.detail, mark)
         return row
 
     def _show(self, selected: int) -> None:
-        self._rows.show([self._row(choice) for choice in self._shown], selected)
-        if self._shown:
-            hint = KEYS
-        elif self._free:
-            hint = "enter uses the typed text · esc cancels"
-        else:
-            hint = f"{self._nothing} Esc cancels."
-        self._note.update(Content(hint))
+        self._list.show([self._row(choice) for choice in self._shown], selected)
+        self._note.display = not self._shown and not self._free
+        self._note.update(Content(self._nothing))
+        self.fit()

@@ -12,8 +12,9 @@ from textual.widgets import Input, Static
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
 from swecli.safe_text import safe_line, sanitise
-from swecli.tui.dock.panel import NARROW, DockPanel, KeyEffect, height
-from swecli.tui.line_input import LineInput, Row, Rows
+from swecli.tui.dock.choices import UNTOUCHED, Choice, ChoiceList, step_of
+from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
+from swecli.tui.line_input import LineInput
 
 
 class SecretPanel(DockPanel):
@@ -24,12 +25,14 @@ class SecretPanel(DockPanel):
         self._title = title
         self._note = note
         self._done = done
+        self._keys = KeyLine("keys")
         self._line = LineInput(placeholder="paste it here (hidden)", password=True)
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")
         yield self._line
         yield Static(Content(self._note), classes="dock--note")
+        yield self._keys
 
     @property
     def field(self) -> LineInput:
@@ -37,6 +40,12 @@ class SecretPanel(DockPanel):
 
     def on_mount(self) -> None:
         self._line.focus()
+        self.fit()
+
+    def fit(self) -> None:
+        super().fit()
+        columns = self.screen.size.width
+        self._keys.tell([("enter", "store", 0), ("esc", "cancel", 0)], columns - 2, narrow=columns < NARROW)
 
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
@@ -49,14 +58,15 @@ class SecretPanel(DockPanel):
 
 
 OTHER = "Something else…"
+NOTHING_TICKED = "Nothing is ticked: Space or a number ticks, then Enter answers."
 
-_STEPS = {"up": -1, "k": -1, "down": 1, "j": 1}
+_STEPS = {"k": -1, "j": 1}
 _TURNS = {"left": -1, "right": 1}
 
 
 class QuestionPanel(DockPanel):
     """Asks each question of a request, in turn or as the user turns to them, and posts all answers at once when there
-    is one to each."""
+    is one to each. What answers is a number, or Enter on a choice that the user moved to."""
 
     def __init__(self, request: QuestionAsked) -> None:
         super().__init__()
@@ -68,14 +78,15 @@ class QuestionPanel(DockPanel):
         self._checked: set[int] = set()
         self._done = False
         self._lead = ""
-        self._rows = Rows(limit=10)
+        self._list = ChoiceList(limit=10)
+        self._keys = KeyLine("keys")
         self._text = LineInput(placeholder="Your answer", intercept=self._too_early)
 
     def compose(self) -> ComposeResult:
         yield Static("", classes="dock--title", id="title", markup=False)
-        yield self._rows
+        yield self._list
         yield self._text
-        yield Static("", classes="dock--note", id="keys", markup=False)
+        yield self._keys
 
     def on_mount(self) -> None:
         self.appear()
@@ -103,6 +114,7 @@ class QuestionPanel(DockPanel):
         self._text.cursor_position = len(self._text.value)
         self._checked = set(checked)
         self._show_rows(min(checked, default=0))
+        self._list.moved = False
         self._write(not question.options or bool(self._text.value))
 
     def _tabs(self) -> str:
@@ -133,28 +145,34 @@ class QuestionPanel(DockPanel):
 
     def _show_rows(self, selected: int) -> None:
         question = self._question
-        rows: list[Row] = []
+        choices: list[Choice] = []
         for number, option in enumerate(question.options):
-            mark = ("[x] " if number in self._checked else "[ ] ") if question.multiple else f"{number + 1}. "
-            rows.append(Row(option.label, option.description, mark))
-        if rows:
-            rows.append(Row(OTHER, "type your own answer"))
-        self._rows.show(rows, selected)
+            mark = ("[x] " if number in self._checked else "[ ] ") if question.multiple else ""
+            choices.append(Choice(option.label, "", option.description, mark))
+        if choices:
+            choices.append(Choice(OTHER, "", "type your own answer", "    " if question.multiple else ""))
+        self._list.show(choices, selected)
 
     def _write(self, on: bool) -> None:
-        self._rows.display = not on
+        self._list.display = not on
         self._text.display = on
         (self._text if on else self).focus()
-        if on:
-            keys = "enter answers · esc goes back" if self._question.options else "enter answers · esc dismisses"
-        elif self._question.multiple:
-            keys = "space ticks · enter answers · esc dismisses"
-        else:
-            keys = "↑↓ or number · enter answers · esc dismisses"
-        if len(self.request.questions) > 1:
-            keys += " · tab another question"
-        self.query_one("#keys", Static).update(Content(keys))
+        self.said = ""
+        self.key_handled()
         self.fit()
+
+    def key_handled(self) -> None:
+        self._keys.say(self.said)
+        asks = not self._text.display or not self._question.options
+        self._keys.wait(self.grace if asks else None, self._list.pale)
+
+    def _hints(self) -> list[Hint]:
+        another: list[Hint] = [("tab", "another question", 2)] if len(self.request.questions) > 1 else []
+        if self._text.display:
+            return [("enter", "answer", 0), *another, ("esc", "back" if self._question.options else "dismiss", 1)]
+        if self._question.multiple:
+            return [("space", "tick", 0), ("enter", "answer", 0), *another, ("esc", "dismiss", 1)]
+        return [("\u2191\u2193 enter", "choose", 3), *another, ("esc", "dismiss", 1)]
 
     @property
     def field(self) -> LineInput | None:
@@ -164,23 +182,28 @@ class QuestionPanel(DockPanel):
         """The question, some of its answers and the keys have to be there; a long question is cut before them."""
         if not self.is_mounted:
             return
-        width = max(1, self.screen.size.width - 2)
-        answers = 1 if self._text.display else len(self._rows.rows)
+        columns = self.screen.size.width
+        width = max(1, columns - (0 if columns < NARROW else 2))
+        answers = 1 if self._text.display else self._list.lines(width)
         lead_height = height(self._lead, width)
-        keys = height(str(self.query_one("#keys", Static).content), width)
-        fixed = 1 + keys + min(answers, 3)
-        rows = self.measure(12, fixed + lead_height, fixed + min(lead_height, 2))
+        fixed = 2 + min(answers, 3)
+        rows = self.measure(max(12, least_width(self._hints())), fixed + lead_height, fixed + min(lead_height, 2))
         self.query_one("#title", Static).styles.max_height = max(1, rows - fixed)
-        self.set_class(self.screen.size.width < NARROW, "-tight")
+        self._keys.tell(self._hints(), width, narrow=columns < NARROW)
+        self.set_class(columns < NARROW, "-tight")
 
     def key_effect(self, key: str) -> KeyEffect:
-        if key in ("enter", "space") or key.isdecimal():
+        if key in ("enter", "space") or self._list.numbered_at(key) is not None:
             return "decides"
-        return "moves" if key in _STEPS or (key in _TURNS and len(self.request.questions) > 1) else "nothing"
+        turns = key in _TURNS and len(self.request.questions) > 1
+        return "moves" if turns or self._step(key) is not None else "nothing"
+
+    def _step(self, key: str) -> int | None:
+        return _STEPS.get(key) or step_of(self, key)
 
     def take(self, key: str) -> None:
-        if key in _STEPS:
-            self._rows.move(_STEPS[key])
+        if (step := self._step(key)) is not None:
+            self._list.move(step)
         elif key in _TURNS:
             self._turn(_TURNS[key])
         else:
@@ -197,10 +220,11 @@ class QuestionPanel(DockPanel):
 
     def _choose(self, key: str) -> None:
         options, multiple = self._question.options, self._question.multiple
-        index = int(key) - 1 if key.isdecimal() else self._rows.selected
-        if not 0 <= index <= len(options):
-            return
-        if index == len(options) and key != "space":
+        number = self._list.numbered_at(key)
+        index = self._list.selected if number is None else number
+        if key == "enter" and not self._list.moved and not self._checked:
+            self.said = NOTHING_TICKED if multiple else UNTOUCHED
+        elif index == len(options) and key != "space" and not (key == "enter" and not self._list.moved):
             self._write(True)
         elif multiple and key != "enter":
             if index < len(options):
@@ -231,6 +255,8 @@ class QuestionPanel(DockPanel):
         if left:
             self._at = left[0]
             self._ask()
+            self.appear()  # the key that answered may come twice
+            self.key_handled()
         else:
             self._finish(tuple(self._answers[number] for number in range(count)))
 

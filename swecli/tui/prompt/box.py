@@ -210,8 +210,11 @@ class Prompt(Vertical):
 
     def adopt_draft(self) -> None:
         """Take over what a killed process left unsent, unless the user types already."""
-        if not self.editor.text and (draft := self._drafts.adopt()):
-            self.editor.put(draft)
+        if self.editor.text:
+            return
+        draft = self._drafts.adopt()
+        if draft.text:
+            self.editor.retype(self.editor.pastes.adopt(draft.text, draft.pastes))
 
     def put_back(self, text: str) -> None:
         """Give the user back what could not be done. What they have typed since stays: a message comes before it, a
@@ -219,15 +222,13 @@ class Prompt(Vertical):
         if not self.editor.text:
             self.editor.put(text)
         elif not text.startswith(("/", "!")):
-            self.editor.put(f"{text}\n{self.editor.message}")
+            self.editor.retype(f"{self.editor.folded_back(text)}\n{self.editor.text}")
 
     def take_back(self, queue: Sequence[Queued]) -> None:
         """Give the user messages back that were not sent yet, with their images, before what is typed."""
         attachments, editor = self.editor.attachments, self.editor
-        texts = [attachments.back(queued.text, queued.images) for queued in queue]
-        if editor.text:
-            texts.append(editor.message)
-        editor.put("\n".join(texts))
+        texts = [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in queue]
+        editor.retype("\n".join([*texts, *([editor.text] if editor.text else [])]))
 
     def use_vim(self, on: bool) -> None:
         """Take vim's keys for the editor, or a shell's."""
@@ -256,14 +257,15 @@ class Prompt(Vertical):
             case "newer":
                 self._newer()
             case "search":
-                self._search.start(self.editor.message)
+                self._search.start(self.editor.text)
             case _ if not self.editor.text:
                 self._complain("Normal mode: i to type, / searches sent messages, ? help")
             case _:
                 self._complain("This key does nothing in normal mode; i to type")
 
     def save(self) -> None:
-        self._drafts.save(self.editor.message)
+        """Save the draft, and each paste of it once."""
+        self._drafts.save(self.editor.text, self.editor.pastes.saved())
 
     def remember(self, text: str) -> None:
         """A message was sent: it joins the history, and is no draft any more."""
@@ -308,7 +310,7 @@ class Prompt(Vertical):
 
     def close_overlay(self) -> None:
         if self._search.is_open:
-            self._walk(self._search.cancel())
+            self._return(self._search.cancel())
         else:
             self.suggestions.dismiss()
 
@@ -332,7 +334,7 @@ class Prompt(Vertical):
                 return self._newer()
             case "search_history":
                 self.suggestions.close()
-                self._search.start(editor.message)
+                self._search.start(editor.text)
             case "complete":
                 if not editor.text:
                     self.post_message(self.Walk())
@@ -366,7 +368,7 @@ class Prompt(Vertical):
         if self._waiting.queue and not self.editor.text:
             self.post_message(self.Recall(self._waiting.queue[-1]))
             return True
-        text = self._history.older(self.editor.message)
+        text = self._history.older(self.editor.text)
         if text is None:
             return self.editor.cursor_at_start_of_text
         self._walk(text)
@@ -374,9 +376,16 @@ class Prompt(Vertical):
 
     def _newer(self) -> bool:
         text = self._history.newer()
-        if text is not None:
+        if text is not None and self._history.walking:
             self._walk(text)
+        elif text is not None:
+            self._return(text)
         return text is not None
+
+    def _return(self, draft: str) -> None:
+        """Back to what was typed."""
+        self.editor.retype(draft)
+        self._walked = self.editor.text
 
     def _walk(self, text: str) -> None:
         self.editor.put(text)

@@ -64,7 +64,7 @@ def best(query: str, names: Iterable[str], limit: int) -> list[str]:
 LIMIT = 8
 """Suggestions shown at once."""
 
-_SLASH = re.compile(r"/([A-Za-z_?-]*)\Z")
+_SLASH = re.compile(r"/([A-Za-z0-9_:?-]*)\Z")
 _MENTION = re.compile(r"(?:^|(?<=\s))@([^\s@]*)\Z")
 
 
@@ -228,6 +228,10 @@ class Suggestions(Rows):
         self._dismissed: tuple[str, int] | None = None
         self._chosen = False
         self.commands: Sequence[SlashCommand] = ()
+        self.look: Callable[[], object] = lambda: None
+        """Called when a command begins to be typed: there may be others than before."""
+        self.mentionables: Callable[[], Sequence[str]] = tuple
+        """Words besides files that can be mentioned."""
 
     @property
     def is_open(self) -> bool:
@@ -238,7 +242,10 @@ class Suggestions(Rows):
         editor = self._editor
         row, column = editor.cursor_location
         line = editor.document.get_line(row)
-        token = self._token = token_before(line, row, column)
+        before, token = self._token, token_before(line, row, column)
+        self._token = token
+        if token is not None and token.kind == "command" and (before is None or before.kind != "command"):
+            self.look()
         if token is None:
             self._dismissed = None
             self._offer([])
@@ -249,7 +256,7 @@ class Suggestions(Rows):
             self._offer(commands(token.query, self.commands) if alone else [])
         else:
             self._files.refresh(self.follow)
-            self._offer(files(token.query, self._files.paths))
+            self._offer(files(token.query, (*self.mentionables(), *self._files.paths)))
 
     def close(self) -> None:
         """Nothing is offered until the text changes."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -163,6 +163,13 @@ class KillRing:
 FOLD_LINES = 8
 FOLD_CHARACTERS = 1000
 """A paste of more lines or characters than these is folded."""
+BACK_LINES = 200
+BACK_CHARACTERS = 10_000
+"""A text that comes back into the prompt, such as one of the history, is folded only above these: it may be edited."""
+MOST_HELD = 64_000_000
+"""Characters of all pastes that are kept in memory."""
+MOST_SAVED = 8_000_000
+"""Characters of a paste up to which it is saved with the draft."""
 
 _PLACEHOLDER = re.compile(r"\[Pasted text #(\d+): [^\]\n]*\]")
 
@@ -170,24 +177,60 @@ _PLACEHOLDER = re.compile(r"\[Pasted text #(\d+): [^\]\n]*\]")
 class Pastes:
     """The folded pastes of the present draft."""
 
-    def __init__(self) -> None:
+    def __init__(self, draft: Callable[[], str] = lambda: "") -> None:
+        """``draft`` is the text that the placeholders stand in now."""
+        self._draft = draft
         self._texts: dict[int, str] = {}
         self._count = 0
         self.weigh: Callable[[str, int], str] = lambda text, images: ""
         """What a text and a number of images take of the window, for people."""
 
-    def fold(self, text: str) -> str:
+    def fold(self, text: str, *, lines: int = FOLD_LINES, characters: int = FOLD_CHARACTERS) -> str:
         """What to put into the editor for pasted ``text``: itself, or a placeholder when it is large or has
         characters that would disturb the screen."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        if len(text) <= FOLD_CHARACTERS and text.count("\n") < FOLD_LINES and not _hidden(text):
+        if len(text) <= characters and text.count("\n") < lines and not _hidden(text):
             return text
+        self._make_room(len(text))
         self._count += 1
         self._texts[self._count] = text
-        lines = text.count("\n") + (not text.endswith("\n"))
+        count = text.count("\n") + (not text.endswith("\n"))
         weight = self.weigh(text, 0)
         size = f"{_size(len(text))}, {weight}" if weight else _size(len(text))
-        return f"[Pasted text #{self._count}: {lines} {'line' if lines == 1 else 'lines'}, {size}]"
+        return f"[Pasted text #{self._count}: {count} {'line' if count == 1 else 'lines'}, {size}]"
+
+    def refusal(self, text: str) -> str:
+        """Why a paste can't be held beside those of the draft; empty where it can."""
+        used = sum(len(self._texts[number]) for number in self._numbers())
+        if used + len(text) <= MOST_HELD:
+            return ""
+        return f"Not pasted: {_size(len(text))} is more than the prompt holds; save it as a file and type its path"
+
+    def _numbers(self) -> set[int]:
+        """Those whose placeholder is in the draft."""
+        found = {int(match.group(1)) for match in _PLACEHOLDER.finditer(self._draft())}
+        return found & self._texts.keys()
+
+    def _make_room(self, size: int) -> None:
+        """Let go of the oldest that are no longer in the draft."""
+        used, held = self._numbers(), sum(map(len, self._texts.values()))
+        for number in [number for number in self._texts if number not in used]:
+            if held + size <= MOST_HELD:
+                break
+            held -= len(self._texts.pop(number))
+
+    def saved(self) -> dict[int, str]:
+        """Those of the draft that are saved with it, by their numbers."""
+        return {number: self._texts[number] for number in self._numbers() if len(self._texts[number]) <= MOST_SAVED}
+
+    def adopt(self, draft: str, pastes: Mapping[int, str]) -> str:
+        """The draft of another process, whose pastes get numbers of their own here."""
+
+        def renumbered(match: re.Match[str]) -> str:
+            text = pastes.get(int(match.group(1)))
+            return match.group() if text is None else self.fold(text)
+
+        return _PLACEHOLDER.sub(renumbered, draft)
 
     def used(self, text: str) -> tuple[tuple[str, str], ...]:
         """The placeholders in the text with what was pasted."""
@@ -264,7 +307,7 @@ class PromptEditor(TextArea):
         self.cursor_blink = False
         self.highlight_cursor_line = False
         self.match_cursor_bracket = False
-        self.pastes = Pastes()
+        self.pastes = Pastes(lambda: self.text)
         self.attachments = Attachments()
         self.blind: Callable[[], str] = lambda: ""
         """Why images can't be attached; empty where they can."""
@@ -302,10 +345,17 @@ class PromptEditor(TextArea):
         self.pastes.weigh = self.attachments.weigh = weigh
 
     def put(self, text: str) -> None:
-        """Replace everything; large parts are folded. Undo takes it back."""
-        folded = self.pastes.fold(text) if text else ""
-        self.replace(folded, (0, 0), self.document.end, maintain_selection_offset=False)
+        """Replace everything; what is very large is folded. Undo takes it back."""
+        self.retype(self.folded_back(text))
+
+    def retype(self, typed: str) -> None:
+        """Replace everything by what was typed before, with its placeholders. Undo takes it back."""
+        self.replace(typed, (0, 0), self.document.end, maintain_selection_offset=False)
         self.move_cursor(self.document.end)
+
+    def folded_back(self, text: str) -> str:
+        """What stands here for a text that comes back."""
+        return self.pastes.fold(text, lines=BACK_LINES, characters=BACK_CHARACTERS) if text else ""
 
     def take(self) -> str:
         """The message, and leave the editor empty."""
@@ -318,6 +368,13 @@ class PromptEditor(TextArea):
 
     def add(self, text: str) -> None:
         """Insert text at the cursor, folded if it is large."""
+        if refusal := self.pastes.refusal(text):
+            self.complain(refusal)
+            return
+        if len(text) > MOST_SAVED:
+            self.complain(
+                f"Pasted {_size(len(text))}: too large to be saved with the draft, so send it or keep its source"
+            )
         result = self.replace(self.pastes.fold(text), *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from textual import events
 from textual.content import Content
@@ -17,35 +19,54 @@ from swecli.safe_text import safe_line
 from swecli.tui.keymap import Keymap
 
 
+class Draft(NamedTuple):
+    """A message that was not sent: what was typed, with placeholders, and the pastes that they stand for."""
+
+    text: str = ""
+    pastes: Mapping[int, str] = MappingProxyType({})
+
+
 class Drafts:
-    """Drafts of one workspace in ``folder``; None keeps nothing."""
+    """Drafts of one workspace in ``folder``; None keeps nothing. Each paste is a file of its own, written once."""
 
     def __init__(self, folder: Path | None, pid: int | None = None) -> None:
         self._folder = folder
         self._pid = os.getpid() if pid is None else pid
         self._saved = ""
+        self._pastes: dict[int, str] = {}
+        """Those that are on disk."""
 
-    def save(self, text: str) -> None:
+    def save(self, text: str, pastes: Mapping[int, str] | None = None) -> None:
         """Replace this process's draft; empty text removes it. A disk that refuses is no reason to stop
         typing, so errors are ignored here."""
-        if self._folder is None or text == self._saved:
+        wanted = dict(pastes or {}) if text.strip() else {}
+        same = wanted.keys() == self._pastes.keys() and all(wanted[key] is self._pastes[key] for key in wanted)
+        if self._folder is None or (same and text == self._saved):
             return
-        path = self._folder / f"draft-{self._pid}.txt"
         with contextlib.suppress(OSError):
             if text.strip():
                 make_private(self._folder)
-                temporary = path.with_suffix(".new")
-                temporary.write_bytes(text.encode("utf-8", "replace"))
-                temporary.chmod(0o600)
-                temporary.replace(path)
+                for number, paste in wanted.items():
+                    if self._pastes.get(number) is not paste:
+                        self._write(f"draft-{self._pid}-{number}.paste", paste)
+                self._write(f"draft-{self._pid}.txt", text)
             else:
-                path.unlink(missing_ok=True)
-            self._saved = text
+                (self._folder / f"draft-{self._pid}.txt").unlink(missing_ok=True)
+            for number in self._pastes.keys() - wanted.keys():
+                (self._folder / f"draft-{self._pid}-{number}.paste").unlink(missing_ok=True)
+            self._saved, self._pastes = text, wanted
 
-    def adopt(self) -> str:
+    def _write(self, name: str, text: str) -> None:
+        assert self._folder is not None
+        temporary = self._folder / f"{name}.new"
+        temporary.write_bytes(text.encode("utf-8", "replace"))
+        temporary.chmod(0o600)
+        temporary.replace(self._folder / name)
+
+    def adopt(self) -> Draft:
         """The newest draft of a process that no longer runs, which is then removed; empty if there is none."""
         if self._folder is None:
-            return ""
+            return Draft()
         from swecli.core.workspace.process_tree import is_running
 
         found: list[tuple[float, Path]] = []
@@ -54,12 +75,18 @@ class Drafts:
                 pid = path.stem.removeprefix("draft-")
                 if pid.isdecimal() and int(pid) != self._pid and not is_running(int(pid)):
                     found.append((path.stat().st_mtime, path))
-        text = ""
+        text, pastes = "", dict[int, str]()
         for _, path in sorted(found)[-1:]:
             with contextlib.suppress(OSError):
                 text = path.read_bytes().decode("utf-8", "replace")
                 path.unlink()
-        return text
+            for paste in self._folder.glob(f"{path.stem}-*.paste"):
+                number = paste.stem.removeprefix(f"{path.stem}-")
+                with contextlib.suppress(OSError):
+                    if number.isdecimal():
+                        pastes[int(number)] = paste.read_bytes().decode("utf-8", "replace")
+                    paste.unlink()
+        return Draft(text, pastes)
 
 
 KEEP = 1000
@@ -84,6 +111,11 @@ class History:
         self._draft = ""
 
     @property
+    def walking(self) -> bool:
+        """Whether the place is an entry, and not the draft."""
+        return self._place is not None
+
+    @property
     def entries(self) -> list[str]:
         """All entries, oldest first; the file is read when they are first needed."""
         if self._entries is None:
@@ -93,7 +125,7 @@ class History:
     def add(self, text: str) -> None:
         """Remember a message that was sent, and go back to the newest place."""
         self.leave()
-        if not text.strip() or len(text) > MAX_ENTRY or self.entries[-1:] == [text]:
+        if len(text) > MAX_ENTRY or not text.strip() or self.entries[-1:] == [text]:
             return
         self.entries.append(text)
         if self._path is not None:

@@ -1,4 +1,4 @@
-"""The help: every key and every command, searchable."""
+"""The help: first what people want to do, in groups; behind it every key and every command, searchable."""
 
 from __future__ import annotations
 
@@ -8,21 +8,87 @@ from swecli.commands.base import SlashCommand
 from swecli.core.config.key_actions import ACTIONS
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.keymap import PLACES, Keymap
-from swecli.tui.screens.list_screen import Entry, ListPage, heading
+from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed
 
 BASICS = (
     ("/", "commands; Tab completes, Enter runs"),
-    ("@", "files and folders: @path, @path:10-40"),
-    ("!", "run a shell command; its output is added to the conversation"),
-    ("?", "this help"),
+    ("@path", "attach a file, folder or image; @path:10-40 these lines"),
+    ("!", "run a shell command; its output joins the conversation"),
+    ("#", "add a line to the instructions; you approve the change"),
+    ("?", "this help, on an empty prompt"),
 )
-"""What the first character of a message means."""
+"""What the first character of a word or message means."""
+
+WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "Ask",
+        (
+            ("@path", BASICS[1][1]),
+            ("!", BASICS[2][1]),
+            ("#", BASICS[3][1]),
+            ("newline", "new line; a backslash before Enter does the same"),
+            ("older", "the message before, or the queued one back"),
+            ("external_editor", "write in your editor; /vim for vim keys in the prompt"),
+        ),
+    ),
+    (
+        "While it works",
+        (
+            ("send", "steer it at the next step"),
+            ("complete", "queue the message for after the turn"),
+            ("close", "interrupt; what waits comes back into the prompt"),
+            ("background", "move the running command to the background"),
+        ),
+    ),
+    (
+        "Decide and take back",
+        (
+            ("next_mode", "next mode: default, accept-edits, plan, auto"),
+            ("/plan", ""),
+            ("/permissions", ""),
+            ("/diff", ""),
+            ("/undo", ""),
+        ),
+    ),
+    (
+        "Look around",
+        (
+            ("expand", "more detail, or less"),
+            ("find", "search the transcript"),
+            ("turn_previous", "jump to your message before; Tab walks block by block"),
+            ("/copy", ""),
+        ),
+    ),
+    ("Context and cost", (("/context", ""), ("/compact", ""), ("/usage", ""))),
+    ("Models, sessions, settings", (("/model", ""), ("/resume", ""), ("/clear", ""), ("/config", ""), ("/keys", ""))),
+)
+"""What the first page lists: signs, names of keys and commands, and what they are good for where that is not told by
+the command itself."""
+ALL = "all"
 
 Taken = Callable[[str], None]
 
 
+def wanted(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
+    """What people want to do, with the keys of the user; commands that are not offered are left out."""
+    known = {f"/{command.name}": command for command in commands}
+    out: list[Entry] = []
+    for title, rows in WANTED:
+        entries: list[Entry] = []
+        for name, meaning in rows:
+            if name in known:
+                entries.append(Entry(name, (name, known[name].summary)))
+            elif meaning and name in dict(BASICS):
+                entries.append(Entry(f"basic {name}", (name, meaning)))
+            elif meaning:
+                entries.append(Entry(f"key {name}", (keymap.shown(name).split(", ")[0], meaning)))
+        out += [heading(title), *entries]
+    return [*out, Entry(ALL, ("All …", "every key and command"))]
+
+
 def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
-    out = [heading("At the start of a message")]
+    """Every sign, command and key."""
+    out = [heading("In a message")]
     out += [Entry(f"basic {sign}", (sign, meaning)) for sign, meaning in BASICS]
     out.append(heading("Commands"))
     for command in commands:
@@ -40,21 +106,32 @@ def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
 
 
 class HelpPage(ListPage):
-    """Enter on a command puts it into the prompt, by ``take``; on a key it tells how to change it."""
+    """Enter on a command puts it into the prompt, by ``take``; on a key it tells how to change it. Without ``whole`` it
+    begins with what people want to do; typing searches everything."""
 
-    def __init__(self, commands: Sequence[SlashCommand], keymap: Keymap, take: Taken) -> None:
-        super().__init__("Help", "type to search keys and commands")
+    def __init__(self, commands: Sequence[SlashCommand], keymap: Keymap, take: Taken, *, whole: bool = False) -> None:
+        super().__init__("Help", "type to search all keys and commands")
+        self._offered = commands
         self._commands = {f"/{command.name}": command for command in commands}
         self._keymap = keymap
         self._take = take
+        self._wanted = [] if whole else wanted(commands, keymap)
         self.entries = entries(commands, keymap)
 
+    def headline(self, count: int, total: int) -> str:
+        if self._wanted and not self.view.text.strip():
+            return f"{self.title} · the most used of {total}"
+        return super().headline(count, total)
+
+    def matching(self, query: str) -> Sequence[Entry]:
+        return self._wanted if self._wanted and not query.strip() else narrowed(self.entries, query)
+
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        if entry is None:
+        if entry is None or entry.name == ALL:
             return ()
         if entry.name in self._commands:
             command = self._commands[entry.name]
-            lines = [f"{entry.cells[0]}: {command.summary}"]
+            lines = [f"{entry.name} {command.arguments}".rstrip() + f": {command.summary}"]
             if command.aliases:
                 lines.append(f"Also: {', '.join('/' + alias for alias in command.aliases)}")
             if not command.while_busy:
@@ -67,9 +144,13 @@ class HelpPage(ListPage):
         return (TextBlock(entry.cells[1]),)
 
     def key_note(self, entry: Entry | None) -> str:
+        if entry is not None and entry.name == ALL:
+            return "enter lists all · ↑↓ PgUp PgDn move"
         command = entry is not None and entry.name in self._commands
         return ("enter inserts it into the prompt · " if command else "") + "↑↓ PgUp PgDn move"
 
     def choose(self, entry: Entry) -> None:
-        if entry.name in self._commands:
+        if entry.name == ALL:
+            self.view.enter(HelpPage(self._offered, self._keymap, self._take, whole=True))
+        elif entry.name in self._commands:
             self._take(entry.name + (" " if self._commands[entry.name].arguments else ""))

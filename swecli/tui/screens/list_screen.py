@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -339,7 +340,7 @@ class KeyNote(Static):
         self.on_resize()
 
     def on_resize(self) -> None:
-        self.update(Content(fitted(self._note, self._leave, self.size.width)))
+        self.update(styled(fitted(self._note, self._leave, self.size.width)))
 
 
 def fitted(note: str, last: str, width: int) -> str:
@@ -350,6 +351,19 @@ def fitted(note: str, last: str, width: int) -> str:
             break
         kept.append(part)
     return BETWEEN.join((*kept, last))
+
+
+_KEY = re.compile(r"(?:(?:[\u2191\u2193]+|enter|esc|[Tt]ab|space|PgUp|PgDn|Home|End|[Cc]trl\+\w)(?: |$))+")
+
+
+def styled(note: str) -> Content:
+    """A note as panels show their keys: each key in the accent colour, three blanks between two parts."""
+    parts: list[str | tuple[str, str]] = []
+    for number, part in enumerate(note.split(BETWEEN)):
+        key = _KEY.match(part)
+        end = 0 if key is None else key.end()
+        parts += ["   " if number else "", (part[:end], "bold $accent"), part[end:]]
+    return Content.assemble(*parts)
 
 
 ROOMY = 14
@@ -390,7 +404,7 @@ class ListScreen(Vertical):
 
     DEFAULT_CSS = """
     ListScreen { height: 1fr; padding: 0 1; }
-    ListScreen .screen--title { height: 1; text-style: bold; }
+    ListScreen .screen--title { height: 1; color: $accent; text-style: bold; }
     ListScreen .screen--line { height: 1; }
     ListScreen .screen--mark {
         width: auto; max-width: 50%; height: 1; color: $accent; text-style: bold;

@@ -243,7 +243,10 @@ def _user(block: UserBlock, width: int, palette: Palette, *, expanded: bool, sho
     mark: Gutter = (segment(SafeText("┃ " if band is None else "› "), colours.user_mark),)
     rest: Gutter = mark if band is None else (segment(SafeText("  "), colours.text),)
     inner = max(1, width - 2)
-    rows = plain_rows(sanitise(block.text), inner, colours.user, mark, rest) if block.text else []
+    text = block.title or block.text
+    rows = plain_rows(sanitise(text), inner, colours.user, mark, rest) if text else []
+    if block.title and expanded and block.text:
+        rows += plain_rows(sanitise(block.text), inner, colours.dim, rest, rest)
     if not expanded:
         rows = fold(rows, *(SHORT_PASTE if short else LONG_PASTE), inner, colours, rest)
     for image in block.images:

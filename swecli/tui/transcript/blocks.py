@@ -44,6 +44,8 @@ class UserBlock:
     id: str
     text: str = ""
     images: tuple[ImageBlock, ...] = ()
+    title: str = ""
+    """The call of a command that ``text`` was made of; empty for a message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ from swecli.tui.transcript.diff import compare
 def block_text(block: Block) -> str:
     """All text of a block as it came, hidden parts included. It is not safe to show."""
     match block:
+        case UserBlock() if block.title:
+            return _lines(block.title, block.text)
         case UserBlock() | AnswerBlock() | ReasoningBlock():
             return block.text
         case ToolBlock():

@@ -17,6 +17,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     CompactionUndone,
     Event,
+    HookRan,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -37,6 +38,7 @@ from swecli.core.protocol.events import (
     ToolsChanged,
     TurnEnded,
 )
+from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart
 from swecli.event_lines import CLEARING, completed_line, started_words
 from swecli.figures import duration
@@ -72,6 +74,7 @@ NOTICES: Final[tuple[type, ...]] = (
     ItemsOffloaded,
     CacheBreak,
     JobChanged,
+    HookRan,
     ToolsChanged,
 )
 
@@ -101,6 +104,9 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
         case JobChanged() as body:
             return _job(key, body)
+        case HookRan() as body:
+            line = hook_line(body)
+            return NoticeBlock(key, line, "warning" if body.outcome == "problem" else "info") if line else None
         case ToolsChanged(reason=reason) if reason:
             return NoticeBlock(key, reason)
         case _:
@@ -264,7 +270,7 @@ def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
 def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
     match body.kind:
         case "user":
-            reducer.put(UserBlock(body.item))
+            reducer.put(UserBlock(body.item, title=body.title if body.name == "command" else ""))
         case "text":
             reducer.put(AnswerBlock(body.item))
         case "reasoning":

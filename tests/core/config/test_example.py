@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pydantic
 import pytest
 
-from swecli.core.config.settings import DialectSettings, ProviderSettings, Settings
+from swecli.core.config.settings import NAMED, DialectSettings, Settings
 from swecli.core.llm.dialects import Dialect
 
 FOLDER = Path(__file__).parents[3] / ".swecli.example"
@@ -22,7 +22,7 @@ def keys(text: str) -> set[str]:
     return {
         f"{section}.{key}"
         for section, content in tomllib.loads(text).items()
-        for key in (content["local"] if section == "providers" else content)
+        for key in (content["local"] if section in NAMED else content)
     }
 
 
@@ -37,9 +37,12 @@ def read(text: str) -> dict[str, Any]:
         data["approval"][rules] = tuple(data["approval"][rules])
     for places in ("writable", "hide"):
         data["sandbox"][places] = tuple(data["sandbox"][places])
+    for server in data.get("mcp", {}).values():
+        server["args"] = tuple(server["args"])
     data["model"]["fallback"] = tuple(data["model"]["fallback"])
     data["keys"] = {name: tuple(keys) for name, keys in data["keys"].items()}
     data["context"]["retention"] = tuple(data["context"]["retention"])
+    data["hooks"] = {name: tuple(one) if isinstance(one, list) else one for name, one in data["hooks"].items()}
     return data
 
 
@@ -51,7 +54,7 @@ def test_it_is_the_defaults() -> None:
 def test_it_names_every_key_and_no_other() -> None:
     expected: set[str] = set()
     for section, field in Settings.model_fields.items():
-        model = ProviderSettings if section == "providers" else field.annotation
+        model = NAMED.get(section) or field.annotation
         assert isinstance(model, type)
         assert issubclass(model, pydantic.BaseModel)
         expected |= {f"{section}.{key}" for key in model.model_fields}

@@ -19,6 +19,7 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
+    ToolDefinition,
     Unknown,
     is_fact,
 )
@@ -40,6 +41,10 @@ st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False
 _arguments = st.none() | st.dictionaries(st.text(max_size=5), json_values, max_size=3)
 for _with_arguments in (PermissionRequested, PermissionResolved, ReplyPermission):
     st.register_type_strategy(_with_arguments, st.builds(_with_arguments, arguments=_arguments))
+st.register_type_strategy(
+    ToolDefinition,
+    st.builds(ToolDefinition, parameters=st.dictionaries(st.text(max_size=5), json_values, max_size=3)),
+)
 bodies = st.one_of(*(st.from_type(body) for body in get_args(Body)))
 commands = st.one_of(*(st.from_type(command) for command in get_args(Command)))
 events = st.builds(
@@ -113,7 +118,9 @@ STORED = Path(__file__).parents[2] / "data" / "stored-protocol.tsv"
 LATER = {
     "permission_requested": {"rules", "rule_note", "danger", "acceptable"},
     "sandbox_changed": {"contains"},
+    "session_started": {"commands"},
     "turn_ended": {"waited"},
+    "turn_started": {"allowed"},
 }
 """Fields that events have got since; they are written with what says nothing."""
 

@@ -32,6 +32,13 @@ async def test_ways_to_choose(keys: tuple[str, ...], choice: Any) -> None:
         assert it.text == ""
 
 
+async def test_a_step_past_the_no_to_something_dangerous_stays_there() -> None:
+    async with running((replace(ask(), danger="deletes 36 files"),)) as it:
+        await appear(it)
+        await it.press("down", "down", "enter", "enter")
+        await it.until(lambda: [reply.choice for reply in replies(it)] == ["reject"])
+
+
 async def test_enter_on_the_untouched_panel_approves_nothing_and_says_so() -> None:
     async with running((ask(),)) as it:
         await appear(it)

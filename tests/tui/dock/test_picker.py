@@ -7,8 +7,9 @@ import re
 import pytest
 
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.commands import ReplyPermission, SetEffort, SetModel
-from swecli.tui.line_input import Row
+from swecli.core.protocol.commands import ReplyPermission, SetEffort, SetMode, SetModel
+from swecli.tui.dock.choices import Choice as Row
+from swecli.tui.dock.choices import ChoiceList
 from swecli.tui.prompt.completion import last_part, score_folded
 from tests.tui.scenes import RUN, WORK
 from tests.tui.support import Running, Session, running
@@ -73,7 +74,7 @@ async def test_an_effort_that_the_model_has_not_is_refused_with_those_that_it_ha
             it.app.actions.open("pick_effort")
             await it.shows("Effort")
             await it.at_once(*"extreme", "enter")
-            await it.shows(has, "Esc cancels.")
+            await it.shows(has, "esc cancel")
             assert session.sent(SetEffort) == []
             await it.at_once("ctrl+u", *"hi", "enter")
             await it.until(lambda session=session: session.sent(SetEffort) == [SetEffort("high")])
@@ -125,3 +126,35 @@ async def test_of_3000_models_a_key_looks_only_at_what_the_keys_before_left(monk
         await it.press("backspace", "backspace", "backspace", "backspace")
         await it.shows(many[0])
         assert len(made) == len(many) + 1
+
+
+async def test_a_short_list_is_numbered_and_a_number_picks() -> None:
+    session = Session()
+    session.view.model = ModelInfo("a", "b", efforts=("low", "high"))
+    async with running(session=session) as it:
+        it.app.actions.open("pick_effort")
+        await it.shows("1 ● default", "3   high", "letters filter")
+        await it.press("9")
+        await it.shows("There is no choice 9 here.")
+        await it.press("3")
+        await it.until(lambda: session.sent(SetEffort) == [SetEffort("high")])
+
+
+async def test_digits_filter_a_list_whose_names_have_digits() -> None:
+    async with running(models=lambda: ("a/gpt-4o", "a/gpt-5")) as it:
+        it.app.actions.open("pick_model")
+        await it.shows("a/gpt-4o")
+        await it.at_once("4", "enter")
+        assert await picked(it) == "a/gpt-4o"
+
+
+async def test_a_click_points_and_another_one_picks() -> None:
+    async with running() as it:
+        it.app.actions.open("pick_mode")
+        await it.shows("3   plan")
+        choices = it.app.main.dock.panel.query_one(ChoiceList)
+        await it.pilot.click(choices, offset=(8, 2))
+        await it.shows("› 3   plan")
+        assert not it.session.sent(SetMode)
+        await it.pilot.click(choices, offset=(8, 2))
+        await it.until(lambda: it.session.sent(SetMode) == [SetMode("plan")])

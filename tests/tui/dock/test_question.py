@@ -50,6 +50,7 @@ async def test_free_text_and_something_else() -> None:
         await appear(it, "Name? (1 of 2)")
         await it.press(*"me", "enter")
         await it.shows("Which? (2 of 2)")
+        it.clock.now += 1
         await it.press("3")
         await it.press(*"green", "enter")
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("me",), ("green",)))])
@@ -67,14 +68,17 @@ async def test_several_questions_are_tabs_that_keep_what_was_begun() -> None:
         await it.shows("Name · [Colour] · 3", "tab another question")
         await it.press("2")
         await it.shows("Name · Colour ✓ · [3]", "What else? (3 of 3)")
+        it.clock.now += 1
         await it.press("space", "right")
         await it.shows("[Name] · Colour ✓ · 3", "mi")
         await it.press(*"ne", "enter")
         await it.shows("Name ✓ · Colour ✓ · [3]", "[x] red")
+        it.clock.now += 1
         await it.press("left")
         await it.shows("[Colour ✓]")
         await it.press("1")
         await it.shows("[x] red")
+        it.clock.now += 1
         assert not it.session.sent(Answer)
         await it.press("enter")
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("mine",), ("red",), ("red",)))])
@@ -84,10 +88,41 @@ async def test_escape_goes_back_from_the_text_and_then_dismisses() -> None:
     async with running((asked(Question("Which?", COLOURS)),)) as it:
         await appear(it, "Which?")
         await it.press("3", "escape")
-        await it.shows("2. blue")
+        await it.shows("2 blue")
         await it.press("escape")
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", ())])
         await it.until(lambda: it.editor.has_focus)
+
+
+async def test_enter_answers_only_what_the_user_moved_to() -> None:
+    async with running((asked(Question("Which?", COLOURS)),)) as it:
+        await appear(it, "Which?")
+        await it.press("enter")
+        await it.shows("Enter chooses only what you moved to")
+        assert not it.session.sent(Answer)
+        await it.press("down", "up", "enter")
+        await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("red",),))])
+
+
+async def test_of_several_choices_enter_answers_only_what_is_ticked() -> None:
+    async with running((asked(Question("Which?", COLOURS, multiple=True)),)) as it:
+        await appear(it, "Which?")
+        await it.press("enter")
+        await it.shows("Nothing is ticked")
+        assert not it.session.sent(Answer)
+        await it.press("2", "enter")
+        await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("blue",),))])
+
+
+async def test_a_key_that_comes_twice_does_not_answer_the_next_question() -> None:
+    async with running((asked(Question("Which?", COLOURS), Question("And which?", COLOURS)),)) as it:
+        await appear(it, "Which? (1 of 2)")
+        await it.press("2", "2", "2")
+        await it.shows("And which? (2 of 2)", "Ignored: that key came before you could read this.")
+        assert not it.session.sent(Answer)
+        it.clock.now += 1
+        await it.press("1")
+        await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("blue",), ("red",)))])
 
 
 async def test_enter_right_after_the_appearance_answers_nothing() -> None:
@@ -125,7 +160,7 @@ async def test_a_sentence_typed_ahead_goes_to_the_draft_and_its_enter_answers_no
         assert not it.session.sent(Answer)
         assert it.text == SENTENCE
         it.clock.now += 1.0
-        await it.press(*(["enter"] if options else ["r", "e", "d", "enter"]))
+        await it.press(*(["1"] if options else ["r", "e", "d", "enter"]))
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("red",),))])
         await it.shows(f"› {SENTENCE}")
 
@@ -156,7 +191,7 @@ async def test_a_question_shows_itself_and_its_answers_at_every_size(size: tuple
         (asked(Question("Which colour is it to be, of all those that there are? " * 3, COLOURS)),), size=size
     ) as it:
         await appear(it, "Which colour is")
-        await it.shows("1. red", "enter")
+        await it.shows("1 red", "esc")
 
 
 async def test_where_a_question_has_no_room_nothing_is_answered() -> None:

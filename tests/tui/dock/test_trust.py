@@ -37,6 +37,10 @@ class Gate:
         self.told.append(tuple(items))
         return ""
 
+    def refuse(self, items: Sequence[TrustItem]) -> str:
+        self.told.append(("no", *items))
+        return ""
+
 
 class Opening:
     """Opens the session and notes what was answered before."""
@@ -74,8 +78,23 @@ async def test_a_folder_with_nothing_to_read_is_not_asked_about() -> None:
     gate = Gate(())
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
-        await it.until(lambda: opening.before == [])
-        assert gate.told == []
+        await it.until(lambda: opening.before == ["items"])
+        assert gate.told == ["items"]
+
+
+async def test_a_trusted_project_is_asked_about_what_is_new_in_it() -> None:
+    hook = TrustItem("hooks.PreToolUse", "Bash: ./check.sh", "/w/.claude/settings.json", "h")
+    gate = Gate((), (ITEM, hook))
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Allow this project to set approval.allow?")
+        it.clock.now += GRACE
+        await it.press("n")
+        await it.shows("Allow this project to run this program at PreToolUse?", "Bash: ./check.sh")
+        it.clock.now += GRACE
+        await it.press("y")
+        await it.until(lambda: opening.before is not None)
+    assert opening.before == ["items", ("no", ITEM), (hook,)]
 
 
 async def test_single_settings_are_asked_about_one_by_one() -> None:

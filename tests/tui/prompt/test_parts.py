@@ -17,7 +17,7 @@ from swecli.core.engine.session import Session
 from swecli.tui.prompt import completion, editor
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
 from swecli.tui.prompt.editor import Pastes
-from swecli.tui.prompt.history import Drafts, History
+from swecli.tui.prompt.history import Draft, Drafts, History
 
 
 async def run(port: Session, arguments: str) -> CommandResult:
@@ -96,8 +96,8 @@ def test_a_draft_is_taken_over_once_and_only_from_a_process_that_is_gone(tmp_pat
     Drafts(tmp_path, pid=gone.pid).save("left behind\r\nü")
     Drafts(tmp_path, pid=os.getppid()).save("still typed elsewhere")
     mine = Drafts(tmp_path)
-    assert mine.adopt() == "left behind\r\nü"
-    assert mine.adopt() == ""
+    assert mine.adopt().text == "left behind\r\nü"
+    assert mine.adopt() == Draft()
 
 
 def test_a_sent_draft_leaves_no_file(tmp_path: Path) -> None:
@@ -112,10 +112,54 @@ def test_drafts_without_a_folder_or_with_a_bad_one_do_nothing(tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     for folder in (None, tmp_path / "file"):
         Drafts(folder).save("text")
-        assert Drafts(folder).adopt() == ""
+        assert Drafts(folder).adopt() == Draft()
+
+
+def test_a_paste_is_written_once_and_comes_back_with_the_draft(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    drafts, pastes = Drafts(tmp_path, pid=gone.pid), Pastes()
+    folded = pastes.fold("line\n" * 2000)
+    text = ""
+    pastes._draft = lambda: text
+    inodes: set[int] = set()  # a file that is written anew is another one
+    for text in (f"look at {folded}", f"look at {folded} closely"):
+        drafts.save(text, pastes.saved())
+        inodes |= {written.stat().st_ino for written in tmp_path.glob("*.paste")}
+    assert len(inodes) == 1
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.txt")) < 200
+    mine = Pastes()
+    mine.fold("other\n" * 20)
+    draft = Drafts(tmp_path).adopt()
+    typed = mine.adopt(draft.text, draft.pastes)
+    assert typed == f"look at {folded.replace('#1', '#2')} closely"
+    assert mine.expand(typed) == f"look at {'line' + chr(10)}{('line' + chr(10)) * 1999} closely"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_paste_that_left_the_draft_leaves_the_disk(tmp_path: Path) -> None:
+    drafts = Drafts(tmp_path)
+    drafts.save("see [Pasted text #1: 20 lines, 100 characters]", {1: "line\n" * 20})
+    assert len(list(tmp_path.iterdir())) == 2
+    drafts.save("see", {})
+    assert [path.suffix for path in tmp_path.iterdir()] == [".txt"]
 
 
 # --- pastes ---
+
+
+def test_pastes_that_left_the_draft_are_let_go_of_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(editor, "MOST_HELD", 10_000)
+    text = ""
+    pastes = Pastes(lambda: text)
+    text = first = pastes.fold("a" * 4000)
+    for letter in "bcdefg":
+        latest = pastes.fold(letter * 4000)
+    assert pastes.expand(first) == "a" * 4000
+    assert pastes.expand(latest) == "g" * 4000
+    assert len(pastes._texts) == 2
+    assert pastes.refusal("h" * 6000) == ""
+    assert "save it as a file" in pastes.refusal("h" * 6001)
 
 
 def test_small_pastes_stay_and_large_ones_fold() -> None:

@@ -190,3 +190,29 @@ async def test_nothing_overtakes_a_message_that_is_weighed(tmp_path: Path, monke
         await it.until(lambda: len(it.session.sent(Submit)) + len(it.session.sent(Steer)) == 2)
         sent = [command for command in it.session.commands if isinstance(command, Submit | Steer)]
         assert [command.text for command in sent] == ["first @a.txt ", "second"]
+
+
+def saved(folder: Path) -> int:
+    """Bytes of all drafts."""
+    return sum(path.stat().st_size for path in folder.glob("draft-*"))
+
+
+async def test_a_paste_of_fifty_megabytes_is_held_once_and_not_saved(tmp_path: Path) -> None:
+    huge = "a line of a log that is far too long\n" * 1_400_000
+    async with running(session=session(), state=tmp_path) as it:
+        await pasted(it, huge)
+        await it.shows("Pasted 51.8M: too large to be saved with the draft")
+        await it.press(*" look")
+        it.app.main.prompt.save()
+        assert saved(tmp_path) < 500
+        draft = it.text
+        await it.press("up", "ctrl+r", "escape")
+        assert it.text == draft
+        assert len(it.editor.pastes._texts) == 1
+        await it.press("enter")
+        await it.shows("too large to send", "1 Keep it as a file")
+        await it.press("escape")
+        await it.until(lambda: it.text == draft)
+        await it.press("ctrl+c")
+        await pasted(it, huge)
+        assert len(it.editor.pastes._texts) == 1

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from swecli.commands.registry import COMMANDS
 from swecli.core.protocol.commands import ReplyPermission, SetMode
 from swecli.tui.backend import SessionNotOpened
+from swecli.tui.keymap import Keymap
+from swecli.tui.screens.help import WANTED, wanted
 from tests.tui.scenes import DONE, RUN, WORK
 from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
@@ -15,7 +18,7 @@ from tests.tui.support import Running, Session, running
 async def test_help_finds_keys_and_commands_and_puts_a_command_into_the_prompt() -> None:
     async with running() as it:
         await it.say("?")
-        await it.shows("Help ·", "At the start of a message")
+        await it.shows("Help · the most used of", "While it works", "@path:10-40")
         await it.press(*"tokens")
         await it.shows("/context", "(/tokens)")
         await it.press("ctrl+u", *"mode arg")
@@ -24,6 +27,26 @@ async def test_help_finds_keys_and_commands_and_puts_a_command_into_the_prompt()
         await it.hides("Help ·")
         assert it.text == "/mode "
         assert it.editor.has_focus
+
+
+async def test_help_lists_everything_behind_what_is_wanted_most() -> None:
+    async with running() as it:
+        it.app.keymap.adopt({"external_editor": ("f7",)})
+        it.app.actions.show_help()
+        await it.shows("F7")
+        await it.press("end")
+        await it.shows("every key and command", "enter lists all")
+        await it.press("enter")
+        await it.shows("In a message", "Commands")
+        await it.press("escape")
+        await it.shows("Help · the most used of")
+
+
+def test_everything_that_help_names_exists() -> None:
+    shown = wanted(COMMANDS, Keymap())
+    named = [name for _, rows in WANTED for name, _ in rows]
+    assert len([entry for entry in shown if not entry.heading]) == len(named) + 1
+    assert all(cells[1] for entry in shown[:-1] if len(cells := entry.cells) > 1)
 
 
 async def test_help_shows_the_keys_of_the_user() -> None:

@@ -95,7 +95,7 @@ async def test_without_colours_none_is_written(monkeypatch: pytest.MonkeyPatch, 
         await it.say("/mode")
         await it.until(lambda: it.app.main.dock.panel)
         assert it.app.theme == "terminal"
-        await it.shows("Mode")
+        await it.shows("Mode", "accept-edits  file")
         strips = it.app.screen._compositor.render_strips()
         colours = {
             colour.name

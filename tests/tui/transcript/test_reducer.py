@@ -254,3 +254,17 @@ def test_the_time_of_a_step_is_counted_while_it_runs() -> None:
     reducer.reduce(events[-1:])
     assert not reducer.counts
     assert reducer.tick(started + 99) == []
+
+
+def test_a_call_of_a_command_shows_what_was_typed_and_on_request_what_was_sent() -> None:
+    reducer = Reducer()
+    reducer.reduce(
+        stream(
+            ItemStarted("u1", "user", "command", "/git:say hi"),
+            ItemCompleted("u1", "ok", (TextPart("Say hi\nto all"),)),
+        )
+    )
+    block = reducer.blocks["u1"]
+    folded, whole = (render_block(block, 60, DARK, expanded=expanded) for expanded in (False, True))
+    assert [row.text.strip() for row in folded] == ["› /git:say hi"]
+    assert [row.text.strip() for row in whole] == ["› /git:say hi", "Say hi", "to all"]

@@ -11,12 +11,15 @@ from unittest.mock import patch
 
 from msgspec import structs
 
+from swecli.core.extensions.skills import read_skill
 from swecli.core.ports import BlobStore, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.tools import web_fetch
 from swecli.core.tools.arguments import parse_arguments
+from swecli.core.tools.skill import SkillTool
 from swecli.core.web import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
+from tests.core.extensions.support import found
 from tests.support.tool_context import FixedAnswers, ToolBench
 
 OLD = "def price(pens):\n    if pens > 10:\n        return 95\n    return 100\n"
@@ -42,6 +45,7 @@ CALLS: Mapping[str, Mapping[str, object]] = {
     "recall": {"query": "price of pens"},
     "run_command": {"command": "printf '\\033[32m1 passed\\033[0m\\n10%%\\r100%%\\n'; exit 3"},
     "search": {"pattern": "price", "path": "shop"},
+    "skill": {"name": "prices", "arguments": "pens"},
     "update_todos": {
         "todos": [
             {"text": "find the price", "status": "completed"},
@@ -109,7 +113,8 @@ async def made(name: str, folder: Path) -> Made:
         request_compaction=stored.request_compaction,
         jobs=cast("Jobs", _Jobs()) if name == "job" else None,
     )
-    tool = bench.registry.get(name)
+    skill = read_skill(found("---\nname: prices\ndescription: d\n---\nUse pounds.", "prices", "skills"))
+    tool = SkillTool(lambda: {"prices": skill}) if name == "skill" else bench.registry.get(name)
     assert tool is not None
     arguments = json.dumps(CALLS[name], ensure_ascii=False)
     params = parse_arguments(arguments, tool)

@@ -13,7 +13,18 @@ from typing import Literal
 
 from swecli.core.protocol.events import Mode
 
-PromptName = Literal["base", "compaction", "lean", "mode_plan", "mode_auto", "headless", "instructions", "init_system"]
+PromptName = Literal[
+    "base",
+    "compaction",
+    "lean",
+    "mode_plan",
+    "mode_auto",
+    "headless",
+    "instructions",
+    "init_system",
+    "review",
+    "commit_system",
+]
 
 LEAN_WINDOW = 16_384
 """Context windows up to this many tokens get the lean prompt."""

@@ -1,0 +1,1 @@
+"""Front-end for editors that speak the Agent Client Protocol."""

@@ -1,0 +1,456 @@
+"""The agent's side of the protocol: its methods, and the sessions that are open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from acp import RequestError
+from acp.interfaces import Client
+from acp.schema import (
+    AgentCapabilities,
+    AuthenticateResponse,
+    AuthMethodAgent,
+    AvailableCommand,
+    AvailableCommandInput,
+    AvailableCommandsUpdate,
+    ClientCapabilities,
+    CloseSessionResponse,
+    ForkSessionResponse,
+    Implementation,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    McpCapabilities,
+    NewSessionResponse,
+    PromptCapabilities,
+    PromptResponse,
+    ResumeSessionResponse,
+    SessionAdditionalDirectoriesCapabilities,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionResumeCapabilities,
+    SetSessionConfigOptionResponse,
+    SetSessionModeResponse,
+    TerminalAuthMethod,
+    UnstructuredCommandInput,
+)
+
+from swecli import __version__
+from swecli.acp.conversation import (
+    AUTH_REQUIRED,
+    INTERNAL,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    Conversation,
+    Editor,
+    no_model,
+    why_no_model,
+)
+from swecli.acp.files import ClientFiles
+from swecli.acp.options import MODE, BadChoice, modes
+from swecli.acp.prompts import BadPrompt, read_prompt
+from swecli.acp.words import clean, one_line
+from swecli.commands.registry import COMMANDS
+from swecli.core.ports import EditorFiles
+from swecli.core.protocol.events import Mode
+from swecli.core.workspace.text_file import usable_folder
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+PROTOCOL = 1
+NOT_FOUND = -32002
+MOST_OPEN = 16
+"""Sessions that are open at once. One more closes the one that was idle longest; it opens again when it is asked."""
+PAGE = 50
+LOGIN = "--login"
+WITH_SCREEN = frozenset(
+    (
+        "clear",
+        "config",
+        "copy",
+        "find",
+        "help",
+        "keys",
+        "login",
+        "logout",
+        "permissions",
+        "quit",
+        "resume",
+        "theme",
+        "vim",
+    )
+)
+"""Commands that are not offered: they need swecli's own screen, or the editor has its own way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored session. ``updated`` is Unix seconds."""
+
+    id: str
+    title: str
+    folder: str
+    updated: float
+
+
+OpenSession = Callable[[LaunchOptions, EditorFiles | None], Awaitable["Session"]]
+ListSessions = Callable[[Path | None], Sequence[Stored]]
+"""Stored sessions of a folder, or of all; newest first. For a thread."""
+
+
+class SwecliAgent:
+    """Implements the SDK's ``Agent``. ``options`` are those of the start; each session has its own folder."""
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        open_session: OpenSession,
+        stored: ListSessions,
+        log: Callable[[str], None],
+        withdraw: Callable[[], None],
+    ) -> None:
+        self._options = options
+        self._open_session = open_session
+        self._stored = stored
+        self._log = log
+        self._withdraw = withdraw
+        self._client: Client | None = None
+        self._capabilities = ClientCapabilities()
+        self._open: dict[str, Conversation] = {}
+        """By id, the one that was used last at the end."""
+        self._parked: dict[str, LaunchOptions] = {}
+        """How to open those again that were closed for others."""
+        self._launched: dict[str, LaunchOptions] = {}
+        self._opening = asyncio.Lock()
+
+    def on_connect(self, conn: Client) -> None:
+        self._client = conn
+
+    async def close(self) -> None:
+        """End all turns and close all sessions."""
+        conversations = list(self._open.values())
+        self._open.clear()
+        results = await asyncio.gather(*(each.close() for each in conversations), return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                self._log(f"a session could not be closed: {result}")
+
+    # --- setup ---
+
+    async def initialize(
+        self,
+        protocol_version: int,
+        client_capabilities: ClientCapabilities | None = None,
+        client_info: Implementation | None = None,
+        **_: Any,
+    ) -> InitializeResponse:
+        self._capabilities = client_capabilities or ClientCapabilities()
+        name = f"{client_info.name} {client_info.version}" if client_info is not None else "a client without a name"
+        self._log(f"connected: {one_line(name)}, protocol {protocol_version}")
+        methods: list[Any] = [
+            AuthMethodAgent(
+                id="key",
+                name="API key",
+                description="Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY for this agent, or run "
+                "`swecli login PROVIDER` in a terminal. Local servers need none.",
+            )
+        ]
+        auth = self._capabilities.auth
+        if auth is not None and auth.terminal:
+            methods.append(
+                TerminalAuthMethod(
+                    id="login",
+                    type="terminal",
+                    name="Log in from the terminal",
+                    description="Asks for a provider and its key, and stores the key.",
+                    args=[LOGIN],
+                )
+            )
+        return InitializeResponse(
+            protocol_version=PROTOCOL,
+            agent_info=Implementation(name="swecli", title="swecli", version=__version__),
+            agent_capabilities=AgentCapabilities(
+                load_session=self._options.store,
+                prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
+                mcp_capabilities=McpCapabilities(http=False, sse=False),
+                session_capabilities=SessionCapabilities(
+                    list=SessionListCapabilities() if self._options.store else None,
+                    resume=SessionResumeCapabilities() if self._options.store else None,
+                    close=SessionCloseCapabilities(),
+                    additional_directories=SessionAdditionalDirectoriesCapabilities(),
+                ),
+            ),
+            auth_methods=methods,
+        )
+
+    async def authenticate(self, method_id: str, **_: Any) -> AuthenticateResponse:
+        """Look whether a model can be used now.
+
+        Raises:
+            RequestError: there is no such method, or no model.
+        """
+        if method_id != "key":
+            raise RequestError(INVALID_PARAMS, f"there is no authentication method {one_line(method_id)!r}")
+        session = await self._started(replace(self._options, store=False))
+        connected = session.view.model is not None
+        why = "" if connected else await why_no_model(session)
+        await session.close()
+        if not connected:
+            raise no_model(why)
+        return AuthenticateResponse()
+
+    # --- sessions ---
+
+    async def new_session(
+        self,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: list[Any] | None = None,
+        **_: Any,
+    ) -> NewSessionResponse:
+        options = self._launch(cwd, additional_directories)
+        conversation = await self._begin(options, mcp_servers, replay=False)
+        if conversation.session.view.model is None:
+            why = await why_no_model(conversation.session)
+            await self._drop(conversation.id)
+            raise no_model(why)
+        return NewSessionResponse(
+            session_id=conversation.id,
+            modes=modes(conversation.session.view.mode),
+            config_options=await conversation.choices.options(),
+        )
+
+    async def load_session(
+        self,
+        cwd: str,
+        session_id: str,
+        mcp_servers: list[Any] | None = None,
+        additional_directories: list[str] | None = None,
+        **_: Any,
+    ) -> LoadSessionResponse:
+        conversation = await self._again(cwd, session_id, mcp_servers, additional_directories, replay=True)
+        return LoadSessionResponse(
+            modes=modes(conversation.session.view.mode), config_options=await conversation.choices.options()
+        )
+
+    async def resume_session(
+        self,
+        session_id: str,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: list[Any] | None = None,
+        **_: Any,
+    ) -> ResumeSessionResponse:
+        conversation = await self._again(cwd, session_id, mcp_servers, additional_directories, replay=False)
+        return ResumeSessionResponse(
+            modes=modes(conversation.session.view.mode), config_options=await conversation.choices.options()
+        )
+
+    async def fork_session(
+        self,
+        session_id: str,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: list[Any] | None = None,
+        **_: Any,
+    ) -> ForkSessionResponse:
+        raise RequestError.method_not_found("session/fork")
+
+    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
+        if cursor is not None and not cursor.isdecimal():
+            raise RequestError(INVALID_PARAMS, "the cursor is not one of this agent")
+        folder = self._folder(cwd) if cwd is not None else None
+        first = int(cursor or 0)
+        stored = await asyncio.to_thread(self._stored, folder) if self._options.store else ()
+        sessions = [
+            SessionInfo(
+                session_id=each.id,
+                cwd=each.folder,
+                title=clean(each.title)[:200] or None,
+                updated_at=datetime.fromtimestamp(each.updated, UTC).isoformat(),
+            )
+            for each in stored[first : first + PAGE]
+        ]
+        more = first + PAGE < len(stored)
+        return ListSessionsResponse(sessions=sessions, next_cursor=str(first + PAGE) if more else None)
+
+    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
+        self._parked.pop(session_id, None)
+        if session_id in self._open:
+            self._open[session_id].cancel()
+            await self._drop(session_id)
+        return CloseSessionResponse()
+
+    # --- in a session ---
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
+        conversation = self._open.get(session_id) or await self._session(session_id)
+        self._used(session_id)
+        model = conversation.session.view.model
+        try:
+            said = read_prompt(prompt, images=model.images if model is not None else None)
+        except BadPrompt as error:
+            raise RequestError(INVALID_PARAMS, str(error)) from None
+        return await conversation.prompt(said)
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        conversation = self._open.get(session_id)
+        if conversation is not None:
+            conversation.cancel()
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
+        conversation = await self._session(session_id)
+        if mode_id not in get_args(Mode):
+            raise RequestError(INVALID_PARAMS, f"there is no mode {one_line(mode_id)!r}: {', '.join(get_args(Mode))}")
+        conversation.choices.set(MODE, mode_id)
+        return SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> SetSessionConfigOptionResponse:
+        conversation = await self._session(session_id)
+        try:
+            conversation.choices.set(config_id, str(value))
+        except BadChoice as error:
+            raise RequestError(INVALID_PARAMS, str(error)) from None
+        return SetSessionConfigOptionResponse(config_options=[*await conversation.choices.options()])
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        raise RequestError.method_not_found(f"_{method}")
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        self._log(f"notification ignored: _{one_line(method)}")
+
+    # --- opening and closing ---
+
+    def _launch(self, cwd: str, more: Sequence[str] | None, resume: str | None = None) -> LaunchOptions:
+        folders = tuple(self._folder(each) for each in more or ())
+        return replace(
+            self._options, cwd=self._folder(cwd), add_dirs=(*self._options.add_dirs, *folders), resume=resume
+        )
+
+    def _folder(self, name: str) -> Path:
+        if not name.startswith("/"):
+            raise RequestError(INVALID_PARAMS, f"{one_line(name)} is not an absolute path")
+        try:
+            return usable_folder(name, Path("/"))
+        except (ValueError, OSError) as error:
+            raise RequestError(INVALID_PARAMS, f"{one_line(name)}: {error}") from None
+
+    async def _again(
+        self, cwd: str, session_id: str, servers: list[Any] | None, more: list[str] | None, *, replay: bool
+    ) -> Conversation:
+        options = self._launch(cwd, more, session_id)
+        known = self._open.get(session_id)
+        if known is not None:
+            if known.busy:
+                raise RequestError(INVALID_REQUEST, "a prompt is running in this session; cancel it first")
+            await self._drop(session_id)
+        self._parked.pop(session_id, None)
+        conversation = await self._begin(options, servers, replay=replay)
+        await conversation.caught_up()
+        return conversation
+
+    async def _begin(
+        self, options: LaunchOptions, servers: list[Any] | None, *, replay: bool, known: bool = False
+    ) -> Conversation:
+        """Open a session. ``known``: the client has its id already."""
+        async with self._opening:
+            await self._make_room()
+            assert self._client is not None
+            files = ClientFiles(self._client, self._capabilities, self._log)
+            session = await self._started(options, files if files.offered else None)
+        files.session = session.view.session_id
+        names = ", ".join(one_line(str(each.name)) for each in servers or ())
+        remarks = (f"MCP servers of the editor are not used in this version: {names}",) if names else ()
+        for remark in remarks:
+            self._log(remark)
+        editor = Editor(self._client, self._capabilities, self._withdraw, self._log)
+        conversation = Conversation(session, editor, replay=replay, remarks=remarks)
+        self._open[conversation.id] = conversation
+        self._launched[conversation.id] = replace(options, resume=conversation.id, continue_newest=False)
+        task = asyncio.current_task()
+        if known or task is None:
+            self._introduce(conversation)
+        else:  # the answer that names it comes first; this task sends it
+            task.add_done_callback(lambda _: self._introduce(conversation))
+        return conversation
+
+    def _introduce(self, conversation: Conversation) -> None:
+        """Tell the client what it needs to know of a session that it knows."""
+        if self._open.get(conversation.id) is conversation:
+            update = AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands())
+            conversation.known(update)
+
+    async def _started(self, options: LaunchOptions, files: EditorFiles | None = None) -> Session:
+        try:
+            return await self._open_session(options, files)
+        except StartError as error:
+            code = INTERNAL
+            if error.exit_code is ExitCode.AUTH:
+                code = AUTH_REQUIRED
+            elif options.resume is not None and error.exit_code is ExitCode.BAD_INPUT:
+                code = NOT_FOUND
+            raise RequestError(code, str(error)) from None
+
+    async def _session(self, session_id: str) -> Conversation:
+        """The open session of this id; one that was closed for others opens again.
+
+        Raises:
+            RequestError: there is none.
+        """
+        if session_id in self._parked:
+            return await self._reopened(session_id)
+        conversation = self._open.get(session_id)
+        if conversation is None:
+            raise RequestError(NOT_FOUND, f"there is no session {one_line(session_id)!r} here; load it first")
+        return conversation
+
+    async def _reopened(self, session_id: str) -> Conversation:
+        options = self._parked.pop(session_id)
+        try:
+            conversation = await self._begin(options, None, replay=False, known=True)
+        except RequestError:
+            self._parked[session_id] = options
+            raise
+        await conversation.caught_up()
+        return conversation
+
+    def _used(self, session_id: str) -> None:
+        self._open[session_id] = self._open.pop(session_id)
+
+    async def _make_room(self) -> None:
+        while len(self._open) >= MOST_OPEN:
+            idle = next((each for each in self._open.values() if not each.busy), None)
+            if idle is None or not self._options.store:
+                raise RequestError(INVALID_REQUEST, f"{MOST_OPEN} sessions are open; close one first")
+            self._parked[idle.id] = self._launched[idle.id]
+            await self._drop(idle.id)
+
+    async def _drop(self, session_id: str) -> None:
+        conversation = self._open.pop(session_id)
+        self._launched.pop(session_id, None)
+        await conversation.close()
+
+
+def commands() -> list[AvailableCommand]:
+    """The slash commands that work in an editor."""
+    return [
+        AvailableCommand(
+            name=each.name,
+            description=each.summary,
+            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=each.arguments)) if each.arguments else None,
+        )
+        for each in COMMANDS
+        if each.name not in WITH_SCREEN
+    ]

@@ -1,0 +1,502 @@
+"""One session as the editor sees it: prompts in, updates and questions out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from acp import RequestError
+from acp.interfaces import Client
+from acp.schema import (
+    AcceptElicitationResponse,
+    AvailableCommandsUpdate,
+    ClientCapabilities,
+    ConfigOptionUpdate,
+    PromptResponse,
+    SelectedPermissionOutcome,
+    SessionInfoUpdate,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    Usage,
+)
+from pydantic import ValidationError
+
+from swecli.acp.asking import (
+    NEVER,
+    SKIP,
+    chosen_label,
+    form_answers,
+    permission_call,
+    permission_options,
+    permission_reply,
+    plan_options,
+    plan_reply,
+    question_call,
+    question_form,
+    question_options,
+    refused_before,
+)
+from swecli.acp.options import Choices
+from swecli.acp.prompts import Said
+from swecli.acp.updates import Update, Updates, blocks_text, message, notice_text, tool_text
+from swecli.acp.words import one_line
+from swecli.commands.base import run_command
+from swecli.commands.registry import Invocation, UnknownCommand, command_table
+from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, Submit
+from swecli.core.protocol.events import (
+    Event,
+    ModeChanged,
+    ModelChanged,
+    ModelResponded,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    TurnEnded,
+    TurnStarted,
+)
+from swecli.core.protocol.messages import Stop
+from swecli.core.protocol.messages import Usage as Tokens
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+MOST_WAITING = 20
+"""Prompts that may wait for the one that runs."""
+SETTLE_SECONDS = 0.05
+LOOK_SECONDS = 1.0
+MOST_QUIET = 5
+"""A turn in which nothing happens at so many looks, while the session is idle, has failed without saying so."""
+CLOSE_SECONDS = 10.0
+QUIET_SECONDS = 0.3
+AUTH_REQUIRED, INTERNAL, INVALID_REQUEST, INVALID_PARAMS = -32000, -32603, -32600, -32602
+
+StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+_SCREENS = {
+    "quit": "Close the thread in your editor; the conversation is stored.",
+    "clear": "Start a new thread in your editor; this one is kept.",
+}
+
+
+@dataclass(slots=True)
+class _Turn:
+    ended: asyncio.Future[TurnEnded]
+    stop: Stop | None = None
+
+
+@dataclass(slots=True)
+class Editor:
+    """The client: who asks the user and shows the updates. ``withdraw`` takes back the question that the current task
+    waits for."""
+
+    client: Client
+    capabilities: ClientCapabilities
+    withdraw: Callable[[], None]
+    log: Callable[[str], None]
+
+    @property
+    def forms(self) -> bool:
+        elicitation = self.capabilities.elicitation
+        return elicitation is not None and elicitation.form is not None
+
+
+@dataclass(slots=True)
+class _Prompt:
+    cancelled: bool = False
+
+
+class Conversation:
+    """Follows the session from the beginning: what was stored is replayed first, unless ``replay`` is False."""
+
+    def __init__(
+        self, session: Session, editor: Editor, *, replay: bool = False, remarks: tuple[str, ...] = ()
+    ) -> None:
+        self.session = session
+        self.id = session.view.session_id
+        self._editor = editor
+        self._replay = replay
+        self._updates = Updates(session.view.cwd)
+        self._choices = Choices(session)
+        self._lock = asyncio.Lock()
+        self._prompts: list[_Prompt] = []
+        self._turn: _Turn | None = None
+        self._in_command = False
+        self._held = [f"> {remark}\n\n" for remark in remarks]
+        """What is told with the next prompt, as nobody looks for it before."""
+        self._titled = session.view.totals.turns > 0
+        self._refused: set[str] = set()
+        """Rules that the user does not want to be asked about again in this session."""
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._plan_question: asyncio.Task[Any] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._seen = 0
+        """Events that were taken, the newest of which is being told while ``_telling``."""
+        self._telling = False
+        self._caught_up = asyncio.Event()
+        self._own = 0
+        """Turns that were begun here and are still to start: the client knows what the user said in them."""
+        self._known = asyncio.Event()
+        """Set once the client knows the session: what happens is told from then on."""
+        self._follower = self._begin(self._follow())
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._prompts)
+
+    async def caught_up(self) -> None:
+        """Wait until everything that was stored has been told."""
+        caught = asyncio.ensure_future(self._caught_up.wait())
+        await asyncio.wait((caught, self._follower), return_when=asyncio.FIRST_COMPLETED)
+        caught.cancel()
+
+    def known(self, commands: AvailableCommandsUpdate) -> None:
+        """The client knows the session: tell it of the commands, of the models, and of what happens."""
+
+        async def tell() -> None:
+            with suppress(ConnectionError):
+                await self._tell(commands)
+                self._known.set()
+                if await self._choices.look():
+                    await self.tell_options()
+
+        self._begin(tell())
+
+    async def close(self) -> None:
+        self._known.set()
+        for task in tuple(self._tasks):
+            if task is not self._follower:
+                task.cancel()
+        await self.session.close()
+        await asyncio.wait((self._follower,), timeout=CLOSE_SECONDS)
+        self._follower.cancel()
+
+    def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- what happens ---
+
+    async def _follow(self) -> None:
+        started = self.session.view.started_seq
+        try:
+            async for event in self.session.subscribe(replay=True):
+                self._seen += 1
+                self._telling = True
+                if event.seq >= started and not self._caught_up.is_set():
+                    self._updates.replaying = False
+                    self._caught_up.set()
+                live = event.seq >= started
+                if live:
+                    await self._known.wait()
+                self._updates.cost = self.session.view.totals.cost
+                for update in self._updates.apply(event):
+                    if live or self._replay:
+                        await self._tell(update)
+                if live:
+                    await self._react(event)
+                self._telling = False
+        except ConnectionError:
+            self._editor.log(f"session {self.id}: the client is gone")
+
+    async def _tell(self, update: Update | ConfigOptionUpdate | SessionInfoUpdate | AvailableCommandsUpdate) -> None:
+        await self._editor.client.session_update(self.id, update)
+
+    async def _react(self, event: Event) -> None:
+        match event.body:
+            case TurnStarted():
+                self._updates.echo, self._own = self._own == 0, max(0, self._own - 1)
+            case ModelResponded(stop=stop) if self._turn is not None and event.agent == "main":
+                self._turn.stop = stop
+            case TurnEnded() as ended:
+                for task in self._asking.values():
+                    task.cancel()
+                self._asking.clear()
+                if self._turn is not None and not self._turn.ended.done():
+                    self._turn.ended.set_result(ended)
+            case Notice() as notice:
+                await self._notice(notice)
+            case PermissionRequested() as request:
+                self._asking[request.request] = self._begin(self._ask(request))
+            case QuestionAsked() as asked:
+                self._asking[asked.request] = self._begin(self._question(asked))
+            case PermissionResolved(request=request) | QuestionAnswered(request=request):
+                task = self._asking.pop(request, None)
+                if task is not None:
+                    task.cancel()
+            case ModeChanged() | ModelChanged():
+                await self.tell_options()
+            case _:
+                pass
+
+    async def _notice(self, notice: Notice) -> None:
+        self._editor.log(f"{notice.level}: {notice.text} {notice.hint}".rstrip())
+        if notice.level == "info" and not self._in_command:
+            return  # it is of the screen: what to press while something waits
+        text = notice_text(notice)
+        if self._prompts:
+            await self._tell(message(text))
+        else:
+            self._held.append(text)
+
+    async def tell_options(self) -> None:
+        options = await self._choices.options()
+        await self._tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+
+    @property
+    def choices(self) -> Choices:
+        return self._choices
+
+    # --- questions ---
+
+    async def _ask(self, request: PermissionRequested) -> None:
+        reply = refused_before(request, self._refused)
+        if reply is not None:
+            self.session.send(reply)
+            return
+        options = permission_options(request)
+        chosen = await self._chosen(permission_call(request, self.session.view.cwd), options)
+        if chosen == NEVER:
+            self._refused.update(request.offered)
+        self.session.send(permission_reply(request, chosen))
+
+    async def _question(self, asked: QuestionAsked) -> None:
+        if self._editor.forms:
+            self.session.send(await self._form(asked))
+            return
+        answers: list[tuple[str, ...]] = []
+        for question in asked.questions:
+            label = None
+            if question.options:
+                chosen = await self._chosen(question_call(asked, question), question_options(question))
+                label = chosen_label(question, chosen)
+                if chosen == SKIP:
+                    label = None
+            if label is None:
+                by = "user" if question.options else "headless"
+                self.session.send(Answer(asked.request, (), by=by))
+                return
+            answers.append((label,))
+        self.session.send(Answer(asked.request, tuple(answers)))
+
+    async def _form(self, asked: QuestionAsked) -> Answer:
+        words = "; ".join(question.text for question in asked.questions)
+        try:
+            response = await self._editor.client.create_elicitation(one_line(words), question_form(asked, self.id))
+        except asyncio.CancelledError:
+            self._take_back()
+            raise
+        except (RequestError, ConnectionError, ValidationError) as error:
+            self._editor.log(f"session {self.id}: the client could not ask the user: {error}")
+            return Answer(asked.request, (), by="headless")
+        content = response.content if isinstance(response, AcceptElicitationResponse) else None
+        return form_answers(asked, content)
+
+    async def _chosen(self, call: Any, options: list[Any]) -> str | None:
+        """The option that the user chose; None where they closed the question, or could not be asked."""
+        try:
+            response = await self._editor.client.request_permission(self.id, call, options)
+        except asyncio.CancelledError:
+            self._take_back()
+            raise
+        except (RequestError, ConnectionError, ValidationError) as error:
+            self._editor.log(f"session {self.id}: the client could not ask the user: {error}")
+            return None
+        outcome = response.outcome
+        return outcome.option_id if isinstance(outcome, SelectedPermissionOutcome) else None
+
+    def _take_back(self) -> None:
+        """The question that this task waits for was settled otherwise. Who cancels a prompt closes it anyway."""
+        if not any(prompt.cancelled for prompt in self._prompts):
+            self._editor.withdraw()
+
+    # --- prompts ---
+
+    def cancel(self) -> None:
+        """End all prompts; what was said until then is kept."""
+        for prompt in self._prompts:
+            prompt.cancelled = True
+        if self._prompts:
+            self.session.send(Interrupt())
+        if self._plan_question is not None:
+            self._plan_question.cancel()
+
+    async def prompt(self, said: Said) -> PromptResponse:
+        """Carry out a prompt, after those that came before it.
+
+        Raises:
+            RequestError: it could not be answered; the message is for the user.
+        """
+        if len(self._prompts) > MOST_WAITING:
+            raise RequestError(INVALID_REQUEST, f"{MOST_WAITING} prompts already wait in this session")
+        prompt = _Prompt()
+        self._prompts.append(prompt)
+        try:
+            async with self._lock:
+                if prompt.cancelled:
+                    return PromptResponse(stop_reason="cancelled")
+                return await self._carry_out(said, prompt)
+        finally:
+            self._prompts.remove(prompt)
+
+    async def _carry_out(self, said: Said, prompt: _Prompt) -> PromptResponse:
+        held = [*self._held, *(f"> Not attached: {what}\n\n" for what in said.left_out)]
+        self._held.clear()
+        if isinstance(said.command, UnknownCommand):
+            held.append(said.command.message)
+        elif said.command is None and self.session.view.model is None:
+            raise no_model()
+        if isinstance(said.command, Invocation | UnknownCommand):
+            for text in held:
+                await self._tell(message(text))
+            if isinstance(said.command, Invocation):
+                await self._run(said.command)
+            return PromptResponse(stop_reason="cancelled" if prompt.cancelled else "end_turn")
+        # What was held follows the submit, so that a cancel in between finds the turn.
+        turn = self._open_turn(said.message)
+        for text in held:
+            await self._tell(message(text))
+        await self._title(said.message.text)
+        ended = await self._ended(turn)
+        while not prompt.cancelled and ended.outcome == "done":
+            go_on = await self._plan()
+            if go_on is None:
+                break
+            turn = self._open_turn(go_on)
+            ended = await self._ended(turn)
+        return await self._response(ended, turn.stop, prompt)
+
+    def _open_turn(self, command: Submit | CarryOut) -> _Turn:
+        self._turn = turn = _Turn(asyncio.get_running_loop().create_future())
+        self._own += 1
+        self.session.send(command)
+        return turn
+
+    async def _ended(self, turn: _Turn) -> TurnEnded:
+        seen, quiet = -1, 0
+        while not turn.ended.done():
+            await asyncio.wait((turn.ended, self._follower), timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            idle = not self.session.view.busy and not self._telling and seen == self._seen
+            quiet = quiet + 1 if idle else 0
+            if not turn.ended.done() and (quiet >= MOST_QUIET or self._follower.done()):
+                return TurnEnded("error", "the turn ended without a result; the log has details")
+            seen = self._seen
+        return turn.ended.result()
+
+    async def _response(self, ended: TurnEnded, stop: Stop | None, prompt: _Prompt) -> PromptResponse:
+        usage = _usage(ended.usage)
+        if prompt.cancelled or ended.outcome == "interrupted":
+            return PromptResponse(stop_reason="cancelled", usage=usage)
+        reason: StopReason = "end_turn"
+        match ended.outcome:
+            case "error":
+                code = AUTH_REQUIRED if ended.error_kind == "auth" else INTERNAL
+                raise RequestError(code, ended.reason or "the turn failed", {"kind": ended.error_kind or "error"})
+            case "blocked":
+                reason = "max_tokens"
+            case "limit":
+                reason = "max_turn_requests"
+            case _ if stop is not None and stop.kind in ("length", "context_full"):
+                reason = "max_tokens"
+            case _ if stop is not None and stop.kind in ("refusal", "content_filter"):
+                reason = "refusal"
+            case _:
+                pass
+        if ended.reason:
+            await self._tell(message(f"\n\n> {ended.reason}"))
+        return PromptResponse(stop_reason=reason, usage=usage)
+
+    async def _plan(self) -> CarryOut | None:
+        """Ask whether a proposed plan is carried out."""
+        if self.session.view.mode != "plan" or self.session.view.plan is None:
+            return None
+        call = ToolCallStart(
+            session_update="tool_call",
+            tool_call_id=f"plan-{self._seen}",
+            title="Carry out this plan?",
+            kind="switch_mode",
+            status="pending",
+            content=[tool_text("The plan is the answer above. Until you agree, nothing is changed.")],
+        )
+        await self._tell(call)
+        asked = ToolCallUpdate(tool_call_id=call.tool_call_id, title=call.title, kind=call.kind, content=call.content)
+        self._plan_question = asking = self._begin(self._chosen(asked, plan_options()))
+        await asyncio.wait((asking,))
+        self._plan_question = None
+        chosen = None if asking.cancelled() else cast("str | None", asking.result())
+        go_on = plan_reply(chosen)
+        status = "completed" if go_on is not None else "failed"
+        await self._tell(
+            ToolCallProgress(session_update="tool_call_update", tool_call_id=call.tool_call_id, status=status)
+        )
+        return go_on
+
+    async def _title(self, text: str) -> None:
+        if not self._titled:
+            self._titled = True
+            await self._tell(SessionInfoUpdate(session_update="session_info_update", title=one_line(text)[:80]))
+
+    # --- slash commands ---
+
+    async def _run(self, found: Invocation) -> None:
+        if found.command.name == "help":
+            await self._tell(message(blocks_text((command_table(),))))
+            return
+        self._in_command = True
+        result = await run_command(found.command, self.session, found.arguments)
+        blocks = result.blocks or result.instead
+        text = blocks_text(blocks) or _SCREENS.get(result.screen or "", "")
+        if result.clip is not None:
+            text = text or "Copy it in your editor; swecli has no access to its clipboard."
+        if not text and result.screen is not None:
+            text = f"/{found.command.name} needs an argument here, or swecli's own screen."
+        if text:
+            await self._tell(message(text))
+        if result.offer is not None:
+            self.session.send(result.offer.command)
+        await self._settled()
+        self._in_command = False
+
+    async def _settled(self) -> None:
+        """Wait until the session does nothing, and all that it did has been told."""
+        seen = -1
+        while (self.session.view.busy or self._telling or seen != self._seen) and not self._follower.done():
+            seen = self._seen
+            await asyncio.wait((self._follower,), timeout=SETTLE_SECONDS)
+
+
+def no_model(why: str = "") -> RequestError:
+    return RequestError(
+        AUTH_REQUIRED,
+        f"{why or 'No model is connected.'} For this agent, set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, "
+        "GEMINI_API_KEY) in the editor's settings or store one with `swecli login PROVIDER`; -m names a model.",
+    )
+
+
+async def why_no_model(session: Session) -> str:
+    """What the session said about it when it started."""
+    events, said = session.subscribe(replay=True), ""
+    with suppress(TimeoutError):
+        while (event := await asyncio.wait_for(anext(events, None), QUIET_SECONDS)) is not None:
+            if isinstance(event.body, Notice) and event.body.level != "info":
+                said = f"{event.body.text} {event.body.hint}".strip()
+    return said
+
+
+def _usage(usage: Tokens | None) -> Usage | None:
+    if usage is None or not usage.total:
+        return None
+    return Usage(
+        total_tokens=usage.total,
+        input_tokens=usage.prompt,
+        output_tokens=usage.completion,
+        thought_tokens=usage.reasoning,
+        cached_read_tokens=usage.cache_read,
+        cached_write_tokens=usage.cache_write,
+    )

@@ -1,0 +1,181 @@
+"""The wire: one JSON-RPC message a line, on two streams. What is no message is answered or dropped here, so that
+nothing that a client writes can end the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable
+from typing import Any, BinaryIO, cast
+
+from swecli.output import ROOM, Output, Writer
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one line; a longer one is an error."""
+AHEAD = 256
+"""Lines that are read before the first of them is looked at."""
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_PROMPT, _CANCEL, _CANCEL_REQUEST = "session/prompt", "session/cancel", "$/cancel_request"
+
+Message = dict[str, Any]
+
+
+class BadMessage(Exception):
+    """A line that is no message. ``code`` is JSON-RPC's; ``id`` is the request's, as far as it can be told."""
+
+    def __init__(self, code: int, text: str, request: object = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.id = request if isinstance(request, str | int) else None
+
+
+def parse(line: bytes) -> Message:
+    """The message of a line.
+
+    Raises:
+        BadMessage: it is none.
+    """
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(PARSE_ERROR, f"not JSON: {str(error)[:200]}") from None
+    if not isinstance(value, dict):
+        raise BadMessage(INVALID_REQUEST, "a message is a JSON object; batches are not supported")
+    message = cast("Message", value)
+    request = message.get("id")
+    if isinstance(request, bool) or not isinstance(request, str | int | None):
+        raise BadMessage(INVALID_REQUEST, "the id must be a string, a number or null")
+    if "method" in message:
+        if not isinstance(message["method"], str):
+            raise BadMessage(INVALID_REQUEST, "the method must be a string", request)
+        return message
+    if "id" not in message:
+        raise BadMessage(INVALID_REQUEST, "the message has neither a method nor an id")
+    if message.get("error") is not None and not isinstance(message["error"], dict):
+        return {**message, "error": {"code": INVALID_REQUEST, "message": str(message["error"])[:500]}}
+    return message
+
+
+class StdioTransport:
+    """Messages of one client; the SDK's ``Transport``. ``receive`` ends with the input, with the first output that
+    could not be written, or with ``end``."""
+
+    def __init__(self, source: BinaryIO, out: Output, writer: Writer, log: Callable[[str], None]) -> None:
+        self._source = source
+        self._out = out
+        self._writer = writer
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = threading.Semaphore(AHEAD)
+        self._turn = asyncio.Lock()
+        self._prompts: dict[str | int, object] = {}
+        """Requests that can be cancelled, and the session of each."""
+        self._asked: dict[asyncio.Task[Any], int] = {}
+        """The request that each task waits for."""
+        self._ended = False
+        writer.changed = self._output_failed
+        threading.Thread(target=self._read, name="protocol input", daemon=True).start()
+
+    async def receive(self) -> Message | None:
+        while (line := await self._lines.get()) is not None:
+            self._room.release()
+            try:
+                message = self._meant(parse(line))
+            except BadMessage as error:
+                self._log(f"bad message from the client: {error}")
+                self._put({"jsonrpc": "2.0", "id": error.id, "error": {"code": error.code, "message": str(error)}})
+                continue
+            if message is not None:
+                return message
+        return None
+
+    async def send(self, message: Message) -> None:
+        """Send it, and wait while too much of what was sent is unread.
+
+        Raises:
+            ConnectionError: nobody reads any more.
+        """
+        task = asyncio.current_task()
+        if "method" in message and "id" in message and task is not None:
+            self._asked[task] = message["id"]
+            task.add_done_callback(lambda done: self._asked.pop(done, None))
+        elif "method" not in message:
+            self._prompts.pop(message.get("id") or 0, None)
+        self._put(message)
+        if self._writer.waiting > ROOM:
+            async with self._turn:
+                await self._writer.settled(ROOM // 2)
+        if self._writer.failure is not None:
+            raise ConnectionError("the client reads no more")
+
+    async def close(self) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Receive nothing more."""
+        if not self._ended:
+            self._ended = True
+            self._lines.put_nowait(None)
+
+    def withdraw(self) -> None:
+        """Tell the client that the answer which this task waits for is no longer needed."""
+        task = asyncio.current_task()
+        request = self._asked.pop(task, None) if task is not None else None
+        if request is not None and not self._ended:
+            self._put({"jsonrpc": "2.0", "method": _CANCEL_REQUEST, "params": {"requestId": request}})
+
+    def _put(self, message: Message) -> None:
+        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str)
+        self._out.line(_LONE_SURROGATE.sub("\ufffd", text))
+
+    def _meant(self, message: Message) -> Message | None:
+        """The message as the agent takes it; None for a notification that asks nothing of it."""
+        method, params = message.get("method"), message.get("params")
+        fields: Message = cast("Message", params) if isinstance(params, dict) else {}
+        if method is None:
+            return message
+        if "id" in message:
+            if method == _PROMPT and message["id"] is not None:
+                self._prompts[message["id"]] = fields.get("sessionId")
+            return message
+        if method == _CANCEL_REQUEST:
+            request = fields.get("requestId")
+            session = self._prompts.get(request) if isinstance(request, str | int) else None
+            return {"jsonrpc": "2.0", "method": _CANCEL, "params": {"sessionId": session}} if session else None
+        if method == _CANCEL or method.startswith("_"):
+            return message
+        self._log(f"notification ignored: {method[:100]}")
+        return None
+
+    def _output_failed(self) -> None:
+        self._log("the client reads no more")
+        self.end()
+
+    def _read(self) -> None:
+        try:
+            while line := self._source.readline(MAX_LINE):
+                if len(line) >= MAX_LINE and not line.endswith(b"\n"):
+                    line = b"(a line longer than 64 MiB)"
+                    while (rest := self._source.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                        pass
+                if line.strip():
+                    self._room.acquire()
+                    self._hand_over(line)
+        except (OSError, ValueError) as error:
+            problem = str(error)
+            self._tell(lambda: self._log(f"the input can't be read: {problem}"))
+        self._tell(self.end)
+
+    def _hand_over(self, line: bytes) -> None:
+        self._tell(lambda: self._lines.put_nowait(line))
+
+    def _tell(self, what: Callable[[], object]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(what)
+        except RuntimeError:  # the loop is closed: nobody needs it
+            return

@@ -1,0 +1,371 @@
+"""What happens in a session, as updates of the protocol: a reducer over events, for a running session and for the
+replay of a stored one alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    ContentToolCallContent,
+    Cost,
+    CurrentModeUpdate,
+    FileEditToolCallContent,
+    ImageContentBlock,
+    PlanEntry,
+    TerminalToolCallContent,
+    TextContentBlock,
+    ToolCallLocation,
+    ToolCallProgress,
+    ToolCallStart,
+    UsageUpdate,
+    UserMessageChunk,
+)
+
+from swecli.acp.words import (
+    absolute,
+    arguments_of,
+    clean,
+    clipped,
+    fenced,
+    one_line,
+    shown,
+    tool_kind,
+    tool_title,
+)
+from swecli.block_text import block_lines
+from swecli.core.protocol.blocks import (
+    DiffBlock,
+    DisplayBlock,
+    FileListBlock,
+    MarkdownBlock,
+    TerminalBlock,
+    TextBlock,
+    TodoBlock,
+)
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionStarted,
+    ContextMeasured,
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    ModeChanged,
+    Notice,
+    RetryScheduled,
+    StepStarted,
+    TodosChanged,
+)
+from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.event_lines import CLEARING, completed_line, started_words
+from swecli.figures import duration
+
+Update = (
+    AgentMessageChunk
+    | AgentThoughtChunk
+    | UserMessageChunk
+    | ToolCallStart
+    | ToolCallProgress
+    | AgentPlanUpdate
+    | CurrentModeUpdate
+    | UsageUpdate
+)
+ToolContent = ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent
+
+LIVE_SECONDS = 0.25
+"""How often the live output of a command is sent."""
+LIVE_OUTPUT = 8_000
+"""The newest characters of it."""
+MOST_PLACES = 20
+
+
+def message(text: str, id: str | None = None) -> AgentMessageChunk:
+    return AgentMessageChunk(session_update="agent_message_chunk", content=text_content(text), message_id=id)
+
+
+def thought(text: str, id: str | None = None) -> AgentThoughtChunk:
+    return AgentThoughtChunk(session_update="agent_thought_chunk", content=text_content(text), message_id=id)
+
+
+def text_content(text: str) -> TextContentBlock:
+    return TextContentBlock(type="text", text=shown(text))
+
+
+def tool_text(text: str) -> ContentToolCallContent:
+    return ContentToolCallContent(type="content", content=text_content(text))
+
+
+def block_content(block: DisplayBlock, cwd: Path) -> ToolContent:
+    """One block of a tool's result or preview."""
+    match block:
+        case DiffBlock():
+            return FileEditToolCallContent(
+                type="diff",
+                path=absolute(block.path, cwd),
+                old_text=None if block.old is None else clean(block.old),
+                new_text=clean(block.new or ""),
+            )
+        case MarkdownBlock():
+            return tool_text(clipped(block.text))
+        case TerminalBlock():
+            ended = "" if block.exit_status is None else f"\nexit {block.exit_status}"
+            return tool_text(fenced(clipped(f"$ {block.command}\n{block.output}".rstrip("\n") + ended), "console"))
+        case TextBlock(style="plain" | "dim"):
+            return tool_text(fenced(clipped(block.text)))
+        case _:
+            return tool_text(clipped("\n".join(block_lines(block))))
+
+
+def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
+    """What a slash command shows, as Markdown."""
+    parts: list[str] = []
+    for block in blocks:
+        match block:
+            case MarkdownBlock():
+                parts.append(block.text)
+            case TextBlock(text=text, style=style):
+                said = text if style in ("plain", "dim") else f"{style.capitalize()}: {text}"
+                parts.append(fenced(said) if "\n" in text else said)
+            case TodoBlock():
+                parts.append("\n".join(f"- {line}" for line in block_lines(block)))
+            case _:
+                parts.append(fenced("\n".join(block_lines(block))))
+    return "\n\n".join(parts)
+
+
+def notice_text(notice: Notice) -> str:
+    hint = f" {notice.hint}" if notice.hint else ""
+    return f"\n\n> **{notice.level}**: {notice.text}{hint}\n\n"
+
+
+@dataclass(slots=True)
+class _Item:
+    """``sent`` is the text that the client has; ``output`` the newest live output of a command, last sent ``at``."""
+
+    started: ItemStarted
+    sent: str = ""
+    output: str = ""
+    at: float = 0.0
+    told: bool = False
+    """Whether the client knows of the call."""
+    arguments: dict[str, Any] = field(default_factory=lambda: {})
+
+
+class Updates:
+    """Turns events into updates, in order. ``replaying``: the user's own messages are told as well."""
+
+    def __init__(self, cwd: Path) -> None:
+        self._cwd = cwd
+        self._items: dict[str, _Item] = {}
+        self._usage: UsageUpdate | None = None
+        self.replaying = True
+        self.echo = False
+        """Whether the client does not know the next message of the user."""
+        self.cost: Decimal | None = None
+        """US dollars of the session so far."""
+
+    def apply(self, event: Event) -> list[Update]:
+        match event.body:
+            case ItemStarted() as started:
+                return self._start(started)
+            case ItemDelta(channel="text") as delta if delta.item in self._items:
+                return self._stream(delta.item, self._items[delta.item].sent + delta.text)
+            case ItemDelta(channel="output") as delta if delta.item in self._items:
+                return self._live(self._items[delta.item], delta.text, event.ts)
+            case ItemCheckpointed() as checkpoint if checkpoint.item in self._items:
+                return self._checkpoint(self._items[checkpoint.item], checkpoint)
+            case ItemCompleted() as completed if completed.item in self._items:
+                return self._complete(self._items.pop(completed.item), completed)
+            case TodosChanged(todos=todos):
+                entries = [PlanEntry(content=clean(todo.text), priority="medium", status=todo.status) for todo in todos]
+                return [AgentPlanUpdate(session_update="plan", entries=entries)]
+            case ModeChanged(mode=mode) if not self.replaying:
+                return [CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode)]
+            case StepStarted(budget=budget) | ContextMeasured(budget=budget):
+                return self._measured(budget)
+            case RetryScheduled() as retry:
+                number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
+                return [thought(f"\nRetry {number} in {duration(retry.delay)}: {retry.reason}\n")]
+            case CompactionStarted() | CompactionCompleted() | CompactionFailed():
+                return self._compaction(event.body)
+            case _:
+                return []
+
+    # --- items ---
+
+    def _start(self, started: ItemStarted) -> list[Update]:
+        if started.kind in ("opaque", "compaction"):
+            return []
+        self._items[started.item] = _Item(started)
+        if self.replaying or (started.kind not in ("tool", "attachment") and started.name != "shell"):
+            return []
+        self._items[started.item].told = True
+        return [
+            ToolCallStart(
+                session_update="tool_call",
+                tool_call_id=started.item,
+                title=tool_title(started.name, started.title),
+                kind=tool_kind(started.name),
+                status="pending",
+            )
+        ]
+
+    def _stream(self, id: str, text: str) -> list[Update]:
+        """Send what the client does not have of an item's text."""
+        item = self._items[id]
+        if item.started.kind not in ("text", "reasoning") or not text.startswith(item.sent) or text == item.sent:
+            return []
+        rest = text[len(item.sent) :]
+        item.sent = text
+        return [message(rest, id) if item.started.kind == "text" else thought(rest, id)]
+
+    def _live(self, item: _Item, text: str, at: float) -> list[Update]:
+        item.output = (item.output + text)[-LIVE_OUTPUT:]
+        if at - item.at < LIVE_SECONDS:
+            return []
+        item.at = at
+        content = tool_text(fenced(item.output.rstrip("\n"), "console"))
+        return [_progress(item.started.item, status="in_progress", content=[content])]
+
+    def _checkpoint(self, item: _Item, checkpoint: ItemCheckpointed) -> list[Update]:
+        match checkpoint.part:
+            case TextPart(text=text) | ReasoningPart(text=text):
+                return self._stream(checkpoint.item, text)
+            case ToolCallPart() as call if not item.arguments or checkpoint.title or checkpoint.running:
+                item.arguments = arguments_of(call.arguments)
+                started = item.started
+                title = checkpoint.title or started.title
+                item.started = ItemStarted(started.item, started.kind, started.name, title)
+                if not item.told:
+                    return []
+                return [
+                    _progress(
+                        checkpoint.item,
+                        status="in_progress" if checkpoint.running else "pending",
+                        title=tool_title(started.name, title),
+                        locations=self._places(item),
+                        raw_input=item.arguments,
+                    )
+                ]
+            case _:
+                return []
+
+    def _complete(self, item: _Item, completed: ItemCompleted) -> list[Update]:
+        started = item.started
+        match started.kind:
+            case "text" | "reasoning":
+                self._items[completed.item] = item
+                text = "".join(part.text for part in completed.parts if isinstance(part, TextPart | ReasoningPart))
+                updates = self._stream(completed.item, text)
+                del self._items[completed.item]
+                return updates
+            case "user" if started.name != "shell":
+                echoed, self.echo = self.replaying or self.echo, False
+                return self._said(completed.item, completed.parts) if echoed else []
+            case _:
+                return [self._result(item, completed)]
+
+    def _said(self, id: str, parts: Sequence[Part]) -> list[Update]:
+        updates: list[Update] = []
+        for part in parts:
+            content = None
+            if isinstance(part, TextPart):
+                content = text_content(part.text)
+            elif isinstance(part, ImagePart):
+                content = ImageContentBlock(type="image", data=part.data, mime_type=part.media_type)
+            if content is not None:
+                updates.append(UserMessageChunk(session_update="user_message_chunk", content=content, message_id=id))
+        return updates
+
+    def _result(self, item: _Item, completed: ItemCompleted) -> Update:
+        content = [block_content(block, self._cwd) for block in completed.blocks]
+        if not content:
+            text = "".join(part.text for part in completed.parts if isinstance(part, ToolResultPart | TextPart))
+            content = [tool_text(clipped(text if completed.status == "error" else completed.detail or text))]
+        elif completed.status != "ok" and completed.detail:
+            content.append(tool_text(completed.detail))
+        fields: dict[str, Any] = {
+            "status": "completed" if completed.status == "ok" else "failed",
+            "content": content,
+            "locations": self._places(item, completed.blocks),
+        }
+        if item.told:
+            return _progress(completed.item, **fields)
+        return ToolCallStart(
+            session_update="tool_call",
+            tool_call_id=completed.item,
+            title=tool_title(item.started.name, item.started.title),
+            kind=tool_kind(item.started.name),
+            raw_input=item.arguments or None,
+            **fields,
+        )
+
+    def _places(self, item: _Item, blocks: Sequence[DisplayBlock] = ()) -> list[ToolCallLocation] | None:
+        """Files that a call is about, with lines where they are known."""
+        places: dict[tuple[str, int | None], None] = {}
+        path = item.arguments.get("path")
+        if isinstance(path, str) and path and "\0" not in path:
+            line = item.arguments.get("offset") if item.started.name == "read_file" else None
+            places[absolute(path, self._cwd), line if isinstance(line, int) and line > 0 else None] = None
+        for block in blocks:
+            if isinstance(block, DiffBlock):
+                places.setdefault((absolute(block.path, self._cwd), None))
+            elif isinstance(block, FileListBlock):
+                for entry in block.entries[:MOST_PLACES]:
+                    if not entry.is_dir:
+                        places.setdefault((absolute(entry.path, self._cwd), entry.line))
+        return [ToolCallLocation(path=path, line=line) for path, line in places] or None
+
+    # --- context ---
+
+    def _measured(self, budget: Budget) -> list[Update]:
+        cost = None if self.cost is None else Cost(amount=float(self.cost), currency="USD")
+        usage = UsageUpdate(
+            session_update="usage_update", used=max(0, budget.used), size=max(0, budget.effective), cost=cost
+        )
+        known = self._usage
+        if self.replaying or (known is not None and not _differs(known, usage)):
+            return []
+        self._usage = usage
+        return [usage]
+
+    def _compaction(self, body: CompactionStarted | CompactionCompleted | CompactionFailed) -> list[Update]:
+        match body:
+            case CompactionStarted():
+                if (body.strategy,) == CLEARING or self.replaying:
+                    return []
+                self._items[body.item] = _Item(ItemStarted(body.item, "compaction"))
+                return [_compaction_call(body.item, f"Compacting the context: {started_words(body)}", "in_progress")]
+            case CompactionCompleted():
+                line, status = completed_line(body), "completed"
+            case CompactionFailed():
+                line, status = f"Could not compact; nothing was changed: {body.reason}", "failed"
+        if self._items.pop(body.item, None) is None:
+            return [_compaction_call(body.item, line, status)]
+        return [_progress(body.item, status=status, title=one_line(line))]
+
+
+def _differs(known: UsageUpdate, usage: UsageUpdate) -> bool:
+    """Whether the difference can be seen: half a percent of the window, or another price."""
+    moved = abs(known.used - usage.used) * 200 >= usage.size
+    return moved or (known.size, known.cost) != (usage.size, usage.cost)
+
+
+def _compaction_call(item: str, title: str, status: Any) -> ToolCallStart:
+    return ToolCallStart(
+        session_update="tool_call", tool_call_id=item, title=one_line(title), kind="think", status=status
+    )
+
+
+def _progress(item: str, **fields: Any) -> ToolCallProgress:
+    return ToolCallProgress(session_update="tool_call_update", tool_call_id=item, **fields)

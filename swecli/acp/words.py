@@ -1,0 +1,117 @@
+"""How tools, modes and texts of swecli are named in the protocol. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from swecli.core.protocol.events import Mode
+from swecli.safe_text import safe_line, sanitise, without_sequences
+
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
+
+TOOLS: Final[Mapping[str, tuple[ToolKind, str]]] = {
+    "read_file": ("read", "Read"),
+    "list_files": ("search", "List"),
+    "search": ("search", "Search"),
+    "edit_file": ("edit", "Edit"),
+    "write_file": ("edit", "Write"),
+    "apply_patch": ("edit", "Patch"),
+    "run_command": ("execute", "Run"),
+    "shell": ("execute", "Run"),
+    "job": ("execute", "Job"),
+    "web_fetch": ("fetch", "Fetch"),
+    "update_todos": ("think", "Todos"),
+    "compact_context": ("think", "Compact the context"),
+    "recall": ("search", "Recall"),
+    "read_result": ("read", "Read result"),
+    "ask_user": ("other", "Ask"),
+}
+
+MODES: Final[Mapping[Mode, tuple[str, str]]] = {
+    "default": ("Default", "Asks before edits, and before commands that may change something"),
+    "accept-edits": ("Accept edits", "File edits run; commands still ask"),
+    "plan": ("Plan", "Read-only: proposes a plan and changes nothing"),
+    "auto": ("Auto", "Runs without asking, commands in the sandbox; destructive ones still ask"),
+}
+"""Name and description of each mode."""
+
+LONGEST_TITLE = 300
+LONGEST_TEXT = 30_000
+"""Characters of one text in a tool call; the rest is in the session."""
+
+
+def tool_kind(name: str) -> ToolKind:
+    return TOOLS.get(name, ("other", ""))[0]
+
+
+def tool_title(name: str, target: str) -> str:
+    """One line: what is done to what. A command stands alone, as code."""
+    kind, verb = TOOLS.get(name, ("other", name.replace("__", " ").replace("_", " ")))
+    line = one_line(target)
+    if kind == "execute" and line and name != "job":
+        return f"`{line.replace('`', chr(0x2BB))}`"
+    return f"{verb} {line}".strip()
+
+
+def one_line(text: str) -> str:
+    line = str(safe_line(without_sequences(text.strip())))
+    return line if len(line) <= LONGEST_TITLE else f"{line[:LONGEST_TITLE]}…"
+
+
+def shown(text: str) -> str:
+    """A text for people without escape sequences; control characters are visible stand-ins."""
+    return "\t".join(sanitise(part) for part in without_sequences(text).split("\t"))
+
+
+def clipped(text: str) -> str:
+    """The beginning and the end of a long text."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = LONGEST_TEXT // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """The text as a code block that nothing in it can end."""
+    longest = max((len(run) for run in _runs(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _runs(text: str) -> list[str]:
+    return [run for run in "".join(mark if mark == "`" else " " for mark in text).split() if run]
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """The arguments of a call; empty where they are no JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {str(key): clean(entry) for key, entry in cast("dict[Any, Any]", value).items()} if _is(value) else {}
+
+
+def _is(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def clean(value: Any) -> Any:
+    """The value without lone surrogates, which are no text on the wire."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8") if _surrogates(value) else value
+    if isinstance(value, dict):
+        return {clean(str(key)): clean(entry) for key, entry in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [clean(entry) for entry in cast("list[Any]", value)]
+    return value
+
+
+def _surrogates(text: str) -> bool:
+    return not text.isascii() and any(0xD800 <= ord(character) <= 0xDFFF for character in text)
+
+
+def absolute(path: str, cwd: Path) -> str:
+    return clean(str(cwd / path))

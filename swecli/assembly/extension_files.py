@@ -1,0 +1,55 @@
+"""Skills, Markdown commands and agent profiles for a session: from which folders, and under which trust."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.assembly.startup import Startup
+from swecli.core.config.trust import accept_items
+from swecli.core.extensions.watch import ExtensionFiles
+from swecli.launch import LaunchOptions
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.skills import Skill
+
+
+def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
+    """Skills, commands and agent profiles that count for the working directory: those of the project where the user
+    trusts it, as far as they are what the user trusted."""
+    trust, own = startup.trust, startup.environment.get("SWECLI_HOME", "")
+
+    def keep(digests: Sequence[str]) -> str:
+        if not options.store or trust.state != "trusted":
+            return ""
+        try:
+            return accept_items(startup.paths.data, options.cwd, digests)
+        except OSError as error:
+            return f"Your approval could not be stored ({error}); it holds for this session."
+
+    def built_in() -> Collection[str]:
+        from swecli.commands.registry import COMMANDS
+
+        return {name for command in COMMANDS for name in (command.name, *command.aliases)}
+
+    return ExtensionFiles(
+        options.cwd,
+        startup.paths.config,
+        Path(own).expanduser().absolute() if own else Path.home(),
+        trusted=trust.trusts,
+        at_once=trust.state == "session",
+        accepted=trust.accepted,
+        keep=keep,
+        built_in=built_in,
+        enabled=not options.safe_mode,
+    )
+
+
+def skill_listing(skills: Sequence[Skill], window: int) -> str:
+    """Their names and descriptions for the prompt; empty without skills."""
+    if not skills:
+        return ""
+    from swecli.core.extensions.skills import listing
+
+    return listing(skills, window)

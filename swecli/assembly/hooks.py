@@ -1,0 +1,128 @@
+"""The hooks of a run: gathered from all settings, and let run where the user consented to exactly what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.core.config.trust import PendingItem, TrustReading, accept_items, item_digest
+
+if TYPE_CHECKING:
+    from swecli.core.config.load import Loaded
+    from swecli.core.hooks.hook import Hook
+
+CLAUDE_FILES = (".claude/settings.json", ".claude/settings.local.json")
+
+
+@dataclass(frozen=True, slots=True)
+class HookReading:
+    """``pending`` waits for the user's consent."""
+
+    hooks: tuple[Hook, ...] = ()
+    pending: tuple[PendingItem, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def read_hooks(
+    cwd: Path, loaded: Loaded, trust: TrustReading, home: str, *, safe: bool = False, vouched: bool = False
+) -> HookReading:
+    """The hooks of the user and, where the workspace is trusted, of the project. ``vouched``: the user trusts what is
+    in the folder for this run, and can't be asked. Imports and reads nothing where none is configured."""
+    settings = loaded.settings.hooks
+    own = any(value for _, value in settings if isinstance(value, tuple))
+    claude = [cwd / name for name in CLAUDE_FILES] if trust.trusts else []
+    claude = [path for path in claude if path.is_file() and not path.is_symlink() and not path.parent.is_symlink()]
+    users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None
+    if safe or not (own or claude or users):
+        return HookReading()
+    from swecli.core.hooks.hook import matcher_problem
+
+    notices: list[str] = []
+    hooks = [*_own(loaded), *_claude(claude, users, notices)]
+    notices += (f"{hook.origin}: {problem}." for hook in hooks if (problem := matcher_problem(hook.matcher)))
+    judged, pending = [], []
+    for hook in hooks:
+        one, item = _judged(hook, cwd, trust, vouched=vouched)
+        judged.append(one)
+        pending += [item] if item is not None else []
+    new = [item for item in pending if item.digest not in trust.refused]
+    if new:
+        named = ", ".join(dict.fromkeys(item.key.partition(".")[2] for item in new))
+        several = "hooks wait" if len(new) > 1 else "hook waits"
+        notices.append(
+            f"{len(new)} {several} for your consent and will not run ({named}). "
+            "See /hooks, or `swecli permissions accept`."
+        )
+    ran = [hook for hook in judged if vouched and hook.source == "project"]
+    if ran:
+        notices.append(f"--trust lets {len(ran)} hook{'s' * (len(ran) > 1)} of this project run: {_named(ran)}")
+    return HookReading(tuple(judged), tuple(pending), tuple(notices))
+
+
+def _named(hooks: Sequence[Hook]) -> str:
+    shown = [" ".join(hook.command.split())[:80] for hook in hooks[:3]]
+    return ", ".join(dict.fromkeys(shown)) + (f" and {len(hooks) - 3} more" if len(hooks) > 3 else "")
+
+
+def _own(loaded: Loaded) -> Iterator[Hook]:
+    from swecli.core.hooks.hook import EVENTS, Hook
+
+    for event in EVENTS:
+        for number, one in enumerate(loaded.settings.hooks.of(event)):
+            origin = loaded.origins.get(("hooks", event, str(number)))
+            theirs = origin is None or origin.layer in ("project", "local")
+            source = "project" if theirs else "user"
+            yield Hook(event, one.command, one.matcher, one.timeout, source, str(origin or "settings"))
+
+
+def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> list[Hook]:
+    from swecli.core.hooks.claude_settings import read_claude_settings
+
+    read = [read_claude_settings(path, "project") for path in files]
+    if users is not None:
+        read.append(read_claude_settings(users, "user"))
+    notices += (notice for one in read for notice in one.notices)
+    if any(one.disabled for one in read):
+        notices.append("The hooks of Claude Code's settings do not run: disableAllHooks is set there.")
+        return []
+    return [hook for one in read for hook in one.hooks]
+
+
+def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tuple[Hook, PendingItem | None]:
+    """The hook bound to its scripts as they are, and what waits for consent. The user's own needs none, unless it runs
+    what is in the workspace."""
+    from swecli.core.hooks.hook import workspace_scripts
+
+    scripts = workspace_scripts(hook.command, cwd)
+    hook = replace(hook, scripts=scripts)
+    if hook.source == "user" and not scripts:
+        return hook, None
+    if not trust.trusts:
+        return replace(hook, waiting="it runs a file of this workspace, which is not trusted"), None
+    digest = hook_digest(hook)
+    if vouched or digest in trust.accepted:
+        return hook, None
+    files = f"  ({', '.join(name for name, _ in scripts)})" if scripts else ""
+    item = PendingItem(f"hooks.{hook.event}", f"{hook.matcher or '*'}: {hook.command}{files}", hook.origin, digest)
+    return replace(hook, waiting="you have not allowed it as it is now"), item
+
+
+def hook_digest(hook: Hook) -> str:
+    """What consent is bound to: event, matcher, command, and the content of the workspace's files that it names."""
+    return item_digest(("hook", hook.event, hook.matcher), [hook.command, [list(one) for one in hook.scripts]])
+
+
+def hook_keeper(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hook]:
+    """Remembers consent to a hook as it is now, and gives it back so."""
+
+    def keep(hook: Hook) -> Hook:
+        from swecli.core.hooks.hook import workspace_scripts
+
+        now = replace(hook, scripts=workspace_scripts(hook.command, cwd), waiting="")
+        if store:
+            accept_items(data, cwd, (hook_digest(now),))
+        return now
+
+    return keep

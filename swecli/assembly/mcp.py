@@ -1,0 +1,156 @@
+"""The MCP servers of a run: which there are, where they run, and what of them is kept. Imported only where one is
+configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from swecli import __version__
+from swecli.assembly.startup import Startup
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
+from swecli.core.engine.services import Mentionable, PromptTemplate
+from swecli.core.llm.secrets import Masker
+from swecli.core.mcp.connection import Place
+from swecli.core.mcp.definitions import (
+    DefinitionError,
+    ServerDefinition,
+    merged,
+    of_settings,
+    read_file,
+)
+from swecli.core.mcp.oauth import Login
+from swecli.core.mcp.servers import STORE, Decisions, McpServers, Setup
+from swecli.core.ports import Asker
+from swecli.core.protocol.events import NoticeLevel, Question
+from swecli.core.tools.registry import ToolRegistry
+from swecli.core.workspace.process import secret_values
+from swecli.launch import LaunchOptions
+
+LOGS = "logs"
+TOKENS = "mcp-logins"
+"""In the data directory: one file for each login, for the user alone."""
+_GIVEN = (
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+)
+"""Variables that every server gets; others only by its definition."""
+
+
+def definitions_of(startup: Startup, cwd: Path) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """All servers that count in a folder, the user's own first, and sentences about what does not count."""
+    problems: list[str] = []
+    named: list[ServerDefinition] = []
+    for name, settings in startup.loaded.settings.mcp.items():
+        origins = [origin for key, origin in startup.loaded.origins.items() if key[:2] == ("mcp", name)]
+        foreign = any(origin.layer in ("project", "local") for origin in origins)
+        origin = str(origins[0]) if origins else "settings"
+        try:
+            named.append(of_settings(name, settings, origin, "project" if foreign else "user"))
+        except DefinitionError as error:
+            problems.append(f"{origin}: MCP server {name!r} is ignored: {error}.")
+    own, own_problems = read_file(startup.paths.config / OWN_SERVERS, "user")
+    project: tuple[ServerDefinition, ...] = ()
+    file = cwd / PROJECT_SERVERS
+    if startup.trust.trusts and not file.is_symlink():
+        project, project_problems = read_file(file, "project")
+        problems += project_problems
+    found, told = merged(named, own, project)
+    return found, (*problems, *own_problems, *told)
+
+
+def server_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: environment[name] for name in _GIVEN if name in environment and not environment[name].startswith("()")
+    }
+
+
+def decisions_of(paths: Paths, cwd: Path) -> Decisions:
+    return Decisions(paths.workspace_data(cwd) / STORE)
+
+
+def build_servers(options: LaunchOptions, startup: Startup) -> McpServers | None:
+    """None where there is no server."""
+    definitions, notices = definitions_of(startup, options.cwd)
+    if options.safe_mode:
+        definitions = tuple(one for one in definitions if one.scope == "user")
+    if not definitions and not notices:
+        return None
+    return McpServers(setup_of(options, startup, definitions, notices))
+
+
+def setup_of(
+    options: LaunchOptions,
+    startup: Startup,
+    definitions: tuple[ServerDefinition, ...],
+    notices: tuple[str, ...] = (),
+) -> Setup:
+    environment = startup.environment
+    secrets = secret_values(environment) | secrets_of(definitions, environment)
+    place = Place(
+        server_environment(environment), environment, options.cwd, (options.cwd, *options.add_dirs), __version__
+    )
+    return Setup(
+        definitions,
+        place,
+        decisions_of(startup.paths, options.cwd) if options.store else Decisions(None),
+        notices,
+        startup.paths.state / LOGS if options.store else None,
+        Masker(secrets).mask,
+        Login(startup.paths.data / TOKENS),
+        options.approve_all,
+    )
+
+
+def secrets_of(definitions: tuple[ServerDefinition, ...], environment: Mapping[str, str]) -> frozenset[str]:
+    """Values that definitions give to servers, as far as they may be secret."""
+    found: set[str] = set()
+    for one in definitions:
+        try:
+            whole = one.expanded(environment)
+        except DefinitionError:
+            whole = one
+        found.update(value for value in (*whole.env.values(), *whole.headers.values()) if len(value) >= 8)
+    return frozenset(found)
+
+
+class Alone:
+    """What a server needs of a session where there is none: it is only tried."""
+
+    def __init__(self) -> None:
+        self.tools = ToolRegistry(())
+
+    @property
+    def asker(self) -> Asker:
+        return self
+
+    async def ask(self, item: str, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None:
+        return None
+
+    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
+        """What is wrong is told at the end."""
+
+    def tell_model(self, title: str, text: str) -> None:
+        """There is none."""
+
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
+        """Nobody takes them."""

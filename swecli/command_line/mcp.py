@@ -1,0 +1,306 @@
+"""`swecli mcp`: the MCP servers of the user and of this folder, added, tried and removed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.standard_streams import complain, print_lines
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.assembly.startup import Startup
+    from swecli.core.mcp.definitions import ServerDefinition
+    from swecli.core.mcp.servers import McpServers
+
+
+def _startup(folder: Path) -> Startup:
+    from swecli.assembly.startup import startup_of
+
+    return startup_of(LaunchOptions(cwd=folder), dict(os.environ))
+
+
+def _parser(word: str, about: str) -> Parser:
+    parser = Parser(prog=f"swecli mcp {word}", description=about)
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    return parser
+
+
+def list_servers(arguments: Sequence[str]) -> int:
+    parser = _parser("list", "List the servers that count in this folder. None is started.")
+    parser.add_argument("--json", action="store_true", help="one JSON line per server")
+    chosen = parser.parse_args(arguments)
+    from swecli.assembly.mcp import decisions_of, definitions_of
+
+    folder = working_directory(chosen.cwd)
+    startup = _startup(folder)
+    found, problems = definitions_of(startup, folder)
+    decisions = decisions_of(startup.paths, folder)
+    for problem in problems:
+        complain(f"swecli: {problem}")
+    lines: list[str] = []
+    for one in found:
+        off = not one.enabled or decisions.of(one.name).get("off")
+        waits = one.scope == "project" and decisions.verdict(one) != "approved"
+        state = "off" if off else (decisions.verdict(one) or "needs approval") if waits else "on"
+        if chosen.json:
+            entry = {"name": one.name, "state": state, "transport": one.transport, "runs": one.line}
+            lines.append(json.dumps(entry | {"scope": one.scope, "origin": one.origin}, ensure_ascii=False))
+        else:
+            lines.append(f"{one.name}  {state}  {one.line}  ({one.origin})")
+    if not lines and not chosen.json:
+        lines = ["No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …]"]
+    if (folder / ".mcp.json").exists() and not startup.trust.trusts:
+        complain(f"swecli: {folder} is not trusted, so its .mcp.json does not count")
+    print_lines(lines)
+    return ExitCode.OK
+
+
+def add(arguments: Sequence[str]) -> int:
+    parser = _parser("add", "Add a server: a program after --, or an address.")
+    parser.add_argument("name")
+    parser.add_argument("words", nargs="*", metavar="COMMAND", help="the program and its arguments, after --")
+    parser.add_argument("--url", metavar="ADDRESS", help="a server that runs already")
+    parser.add_argument("--transport", choices=("stdio", "http", "sse"))
+    parser.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="a variable for it")
+    parser.add_argument("-H", "--header", action="append", default=[], metavar="NAME: VALUE", help="for its address")
+    parser.add_argument("-s", "--scope", choices=("user", "project"), default="user", help="your own, or .mcp.json")
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    chosen = parser.parse_args(arguments[:end])
+    from swecli.core.mcp.definitions import DefinitionError, ServerDefinition, as_json, checked_name
+
+    words = [*cast("list[str]", chosen.words), *arguments[end + 1 :]]
+    url = chosen.url or (words.pop(0) if words and words[0].startswith(("http://", "https://")) else "")
+    if bool(url) == bool(words):
+        raise UsageError("give a command after --, or --url ADDRESS")
+    try:
+        definition = ServerDefinition(
+            checked_name(chosen.name),
+            chosen.transport or ("http" if url else "stdio"),
+            command=words[0] if words else "",
+            args=tuple(words[1:]),
+            url=url,
+            env=_pairs(chosen.env, "=", "--env"),
+            headers=_pairs(chosen.header, ":", "--header"),
+        )
+    except DefinitionError as error:
+        raise UsageError(f"{chosen.name}: {error}") from error
+    folder = working_directory(chosen.cwd)
+    file = _file(chosen.scope, folder)
+    known = _read(file)
+    if definition.name in known:
+        raise UsageError(f"{file} has a server {definition.name!r} already; swecli mcp remove {definition.name} first")
+    _write(file, {**known, definition.name: as_json(definition)})
+    told = [f"Added {definition.name} to {file}."]
+    told.append(
+        f"It starts with the next session; try it now with: swecli mcp test {definition.name}"
+        if chosen.scope == "user"
+        else "Each user of the project is asked before it starts."
+    )
+    print_lines(told)
+    return ExitCode.OK
+
+
+def _pairs(given: Sequence[str], sign: str, option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in given:
+        name, there, value = one.partition(sign)
+        if not there or not name.strip():
+            raise UsageError(f"{option} wants NAME{sign}VALUE, not {one!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _file(scope: str, folder: Path) -> Path:
+    from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, user_paths
+
+    return folder / PROJECT_SERVERS if scope == "project" else user_paths(os.environ).config / OWN_SERVERS
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The servers of a file as they are written there."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise StartError(f"{file} can't be read: {error}. Nothing was changed.") from error
+    servers = cast("dict[str, Any]", content).get("mcpServers", {}) if isinstance(content, dict) else None
+    if not isinstance(servers, dict):
+        raise StartError(f"{file} has no object mcpServers. Nothing was changed.")
+    return cast("dict[str, Any]", servers)
+
+
+def _write(file: Path, servers: Mapping[str, Any]) -> None:
+    from swecli.core.atomic_text import make_private, write_whole
+
+    try:
+        content = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8-sig"))) if file.exists() else {}
+        if not file.parent.exists():
+            make_private(file.parent)
+        write_whole(file, json.dumps({**content, "mcpServers": dict(servers)}, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise StartError(f"{file} can't be written: {error.strerror or error}. Nothing was changed.") from error
+
+
+def remove(arguments: Sequence[str]) -> int:
+    parser = _parser("remove", "Remove a server that swecli mcp add has added.")
+    parser.add_argument("name")
+    parser.add_argument("-s", "--scope", choices=("user", "project"), help="where from; both without it")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    gone: list[str] = []
+    for scope in (chosen.scope,) if chosen.scope else ("user", "project"):
+        file = _file(scope, folder)
+        known = _read(file)
+        if chosen.name in known:
+            _write(file, {name: entry for name, entry in known.items() if name != chosen.name})
+            gone.append(f"Removed {chosen.name} from {file}.")
+    if not gone:
+        raise UsageError(
+            f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each is from"
+        )
+    print_lines(gone)
+    return ExitCode.OK
+
+
+def import_servers(arguments: Sequence[str]) -> int:
+    parser = _parser("import", "Take over servers that Cursor, VS Code or Claude Code know.")
+    parser.add_argument("file", nargs="?", help="a file of servers; without it, those in this folder are looked at")
+    parser.add_argument("--all", action="store_true", help="take all; without it they are only listed")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="take this one")
+    chosen = parser.parse_args(arguments)
+    from swecli.core.mcp.definitions import OTHER_FILES, as_json, read_file
+
+    folder = working_directory(chosen.cwd)
+    files = [Path(chosen.file).absolute()] if chosen.file else [folder / name for name in OTHER_FILES]
+    found: dict[str, ServerDefinition] = {}
+    for file in files:
+        servers, problems = read_file(file, "user")
+        for problem in problems:
+            complain(f"swecli: {problem}")
+        for one in servers:
+            found.setdefault(one.name, one)
+    if not found:
+        raise UsageError(f"no servers in {', '.join(map(str, files))}")
+    unknown = [name for name in chosen.only if name not in found]
+    if unknown:
+        raise UsageError(f"no server {', '.join(unknown)}; there are: {', '.join(found)}")
+    wanted = list(found) if chosen.all else list(chosen.only)
+    if not wanted:
+        print_lines([*(f"{one.name}  {one.line}  ({one.origin})" for one in found.values()), "Take them with --all."])
+        return ExitCode.OK
+    own = _file("user", folder)
+    known = _read(own)
+    kept = [name for name in wanted if name in known]
+    new = {name: as_json(found[name]) for name in wanted if name not in known}
+    _write(own, {**known, **new})
+    print_lines([f"Added {name} to {own}." for name in new] + [f"{name} is there already." for name in kept])
+    return ExitCode.OK
+
+
+def approve(arguments: Sequence[str]) -> int:
+    parser = _parser("approve", "Let a server of the project start, and take its tools as they are now.")
+    parser.add_argument("name")
+    chosen = parser.parse_args(arguments)
+    from swecli.assembly.mcp import decisions_of
+
+    folder = working_directory(chosen.cwd)
+    startup = _startup(folder)
+    definition = _named(startup, folder, chosen.name)
+    trouble = decisions_of(startup.paths, folder).change(
+        definition.name, definition=definition.fingerprint, verdict="approved", off=None, tools=None
+    )
+    if trouble:
+        raise StartError(trouble)
+    lines = [f"Approved {definition.name}: {definition.line}"]
+    if definition.env:
+        lines.append(f"with the variables {', '.join(definition.env)}")
+    print_lines(lines)
+    return ExitCode.OK
+
+
+def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
+    from swecli.assembly.mcp import definitions_of
+
+    found, problems = definitions_of(startup, folder)
+    for problem in problems:
+        complain(f"swecli: {problem}")
+    definition = next((one for one in found if one.name == name), None)
+    if definition is None:
+        trust = "" if startup.trust.trusts else " (the folder is not trusted: its .mcp.json does not count)"
+        raise UsageError(f"no server {name!r}{trust}; there are: {', '.join(one.name for one in found) or 'none'}")
+    return definition
+
+
+def test(arguments: Sequence[str]) -> int:
+    parser = _parser("test", "Start a server, show what it has, and end it.")
+    parser.add_argument("name")
+    chosen = parser.parse_args(arguments)
+    from swecli.assembly.mcp import setup_of
+    from swecli.core.mcp.servers import McpServers
+
+    folder = working_directory(chosen.cwd)
+    startup = _startup(folder)
+    definition = replace(_named(startup, folder, chosen.name), enabled=True)
+    options = LaunchOptions(cwd=folder, store=False, approve_all=True)
+    servers = McpServers(setup_of(options, startup, (definition,)))
+    return asyncio.run(_tried(servers, definition.name))
+
+
+async def _tried(servers: McpServers, name: str) -> int:
+    from swecli.assembly.mcp import Alone
+
+    host = Alone()
+    servers.start(host)
+    connection = servers.connections[name]
+    try:
+        await servers.settled(name)
+        if connection.state != "ready":
+            complain(f"swecli: {name}: {connection.state}: {connection.reason}")
+            return ExitCode.FAILURE
+        offered = connection.offered
+        lines = [f"{name} works{f' ({offered.title})' if offered.title else ''}: {len(offered.tools)} tools"]
+        lines += [f"  {tool.name}  {_first_line(tool.description)}".rstrip() for tool in offered.tools]
+        lines += [f"  prompt {prompt.name}" for prompt in offered.prompts]
+        lines += [f"  resource {resource.uri}" for resource in offered.resources[:20]]
+        print_lines(lines)
+        return ExitCode.OK
+    finally:
+        await servers.close()
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0][:100]
+
+
+_COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "add": add,
+    "approve": approve,
+    "import": import_servers,
+    "list": list_servers,
+    "remove": remove,
+    "test": test,
+}
+
+
+def mcp(arguments: Sequence[str]) -> int:
+    """`swecli mcp [add|list|remove|test|import|approve]`; without a word: list."""
+    name, rest = (
+        (arguments[0], arguments[1:]) if arguments and not arguments[0].startswith("-") else ("list", arguments)
+    )
+    if name in ("-h", "--help") or (arguments and arguments[0] in ("-h", "--help")):
+        sys.stdout.write(f"usage: swecli mcp {{{','.join(_COMMANDS)}}} …\nEach has --help.\n")
+        return ExitCode.OK
+    command = _COMMANDS.get(name)
+    if command is None:
+        raise UsageError(f"swecli mcp has no {name!r}; available: {', '.join(_COMMANDS)}")
+    return command(rest)

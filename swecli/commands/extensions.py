@@ -1,0 +1,265 @@
+"""Skills, Markdown commands and agent profiles as slash commands: calling them, listing them, approving them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, Run, SlashCommand
+from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TextBlock
+from swecli.core.protocol.commands import Invoke
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.core.extensions.catalogue import Waiting
+    from swecli.core.extensions.sources import Kind
+    from swecli.core.extensions.watch import ExtensionFiles
+
+_SUMMARY = 100
+"""Characters of a description in a list."""
+_MOST = 50
+"""Lines of each kind of trouble."""
+_WHERE = {
+    "skills": "a folder with a SKILL.md in skills/",
+    "commands": "a Markdown file in commands/",
+    "agents": "a Markdown file in agents/",
+}
+
+
+def custom_commands(session: Session) -> tuple[SlashCommand, ...]:
+    """Markdown commands and skills as they are now, and those that wait for approval. Looks at the files."""
+    files = session.view.extension_files
+    if files is None:
+        return ()
+    now = files.look()
+    found = [_calling(one.name, one.description, one.hint) for one in now.invocables]
+    known = {command.name for command in found}
+    return (*found, *(_waiting(one) for one in now.waiting if one.kind != "agents" and one.name not in known))
+
+
+def _calling(name: str, description: str, hint: str) -> SlashCommand:
+    async def run(session: Session, arguments: str) -> CommandResult:
+        return _call(session, Invoke(name, arguments))
+
+    shown = hint if hint.startswith(("[", "<")) else f"[{hint or 'text'}]"
+    return SlashCommand(name, _short(description), run, arguments=shown, own=True)
+
+
+def _call(session: Session, call: Invoke) -> CommandResult:
+    """Send a call, unless it leads nowhere."""
+    from swecli.core.engine.invoked import NotInvoked, invocation_of
+
+    try:
+        invocation_of(session.view.extension_files, call)
+    except NotInvoked as error:
+        return CommandResult.text(str(error), "error")
+    session.send(call)
+    return CommandResult()
+
+
+def _waiting(one: Waiting) -> SlashCommand:
+    async def run(session: Session, arguments: str) -> CommandResult:
+        from swecli.core.engine.invoked import unapproved
+
+        return CommandResult.text(f"/{one.name} was not sent. {unapproved(one)}", "error")
+
+    return SlashCommand(one.name, f"Waits for approval: /{one.kind} approve {one.name}", run, own=True)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 1]}…"
+
+
+async def _run_skill(session: Session, arguments: str) -> CommandResult:
+    name, _, rest = arguments.partition(" ")
+    name = name.removeprefix("/").lower()
+    files = session.view.extension_files
+    skill = (await asyncio.to_thread(files.look)).skills.get(name) if files is not None else None
+    if skill is None or not skill.for_user:
+        why = "is only for the model" if skill is not None else "is no skill" if name else "Name a skill"
+        return CommandResult.text(f"{name} {why}: /skills lists them. Nothing was sent.".strip(), "error")
+    return _call(session, Invoke(f"skill:{name}", rest.strip()))
+
+
+# --- lists ---
+
+_Rows = Callable[["Session", "ExtensionFiles"], TableBlock]
+_Details = Callable[["ExtensionFiles", str], "tuple[DisplayBlock, ...] | None"]
+
+
+def _lists(kind: Kind, rows: _Rows, details: _Details) -> Run:
+    """A command that lists what there is of a kind, shows one of it, or approves what waits."""
+
+    async def run(session: Session, arguments: str) -> CommandResult:
+        files = session.view.extension_files
+        if files is None:
+            return CommandResult.text(f"There are no {kind} in this session.", "warning")
+        await asyncio.to_thread(files.look)
+        match arguments.split():
+            case []:
+                table = await asyncio.to_thread(rows, session, files)
+                return CommandResult((*_table(kind, table), *_trouble(kind, files)))
+            case ["approve", *names]:
+                return await _approve(files, kind, names)
+            case [name]:
+                name = name.removeprefix("/").lower()
+                shown = details(files, name) or _waiting_text(kind, files, name)
+                if shown is None:
+                    return CommandResult.text(f"There is no {name} among the {kind}; /{kind} lists them.", "error")
+                return CommandResult(shown)
+            case _:
+                return CommandResult.text(f"/{kind} lists them, /{kind} NAME shows one.", "error")
+
+    return run
+
+
+def _table(kind: Kind, table: TableBlock) -> tuple[DisplayBlock, ...]:
+    if table.rows:
+        return (table,)
+    places = ".swecli, .agents or .claude, of this project or in your home"
+    return (TextBlock(f"No {kind} yet. Add {_WHERE[kind]} of {places}.", "dim"),)
+
+
+def _trouble(kind: Kind, files: ExtensionFiles) -> list[DisplayBlock]:
+    blocks: list[DisplayBlock] = []
+    waiting = [one for one in files.now.waiting if one.kind == kind]
+    if waiting:
+        lines = [f"Not used: new or changed since you trusted this folder. /{kind} approve [name] lets them count."]
+        blocks.append(
+            TextBlock("\n".join([*lines, *_bounded([f"  {one.origin.shown}" for one in waiting])]), "warning")
+        )
+    problems = files.now.problems_of(kind)
+    if problems:
+        blocks.append(TextBlock("\n".join(_bounded(problems)), "warning"))
+    return blocks
+
+
+def _bounded(lines: Sequence[str]) -> list[str]:
+    return [*lines[:_MOST], *([f"… and {len(lines) - _MOST} more"] if len(lines) > _MOST else [])]
+
+
+async def _approve(files: ExtensionFiles, kind: Kind, names: Sequence[str]) -> CommandResult:
+    wanted = {name.removeprefix("/").lower() for name in names}
+    waiting = [one for one in files.now.waiting if one.kind == kind and (not wanted or one.name in wanted)]
+    missing = wanted - {one.name for one in waiting}
+    if not waiting or missing:
+        named = f": {', '.join(sorted(missing))}" if missing else ""
+        return CommandResult.text(f"Nothing waits for approval{named}. /{kind} lists what does.", "warning")
+    trouble = await asyncio.to_thread(files.approve, waiting)
+    approved = TextBlock(f"Approved as they are now: {', '.join(one.name for one in waiting)}.")
+    return CommandResult((approved, TextBlock(trouble, "warning")) if trouble else (approved,))
+
+
+def _waiting_text(kind: Kind, files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...] | None:
+    """What would be approved."""
+    one = next((one for one in files.now.waiting if one.kind == kind and one.name == name), None)
+    if one is None:
+        return None
+    about = f"{one.origin.shown} is not used yet: /{kind} approve {name} lets it count as it is here."
+    return (TextBlock(about, "warning"), TextBlock(one.text))
+
+
+def _tokens(text: str) -> str:
+    return f"{PieceEstimator().count(text):,}"
+
+
+def _skill_rows(session: Session, files: ExtensionFiles) -> TableBlock:
+    skills = sorted(files.now.skills.values(), key=lambda skill: skill.name)
+    rows = tuple(
+        (
+            skill.name,
+            _short(skill.description),
+            _users(skill.for_model, skill.for_user),
+            f"{_tokens(skill.description) if skill.for_model else 0} + {_tokens(skill.body)}",
+            skill.origin.source.label,
+        )
+        for skill in skills
+    )
+    return TableBlock(("skill", "for", "used by", "tokens listed + used", "from"), rows)
+
+
+def _users(model: bool, user: bool) -> str:
+    return "model, you" if model and user else "model" if model else "you" if user else "nobody"
+
+
+def _command_rows(session: Session, files: ExtensionFiles) -> TableBlock:
+    rows = tuple(
+        (
+            f"/{command.name} {command.hint}".rstrip(),
+            _short(command.description),
+            _tokens(command.body),
+            command.origin.source.label,
+        )
+        for command in sorted(files.now.commands.values(), key=lambda command: command.name)
+    )
+    return TableBlock(("command", "what it does", "tokens", "from"), rows)
+
+
+def _agent_rows(session: Session, files: ExtensionFiles) -> TableBlock:
+    from swecli.core.extensions.profiles import resolve_profile
+
+    rows: list[tuple[str, ...]] = []
+    for profile in sorted(files.profiles.values(), key=lambda profile: profile.name):
+        made = resolve_profile(profile, tools=session.tools.names(), mode=session.view.mode)
+        tools = "all tools" if profile.tools is None and not profile.disallowed else f"{len(made.tools)} tools"
+        gets = ", ".join(filter(None, (tools, made.mode, profile.model)))
+        row = (profile.name, _short(profile.description), gets, _tokens(profile.prompt), profile.origin.source.label)
+        rows.append(row)
+    return TableBlock(("agent", "for", "gets", "tokens", "from"), tuple(rows))
+
+
+# --- one of them ---
+
+
+def _skill_details(files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...] | None:
+    from swecli.core.extensions.skills import beside
+
+    skill = files.now.skills.get(name)
+    if skill is None:
+        return None
+    lines = [skill.origin.shown, skill.description]
+    if skill.allow:
+        lines.append(f"Allowed in a turn that you begin with it: {', '.join(skill.allow)}")
+    if skill.model:
+        lines.append(f"Model: {skill.model}")
+    if found := beside(skill.origin.folder):
+        lines.append(f"Files: {', '.join(found)}")
+    return (TextBlock("\n".join(lines), "dim"), MarkdownBlock(skill.body))
+
+
+def _command_details(files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...] | None:
+    command = files.now.commands.get(name)
+    if command is None:
+        return None
+    lines = [command.origin.shown, command.description]
+    if command.allow:
+        lines.append(f"Allowed in its turn: {', '.join(command.allow)}")
+    if command.model:
+        lines.append(f"Model: {command.model}")
+    return (TextBlock("\n".join(lines), "dim"), MarkdownBlock(command.body))
+
+
+def _agent_details(files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...] | None:
+    profile = files.profiles.get(name)
+    if profile is None:
+        return None
+    tools = "all" if profile.tools is None else ", ".join(profile.tools)
+    lines = [profile.origin.shown, profile.description, f"Tools: {tools}"]
+    if profile.disallowed:
+        lines.append(f"Without: {', '.join(profile.disallowed)}")
+    lines.append(f"Mode: {profile.mode or 'that of the session'}; model: {profile.model or 'that of the session'}")
+    return (TextBlock("\n".join(lines), "dim"), MarkdownBlock(profile.prompt))
+
+
+_ARGUMENTS = "[name | approve]"
+SKILLS = SlashCommand(
+    "skills", "List skills, their tokens and problems", _lists("skills", _skill_rows, _skill_details), (), _ARGUMENTS
+)
+SKILL = SlashCommand("skill", "Use a skill", _run_skill, (), "<name> [text]")
+CUSTOM = SlashCommand(
+    "commands", "List your own commands", _lists("commands", _command_rows, _command_details), (), _ARGUMENTS
+)
+AGENTS = SlashCommand("agents", "List agent profiles", _lists("agents", _agent_rows, _agent_details), (), _ARGUMENTS)

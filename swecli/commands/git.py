@@ -1,0 +1,328 @@
+"""/review and /commit: what changed, from git, for the model to judge or to describe."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.context_management.prompts import harmless, read_prompt
+from swecli.core.git_files import git_facts
+from swecli.core.permissions.git_facts import git_problem
+from swecli.core.permissions.types import Rule
+from swecli.core.workspace.process import scrubbed_environment
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+SECONDS = 20.0
+MOST_BYTES = 4_000_000
+"""Bytes of output that are read."""
+SHARE = 0.4
+"""Of the context window: what a diff may take."""
+CHARS = 3
+"""Characters of a diff that are taken for a token."""
+MOST_CHARS = 200_000
+TRUNKS = ("main", "master", "trunk", "develop")
+_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=", "--no-pager")
+_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
+_SUBJECT = 100
+"""Characters of a subject that are shown."""
+
+
+class GitError(Exception):
+    """Git can't be asked, or it failed; the message says why."""
+
+
+class Git:
+    """Runs git to read, in one folder, with nothing that a repository could make it run.
+
+    Raises:
+        GitError: there is no git or no repository, or its settings name programs.
+    """
+
+    def __init__(self, cwd: Path, roots: Sequence[Path]) -> None:
+        self._cwd = cwd
+        environment = scrubbed_environment(dict(os.environ))
+        self._environment = {**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+        program = shutil.which("git", path=environment.get("PATH"))
+        if program is None:
+            raise GitError("git is not installed.")
+        if git_facts(cwd) is None:
+            raise GitError(f"{cwd} is not in a git repository.")
+        self._program = program
+        problem = git_problem(str(cwd), environment, [str(root) for root in roots])
+        if problem is not None:
+            raise GitError(f"swecli does not run git here by itself: {problem}. Paste a diff, or use !git diff.")
+
+    async def __call__(self, *arguments: str) -> str:
+        """What git wrote.
+
+        Raises:
+            GitError: it failed or took too long.
+        """
+        process = await asyncio.create_subprocess_exec(
+            self._program,
+            *_OPTIONS,
+            *arguments,
+            cwd=self._cwd,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+        except TimeoutError:
+            raise GitError(f"git {arguments[0]} took longer than {SECONDS:g} s.") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            why = err.decode("utf-8", "replace").strip().removeprefix("fatal: ").split("\n")[0]
+            raise GitError(f"git {arguments[0]} failed: {why}")
+        return out[:MOST_BYTES].decode("utf-8", "replace")
+
+    async def knows(self, *arguments: str) -> bool:
+        """Whether git has an answer."""
+        try:
+            await self(*arguments)
+        except GitError:
+            return False
+        return True
+
+
+# --- /review ---
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something to review. ``what`` names it in a sentence, ``command`` are git's arguments that show it."""
+
+    what: str
+    command: tuple[str, ...]
+    focus: str = ""
+    untracked: tuple[str, ...] = ()
+
+
+async def change_of(git: Git, arguments: str) -> Change:
+    """What the words mean: nothing, ``staged``, a range, a branch, a commit, a path; what follows is the focus.
+
+    Raises:
+        GitError: there is no change of this kind.
+    """
+    word, _, rest = arguments.strip().partition(" ")
+    rest = rest.strip()
+    if word in ("staged", "--staged", "--cached"):
+        return Change("the staged changes", ("diff", "--cached"), rest)
+    if word and not word.startswith("-"):
+        named = await _named(git, word)
+        if named is not None:
+            return Change(*named, rest)
+    return await _default(git, arguments.strip())
+
+
+async def _named(git: Git, word: str) -> tuple[str, tuple[str, ...]] | None:
+    """The change that a word names; None where it names nothing in the repository."""
+    if ".." in word and await git.knows("rev-parse", "--verify", "--quiet", *_ends(word)[:1]):
+        return f"the range {word}", ("diff", word)
+    for kind in ("refs/heads/", "refs/remotes/"):
+        if await git.knows("show-ref", "--verify", "--quiet", f"{kind}{word}"):
+            return await _branch(git, word)
+    if await git.knows("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}"):
+        return f"the commit {word}", ("show", "--format=commit %h%n%n%B", word)
+    if await git.knows("ls-files", "--error-unmatch", "--", word):
+        return f"the uncommitted changes of {word}", ("diff", "HEAD", "--", word)
+    return None
+
+
+def _ends(word: str) -> list[str]:
+    return [part or "HEAD" for part in re.split(r"\.{2,3}", word)]
+
+
+async def _branch(git: Git, name: str) -> tuple[str, tuple[str, ...]]:
+    """A trunk is what the current branch is compared with; another branch is what is compared, with the current one."""
+    current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
+    if name == current:
+        trunk = await _trunk(git, current)
+        if trunk is None:
+            raise GitError(f"There is no other branch that {name} could be compared with; name a range.")
+        return f"the branch {name} against {trunk}", ("diff", f"{trunk}...{name}")
+    if name.rpartition("/")[2] in TRUNKS:
+        return f"the branch {current} against {name}", ("diff", f"{name}...HEAD")
+    return f"the branch {name} against {current}", ("diff", f"HEAD...{name}")
+
+
+async def _trunk(git: Git, current: str) -> str | None:
+    for name in (*TRUNKS, *(f"origin/{trunk}" for trunk in TRUNKS)):
+        if name != current and await git.knows("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"):
+            return name
+    return None
+
+
+async def _default(git: Git, focus: str) -> Change:
+    """What is not committed, or else what the branch has that the trunk has not, or else the newest commit."""
+    if not await git.knows("rev-parse", "--verify", "--quiet", "HEAD"):
+        return Change("the staged changes", ("diff", "--cached"), focus)
+    status = (await git("status", "--porcelain")).splitlines()
+    if status:
+        new = tuple(line[3:] for line in status if line.startswith("??"))
+        return Change("the uncommitted changes", ("diff", "HEAD"), focus, new)
+    current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
+    trunk = await _trunk(git, current) if current not in TRUNKS else None
+    if trunk is not None and (await git("rev-list", "--count", f"{trunk}..HEAD")).strip() != "0":
+        return Change(f"the branch {current} against {trunk}", ("diff", f"{trunk}...HEAD"), focus)
+    return Change("the newest commit", ("show", "--format=commit %h%n%n%B", "HEAD"), focus)
+
+
+async def _run_review(session: Session, arguments: str) -> CommandResult:
+    try:
+        git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
+        change = await change_of(git, arguments)
+        verb, *more = change.command
+        diff = await git(verb, *_DIFF, *more)
+    except GitError as error:
+        return CommandResult.text(f"{error} Nothing was sent.", "error")
+    if not diff.strip() and not change.untracked:
+        return CommandResult.text(f"Nothing to review: {change.what} are empty.", "warning")
+    shown = _cut(diff, session, f"git {' '.join(change.command)}")
+    new = ", ".join(change.untracked[:50])
+    parts = (
+        read_prompt("review").replace("{what}", change.what),
+        f"The user asks to look above all at this: {change.focus}" if change.focus else "",
+        f"New files that are not in the diff, to be read too: {new}" if new else "",
+        f"```diff\n{harmless(shown).rstrip()}\n```" if shown.strip() else "",
+    )
+    trouble = session.begin(f"/review {arguments}".rstrip(), "\n\n".join(part for part in parts if part))
+    return CommandResult.text(trouble, "error") if trouble else CommandResult()
+
+
+def _cut(diff: str, session: Session, command: str) -> str:
+    """As much of a diff as fits, from its start."""
+    budget = session.view.budget
+    room = min(MOST_CHARS, int((budget.effective if budget is not None else 32_000) * SHARE) * CHARS)
+    if len(diff) <= room:
+        return diff
+    kept = diff[:room].rpartition("\n")[0]
+    return f"{kept}\n(cut: {len(kept):,} of {len(diff):,} characters; `{command}` shows all, with `-- PATH` a file)"
+
+
+REVIEW = SlashCommand(
+    "review",
+    "Let the model review a change",
+    _run_review,
+    (),
+    "[branch | commit | range | path | staged] [focus]",
+    while_busy=False,
+)
+
+
+# --- /commit ---
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTree:
+    """``staged`` and ``changed`` are tracked files; ``untracked`` are new ones."""
+
+    staged: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+    unmerged: tuple[str, ...] = ()
+
+
+def read_status(text: str) -> WorkTree:
+    """What ``git status --porcelain`` says."""
+    staged: list[str] = []
+    changed: list[str] = []
+    untracked: list[str] = []
+    unmerged: list[str] = []
+    for line in text.splitlines():
+        index, tree, name = line[:1], line[1:2], line[3:]
+        if index == "?":
+            untracked.append(name)
+        elif "U" in (index, tree) or line[:2] in ("AA", "DD"):
+            unmerged.append(name)
+        else:
+            if index not in (" ", "!", ""):
+                staged.append(name)
+            if tree not in (" ", "!", ""):
+                changed.append(name)
+    return WorkTree(tuple(staged), tuple(changed), tuple(untracked), tuple(unmerged))
+
+
+async def _run_commit(session: Session, arguments: str) -> CommandResult:
+    try:
+        git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
+        tree = read_status(await git("status", "--porcelain"))
+        refused = _nothing_to_commit(tree)
+        if refused:
+            return CommandResult.text(refused, "warning")
+        diff = await git("diff", *_DIFF, "--cached" if tree.staged else "HEAD")
+        known = await git.knows("rev-parse", "--verify", "--quiet", "HEAD")
+        subjects = await git("log", "-8", "--format=%s") if known else ""
+    except GitError as error:
+        return CommandResult.text(f"{error} Nothing was committed.", "error")
+    model = session.view.model
+    if model is None:
+        return CommandResult.text("No model is connected to write the message. Nothing was committed.", "error")
+    facts = (
+        f"The user says: {arguments}" if arguments else "",
+        f"Newest subjects of this repository:\n{subjects}" if subjects else "",
+        f"The diff:\n{_cut(diff, session, 'git diff')}",
+    )
+    answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
+    message = message_of(answer or "")
+    if not message:
+        return CommandResult.text("The model gave no message. Nothing was committed.", "error")
+    if session.view.attribution:
+        message += f"\n\nAssisted-by: swecli ({model.ref})"
+    command = f"git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
+    asks = (Rule("ask", "Bash(git commit *)", "session", "/commit asks before each commit"),)
+    run = await session.run_tool("run_command", {"command": command}, rules=asks)
+    subject = message.partition("\n")[0][:_SUBJECT]
+    if run.is_error:
+        text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.text}"
+        return CommandResult.text(text, "warning")
+    left = f" Not included, because not staged: {', '.join(_left(tree))}." if _left(tree) else ""
+    return CommandResult.text(f"Committed: {subject}.{left}")
+
+
+def _nothing_to_commit(tree: WorkTree) -> str:
+    if tree.unmerged:
+        return f"Resolve the conflicts first: {', '.join(tree.unmerged[:10])}. Nothing was committed."
+    if tree.staged or tree.changed:
+        return ""
+    if tree.untracked:
+        names = ", ".join(tree.untracked[:10])
+        return f"Only new files, which git does not track yet: {names}. Stage them first: !git add FILE"
+    return "Nothing to commit: the work tree is clean."
+
+
+def _left(tree: WorkTree) -> list[str]:
+    """What a commit of this tree leaves out."""
+    return [*(tree.changed if tree.staged else ()), *tree.untracked][:10]
+
+
+def message_of(answer: str) -> str:
+    """The message in an answer, without the fences and quotes that models put around it."""
+    text = answer.strip()
+    fenced = re.fullmatch(r"```\w*\n(.*?)\n?```", text, re.DOTALL)
+    text = (fenced[1] if fenced else text).strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" and "\n" not in text:
+        text = text[1:-1].strip()
+    lines = [line.rstrip() for line in text.replace("\0", "").split("\n")]
+    return "\n".join(lines).strip()
+
+
+COMMIT = SlashCommand(
+    "commit", "Propose a commit message and commit once approved", _run_commit, (), "[hint]", while_busy=False
+)

@@ -1,0 +1,163 @@
+"""/mcp: the MCP servers of the session, and their prompts as commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.core.protocol.commands import Submit
+from swecli.core.tools.base import plural
+
+if TYPE_CHECKING:
+    from swecli.core.engine.services import PromptTemplate
+    from swecli.core.engine.session import Session
+    from swecli.core.mcp.connection import Connection
+    from swecli.core.mcp.servers import McpServers
+
+NONE = (
+    "No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …], or --url ADDRESS; "
+    "a project's .mcp.json counts once you trust the folder."
+)
+_LOG_LINES = 40
+_USE = "Use /mcp, /mcp NAME, or /mcp enable, disable, reconnect, login or log NAME."
+
+
+def _servers(session: Session) -> McpServers | None:
+    if not session.extended:
+        return None
+    from swecli.core.mcp.servers import McpServers  # not imported where there is no server
+
+    return session.extension(McpServers)
+
+
+async def _run_mcp(session: Session, arguments: str) -> CommandResult:
+    servers = _servers(session)
+    if servers is None:
+        return CommandResult.text(NONE, "dim")
+    match arguments.split():
+        case []:
+            return CommandResult(tuple(_overview(session, servers)))
+        case [name] if name in servers.connections:
+            return CommandResult(tuple(_detail(session, servers, servers.connections[name])))
+        case [word, name] if word in ("enable", "disable", "reconnect", "login", "log"):
+            if name not in servers.connections:
+                return _unknown(name, servers)
+            return await _changed(servers, word, name)
+        case [name]:
+            return _unknown(name, servers)
+        case _:
+            return CommandResult.text(_USE, "error")
+
+
+def _unknown(name: str, servers: McpServers) -> CommandResult:
+    known = ", ".join(servers.connections) or "none"
+    return CommandResult.text(f"No MCP server {name!r}. There are: {known}. {_USE}", "error")
+
+
+async def _changed(servers: McpServers, word: str, name: str) -> CommandResult:
+    connection = servers.connections[name]
+    match word:
+        case "enable":
+            await servers.enable(name, True)
+        case "disable":
+            await servers.enable(name, False)
+            return CommandResult.text(f"{name} is off, in later sessions too; /mcp enable {name} switches it on.")
+        case "log":
+            text = connection.log.newest.strip().splitlines()[-_LOG_LINES:]
+            where = f"Log: {connection.log.path}" if connection.log.path is not None else "Nothing is stored."
+            return CommandResult((TextBlock("\n".join(text) or "The log is empty."), TextBlock(where, "dim")))
+        case _:
+            await servers.reconnect(name, login=word == "login")
+    # What it needs the user for comes as a question: this must not wait for it.
+    return CommandResult.text(f"Starting {name}; /mcp shows its state.")
+
+
+def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
+    rows: list[tuple[str, ...]] = []
+    for name, connection in servers.connections.items():
+        size = session.tools_of(name)
+        withheld = f", {size.withheld} deferred" if size.withheld else ""
+        tools = f"{size.count}{withheld}" if connection.state == "ready" else ""
+        tokens = f"{size.tokens:,}" if connection.state == "ready" else ""
+        rows.append((name, _state(connection), tools, tokens, connection.definition.line[:60]))
+    table = TableBlock(("Server", "State", "Tools", "Tokens", "Runs"), tuple(rows), "MCP servers")
+    return (
+        table,
+        TextBlock("/mcp NAME shows its tools; enable, disable, reconnect, login and log take a name.", "dim"),
+    )
+
+
+def _state(connection: Connection) -> str:
+    return f"{connection.state}: {connection.reason}" if connection.reason else connection.state
+
+
+def _detail(session: Session, servers: McpServers, connection: Connection) -> Sequence[DisplayBlock]:
+    definition, offered = connection.definition, connection.offered
+    size = session.tools_of(connection.name)
+    lines = [
+        f"{connection.name}: {_state(connection)}",
+        f"Runs: {definition.line}",
+        f"From: {definition.origin} ({definition.scope})",
+    ]
+    if offered.title:
+        lines.append(f"Says it is: {offered.title}")
+    if definition.env:
+        lines.append(f"Variables: {', '.join(definition.env)}")
+    lines.append(
+        f"{plural(size.count, 'tool')}, {size.tokens:,} tokens in each request"
+        + (f"; {size.withheld} deferred (tool_search finds them)" if size.withheld else "")
+    )
+    if servers.left_out.get(connection.name):
+        lines.append(f"Left out, for their descriptions changed: {', '.join(servers.left_out[connection.name])}")
+    if offered.prompts:
+        lines.append(f"Prompts: {', '.join(f'/mcp__{connection.name}__{prompt.name}' for prompt in offered.prompts)}")
+    if offered.resources:
+        shown = ", ".join(f"@{connection.name}:{resource.uri}" for resource in offered.resources[:10])
+        lines.append(f"Resources: {shown}{' …' if len(offered.resources) > 10 else ''}")
+    if connection.log.path is not None:
+        lines.append(f"Log: {connection.log.path}")
+    rows = tuple(
+        (
+            tool.name,
+            "reads" if _reads(tool) else "may change things",
+            (tool.description or "").strip().split("\n")[0][:80],
+        )
+        for tool in offered.tools
+    )
+    blocks: list[DisplayBlock] = [TextBlock("\n".join(lines))]
+    if rows:
+        blocks.append(TableBlock(("Tool", "It says it", "Description"), rows))
+    return blocks
+
+
+def _reads(tool: object) -> bool:
+    return getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
+
+
+MCP = SlashCommand(
+    "mcp",
+    "Show MCP servers, their tools and what these cost; switch, restart",
+    _run_mcp,
+    arguments="[NAME | enable|disable|reconnect|login|log NAME]",
+)
+
+
+def prompt_commands(session: Session) -> tuple[SlashCommand, ...]:
+    """The prompts that extensions of the session have, as commands that send them."""
+    return tuple(map(_command, session.prompts))
+
+
+def _command(template: PromptTemplate) -> SlashCommand:
+    async def run(session: Session, arguments: str) -> CommandResult:
+        from swecli.core.engine.services import PromptError  # there is a session, so it is loaded
+
+        try:
+            text = await template.render(arguments)
+        except PromptError as error:
+            return CommandResult.text(f"/{template.name}: {error} Nothing was sent.", "error")
+        session.send(Submit(text, mentions=()))
+        return CommandResult()
+
+    return SlashCommand(template.name, template.summary, run, template.aliases, template.arguments, while_busy=False)

@@ -1,0 +1,130 @@
+"""A JSON Schema for the model's last answer: what the model is told of it, and whether an answer fits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+MOST_PROBLEMS = 5
+_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)\n\1\s*$", re.DOTALL | re.MULTILINE)
+
+
+class SchemaProblem(ValueError):
+    """The schema is none. The message says why."""
+
+
+class Mismatch(ValueError):
+    """An answer that does not fit. The message lists what is wrong, as clauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSchema:
+    """``schema`` is the schema as its author wrote it."""
+
+    schema: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, text: str) -> AnswerSchema:
+        """The schema of a JSON text.
+
+        Raises:
+            SchemaProblem: it is no JSON object, or no schema.
+        """
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise SchemaProblem(f"not JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise SchemaProblem("a schema is a JSON object")
+        schema = cls(cast("dict[str, Any]", value))
+        schema.check()
+        return schema
+
+    def check(self) -> None:
+        """Raises ``SchemaProblem`` where it is no schema."""
+        from jsonschema.exceptions import SchemaError
+        from jsonschema.validators import validator_for
+
+        try:
+            validator_for(self.schema, default=_latest()).check_schema(dict(self.schema))
+        except SchemaError as error:
+            where = "/".join(str(part) for part in error.absolute_path)
+            raise SchemaProblem(f"not a JSON Schema: {error.message}{f' (at {where})' if where else ''}") from None
+        except RecursionError:
+            raise SchemaProblem("not a JSON Schema: nested too deeply") from None
+
+    @property
+    def instruction(self) -> str:
+        """What the model is told from the beginning."""
+        text = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
+        return (
+            "When your work is done, your last message must be one JSON value that matches this JSON Schema, and "
+            f"nothing else: no explanation and no code fence.\n{text}"
+        )
+
+    def repair(self, mismatch: Mismatch) -> str:
+        """What the model is told after an answer that does not fit."""
+        return (
+            f"Your last message does not match the JSON Schema that it must match: {mismatch}. Send the corrected JSON "
+            "value, and nothing else. Do no further work."
+        )
+
+    def value(self, answer: str) -> Any:
+        """The value of an answer: all of it, or its last fenced block.
+
+        Raises:
+            Mismatch: it is no JSON, or does not fit the schema.
+        """
+        from jsonschema.validators import validator_for
+        from referencing import Registry
+        from referencing.exceptions import Unresolvable
+
+        value = _parsed(answer)
+        validator = validator_for(self.schema, default=_latest())(self.schema, registry=Registry())  # fetches nothing
+        try:
+            found = cast("Iterable[ValidationError]", validator.iter_errors(value))  # pyright: ignore[reportUnknownMemberType]
+            errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
+        except Unresolvable as error:
+            raise Mismatch(f"the schema refers to something that is not in it: {error}") from None
+        except RecursionError:
+            raise Mismatch("it is nested too deeply") from None
+        if errors:
+            said = [_clause(error) for error in errors[:MOST_PROBLEMS]]
+            raise Mismatch("; ".join(said) + (f"; and {len(errors) - MOST_PROBLEMS} more" if errors[5:] else ""))
+        return value
+
+
+def _latest() -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator
+
+
+def _clause(error: ValidationError) -> str:
+    where = ".".join(str(part) for part in error.absolute_path)
+    message = error.message if len(error.message) <= 200 else f"{error.message[:199]}…"
+    return f"{where}: {message}" if where else message
+
+
+def _parsed(answer: str) -> Any:
+    text = answer.strip()
+    if not text:
+        raise Mismatch("it is empty")
+    blocks = [match[2] for match in _FENCED.finditer(text)]
+    problem = ""
+    for candidate in (text, *blocks[-1:]):
+        try:
+            return json.loads(candidate, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            problem = problem or str(error)
+    raise Mismatch(f"it is not JSON ({problem})")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")

@@ -1,0 +1,429 @@
+"""Where the user's hooks meet a session: each event fired with its payload, and what the hooks decide made typed.
+
+Without hooks nothing is imported, started or recorded. Hooks tighten and never loosen: "allow" answers no question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from swecli.core.context_management.compaction.options import (
+    CompactContext,
+    CompactDecision,
+    CompactionOptions,
+    CompactResult,
+)
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.events import HookRan, ItemCompleted, ItemStarted, Notice
+from swecli.core.protocol.messages import ToolResultPart
+
+if TYPE_CHECKING:
+    from swecli.core.engine.hook_transcript import TranscriptFile
+    from swecli.core.hooks.answer import Verdict
+    from swecli.core.hooks.hook import HookEvent
+    from swecli.core.hooks.runner import HookRecord, HookRun, Hooks
+    from swecli.core.hooks.translation import ToolUse
+
+CONTINUATIONS = 5
+"""So many times in a row a Stop hook may keep the model from ending its turn."""
+TOLD_AFTER = 2.0
+"""Seconds after which the user is told that a hook still runs."""
+MOST_SHOWN = 500
+"""Characters of a line about a hook."""
+END_SECONDS = 2.0
+"""The longest that hooks of SessionEnd take: somebody waits for the program to end."""
+IDLE_SECONDS = 60.0
+"""Seconds without a message after a turn until Notification tells that swecli waits."""
+
+StartSource = Literal["startup", "resume", "compact"]
+
+
+class HookBlocked(Exception):
+    """A hook refuses. The message is its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWishes:
+    """What hooks want of a call before it is decided about. ``ask`` is why the user has to be asked whatever the rules
+    say, empty where they need not; ``arguments`` take the place of the call's."""
+
+    ask: str = ""
+    arguments: Mapping[str, Any] | None = None
+    context: str = ""
+
+
+class SessionHooks:
+    """The hooks of one session."""
+
+    def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._hooks: Hooks | None = services.hooks
+        self._starting: asyncio.Task[None] | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._beside: set[asyncio.Task[None]] = set()
+        """Work that nobody waits for."""
+        self._contexts: list[tuple[str, str]] = []
+        """What the model is still to be told, by event."""
+        self._stopped = ""
+        self._continued = 0
+        self._trigger: Literal["manual", "auto"] = "auto"
+        self._transcript: TranscriptFile | None = None
+
+    # --- what the user sees -------------------------------------------------------------------------------
+
+    @property
+    def records(self) -> Sequence[HookRecord]:
+        return self._hooks.records if self._hooks is not None else ()
+
+    async def allow(self, record: HookRecord) -> str:
+        """Let a hook run as it is now. Returns what went wrong, empty when nothing did."""
+        try:
+            record.hook = await asyncio.to_thread(self._services.allow_hook, record.hook)
+        except OSError as error:
+            return f"Your consent could not be stored ({error.strerror or error}); the hook stays off."
+        return ""
+
+    def skip(self) -> bool:
+        """Go on without the hooks that run now. False where none does."""
+        return self._hooks is not None and self._hooks.skip()
+
+    def listens(self, event: HookEvent) -> bool:
+        return self._hooks is not None and bool(self._hooks.listening(event))
+
+    # --- the session --------------------------------------------------------------------------------------
+
+    def start(self, source: StartSource) -> None:
+        """The session begins; the first turn waits for the end of it."""
+        if self.listens("SessionStart"):
+            self._starting = asyncio.create_task(self._started(source))
+
+    async def _started(self, source: StartSource) -> None:
+        verdict = await self._fire("SessionStart", {"source": source})
+        self._add_context("SessionStart", verdict.context)
+
+    async def begin_turn(self, text: str) -> None:
+        """A message of the user begins a turn.
+
+        Raises:
+            HookBlocked: it must not be sent.
+        """
+        self._stopped, self._continued = "", 0
+        self._stop_waiting()
+        if self._starting is not None:
+            starting, self._starting = self._starting, None
+            await starting
+        await self.submit(text)
+
+    async def submit(self, text: str) -> None:
+        """A message of the user joins the conversation.
+
+        Raises:
+            HookBlocked: it must not be sent.
+        """
+        if not self.listens("UserPromptSubmit"):
+            return
+        verdict = await self._fire("UserPromptSubmit", {"prompt": text})
+        if verdict.wish == "block" or verdict.stop:
+            raise HookBlocked(verdict.reason or verdict.stop_reason or "a hook blocked this message")
+        self._add_context("UserPromptSubmit", verdict.context)
+
+    def tell_model(self) -> None:
+        """Let what hooks said join the conversation, each as an item of its own."""
+        waiting, self._contexts = self._contexts, []
+        for event, text in waiting:
+            item = self._recorder.new_item("t")
+            self._recorder.emit(ItemStarted(item, "attachment", "hook", event))
+            said = ToolResultPart(item, "hook", f"[Added by the user's {event} hook]\n{text}")
+            shown = (TextBlock(text, "dim"),)
+            self._recorder.emit(ItemCompleted(item, "ok", (said,), shown, "added for the model"))
+
+    async def stop(self, last_message: str) -> str:
+        """The model is done. Returns why it has to go on, or an empty text where it may end."""
+        if not self.listens("Stop"):
+            return ""
+        payload = {"stop_hook_active": self._continued > 0, "last_assistant_message": last_message}
+        verdict = await self._fire("Stop", payload)
+        if verdict.stop or verdict.wish != "block":
+            return ""
+        self._continued += 1
+        if self._continued > CONTINUATIONS:
+            text = f"A Stop hook kept the model from ending {CONTINUATIONS} times in a row; the turn ends now."
+            self._recorder.emit(Notice(text, "warning", "hooks"))
+            return ""
+        self._add_context("Stop", verdict.reason)
+        return verdict.reason
+
+    @property
+    def stopped(self) -> str:
+        """Why a hook ended the turn; empty where none did."""
+        return self._stopped
+
+    def turn_ended(self) -> None:
+        """Begin to wait for the user."""
+        if self.listens("Notification"):
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(
+                IDLE_SECONDS, self.notify, "idle_prompt", "swecli is waiting for your input", "swecli"
+            )
+
+    def _stop_waiting(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def notify(self, kind: str, message: str, title: str = "swecli") -> None:
+        """Tell hooks that the user is wanted. Nobody waits for them."""
+        if self.listens("Notification"):
+            payload = {"message": message, "title": title, "notification_type": kind}
+            self._run_beside(self._notify(payload))
+
+    async def _notify(self, payload: Mapping[str, Any]) -> None:
+        await self._fire("Notification", payload)
+
+    def _run_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def end(self) -> None:
+        """The session ends. What ends it is not told: it may be a signal as well as a command."""
+        self._stop_waiting()
+        begun = {*self._beside, *((self._starting,) if self._starting is not None else ())}
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        if self.listens("SessionEnd"):
+            await self._fire("SessionEnd", {"reason": "other"}, limit=END_SECONDS)
+        if self._transcript is not None:
+            await asyncio.to_thread(self._transcript.remove)
+
+    # --- calls --------------------------------------------------------------------------------------------
+
+    async def before_tool(self, item: str, use: ToolUse) -> ToolWishes:
+        """A call is about to be decided about.
+
+        Raises:
+            HookBlocked: it must not run; the reason is for the model.
+        """
+        from swecli.core.hooks.translation import arguments_of
+
+        verdict = await self._fire_tool("PreToolUse", item, use)
+        if verdict.stop:
+            self._stopped = verdict.stop_reason or "a hook ended the turn"
+            raise HookBlocked(self._stopped)
+        if verdict.wish == "block":
+            raise HookBlocked(verdict.reason)
+        asked = (verdict.reason or "a hook wants you to decide") if verdict.wish == "ask" else ""
+        arguments = arguments_of(use, verdict.updated) if verdict.updated is not None else None
+        return ToolWishes(asked, arguments, verdict.context)
+
+    async def permission(self, item: str, use: ToolUse, reason: str) -> None:
+        """The user is about to be asked about a call.
+
+        Raises:
+            HookBlocked: it must not run; the reason is for the model.
+        """
+        if self.listens("PermissionRequest"):
+            verdict = await self._fire_tool("PermissionRequest", item, use, reason)
+            if verdict.wish == "block" or verdict.stop:
+                if verdict.stop:
+                    self._stopped = verdict.stop_reason or "a hook ended the turn"
+                raise HookBlocked(verdict.reason or verdict.stop_reason or "a hook refused this call")
+        from swecli.core.hooks.translation import claude_name
+
+        self.notify("permission_prompt", f"swecli needs your permission to use {claude_name(use.tool)}")
+
+    async def after_tool(self, item: str, use: ToolUse, text: str, *, failed: bool, exit_status: int | None) -> str:
+        """A call has run. Returns what its result has to tell the model besides, empty where nothing is to be told."""
+        from swecli.core.hooks.translation import response_of, views
+
+        event: HookEvent = "PostToolUseFailure" if failed else "PostToolUse"
+        if not self.listens(event):
+            return ""
+        shown = [
+            (
+                view.subjects,
+                self._tool_payload(use, view.name, view.given)
+                | {"tool_response": response_of(use, view, text, failed=failed, exit_status=exit_status)}
+                | ({"error": text[:10_000]} if failed else {}),
+            )
+            for view in views(use)
+        ]
+        verdict = await self._run(event, shown, item)
+        if verdict.stop:
+            self._stopped = verdict.stop_reason or "a hook ended the turn"
+        blocked = f"[A {event} hook of the user objects: {verdict.reason}]" if verdict.wish == "block" else ""
+        context = f"[Added by the user's {event} hook]\n{verdict.context}" if verdict.context else ""
+        return "\n".join(filter(None, (blocked, context)))
+
+    async def _fire_tool(self, event: HookEvent, item: str, use: ToolUse, reason: str = "") -> Verdict:
+        from swecli.core.hooks.translation import views
+
+        more = {"permission_reason": reason} if reason else {}
+        shown = [(view.subjects, self._tool_payload(use, view.name, view.given) | more) for view in views(use)]
+        return await self._run(event, shown, item)
+
+    def _tool_payload(self, use: ToolUse, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "tool_name": name,
+            "tool_input": dict(given),
+            "tool_use_id": use.call_id,
+            "swecli_tool_name": use.tool,
+            "swecli_tool_input": dict(use.arguments),
+        }
+
+    # --- compaction ---------------------------------------------------------------------------------------
+
+    def around_compaction(self, options: CompactionOptions) -> CompactionOptions:
+        """The options with these hooks asked before and told after, besides the functions that are there already."""
+        if not any(map(self.listens, ("PreCompact", "PostCompact", "SessionStart"))):
+            return options
+
+        async def before(context: CompactContext) -> CompactDecision:
+            self._trigger = context.trigger
+            own = await options.on_pre_compact(context) if options.on_pre_compact is not None else CompactDecision()
+            if own.cancel or not self.listens("PreCompact"):
+                return own
+            asked = own.custom_instructions or context.custom_instructions or ""
+            payload = {"trigger": context.trigger, "custom_instructions": asked}
+            verdict = await self._fire("PreCompact", payload)
+            if verdict.wish == "block" or verdict.stop:
+                return replace(own, cancel=True, reason=verdict.reason or verdict.stop_reason)
+            words = "\n".join(filter(None, (own.custom_instructions, verdict.context)))
+            return replace(own, custom_instructions=words or None)
+
+        async def after(result: CompactResult) -> None:
+            if options.on_post_compact is not None:
+                await options.on_post_compact(result)
+            if self.listens("PostCompact"):
+                payload = {"trigger": self._trigger, "compact_summary": result.summary}
+                await self._fire("PostCompact", payload)
+            if self.listens("SessionStart"):
+                await self._started("compact")
+
+        return replace(options, on_pre_compact=before, on_post_compact=after)
+
+    # --- subagents ----------------------------------------------------------------------------------------
+
+    async def subagent_started(self, agent_id: str, agent_type: str) -> str:
+        """A subagent begins. Returns what it is to be told besides its task, empty where nothing is."""
+        if not self.listens("SubagentStart"):
+            return ""
+        return (await self._fire("SubagentStart", {"agent_id": agent_id, "agent_type": agent_type})).context
+
+    async def subagent_stopped(
+        self, agent_id: str, agent_type: str, last_message: str, *, continued: int = 0, transcript: str = ""
+    ) -> str:
+        """A subagent is done, after it was kept going ``continued`` times. Returns why it has to go on, or an empty
+        text where it may end."""
+        if not self.listens("SubagentStop"):
+            return ""
+        payload = {
+            "agent_id": agent_id,
+            "agent_type": agent_type,
+            "agent_transcript_path": transcript,
+            "stop_hook_active": continued > 0,
+            "last_assistant_message": last_message,
+        }
+        verdict = await self._fire("SubagentStop", payload)
+        goes_on = verdict.wish == "block" and not verdict.stop and continued < CONTINUATIONS
+        return verdict.reason if goes_on else ""
+
+    # --- firing -------------------------------------------------------------------------------------------
+
+    def _common(self, event: HookEvent) -> dict[str, Any]:
+        from swecli.core.hooks.translation import claude_mode
+
+        return {
+            "session_id": self._recorder.session,
+            "transcript_path": self._transcript.path if self._transcript is not None else "",
+            "cwd": str(self._services.workspace.cwd),
+            "permission_mode": claude_mode(self._recorder.state.mode, yolo=self._services.policy.yolo),
+            "hook_event_name": event,
+        }
+
+    async def _fire(self, event: HookEvent, payload: Mapping[str, Any], limit: float | None = None) -> Verdict:
+        from swecli.core.hooks.translation import subjects_of
+
+        return await self._run(event, [(subjects_of(event, payload), payload)], limit=limit)
+
+    async def _run(
+        self,
+        event: HookEvent,
+        shown: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]],
+        item: str = "",
+        limit: float | None = None,
+    ) -> Verdict:
+        from swecli.core.hooks.answer import NOTHING, decide
+
+        if self._hooks is None or not self.listens(event):
+            return NOTHING
+        await self._write_transcript()  # before its path is told
+        common = self._common(event)
+        payloads = [(subjects, {**payload, **common}) for subjects, payload in shown]
+        told = asyncio.get_running_loop().call_later(TOLD_AFTER, self._tell_running, event)
+        try:
+            runs = await self._hooks.run(event, payloads, limit)
+        finally:
+            told.cancel()
+        for run in runs:
+            self._recorder.emit(hook_ran(run, item))
+        return decide([run.answer for run in runs])
+
+    def _tell_running(self, event: HookEvent) -> None:
+        text = f"{'A hook' if event == 'Notification' else f'A {event} hook'} is still running."
+        self._recorder.emit(Notice(text, "info", "hooks", "Esc skips it."))
+
+    def _add_context(self, event: str, text: str) -> None:
+        if text:
+            self._contexts.append((event, text))
+
+    async def _write_transcript(self) -> None:
+        folder = self._services.output_folder
+        if folder is None or self._hooks is None:
+            return
+        if self._transcript is None:
+            from swecli.core.engine.hook_transcript import TranscriptFile
+
+            path = os.path.join(folder.parent, "transcripts", f"{self._recorder.session}.jsonl")
+            self._transcript = TranscriptFile(path, str(self._services.workspace.cwd))
+        self._transcript.add(self._recorder)
+        cover = self._hooks.place.cover
+        with contextlib.suppress(OSError):  # hooks are then told of a file that is not there or lacks the newest
+            await asyncio.to_thread(self._transcript.write, cover)
+
+
+def hook_ran(run: HookRun, item: str = "") -> HookRan:
+    """The run as an event."""
+    answer, ran, hook = run.answer, run.ran, run.hook
+    outcome: Literal["ok", "blocked", "asked", "context", "stopped", "problem", "skipped"] = "ok"
+    text = answer.message
+    if ran.ending == "skipped":
+        outcome, text = "skipped", answer.problem
+    elif answer.problem:
+        outcome, text = "problem", answer.problem
+    elif answer.stop:
+        outcome, text = "stopped", answer.stop_reason or answer.message
+    elif answer.wish == "block":
+        outcome, text = "blocked", answer.message or answer.reason
+    elif answer.wish == "ask":
+        outcome, text = "asked", answer.message or answer.reason
+    elif answer.context:
+        outcome = "context"
+    if answer.quiet and outcome in ("ok", "context"):
+        text = ""
+    return HookRan(
+        hook.event, hook.command, outcome, _short(text), item, hook.matcher, hook.origin, ran.exit_status, ran.duration
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

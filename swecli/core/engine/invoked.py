@@ -1,0 +1,175 @@
+"""Calls of Markdown commands and skills: what a call means, the commands in its text, and news of their files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from swecli.core.context_management.prompts import harmless
+from swecli.core.engine.consent import REJECTED
+from swecli.core.engine.model_call import Call
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.engine.tool_calls import Scheduler
+from swecli.core.extensions.catalogue import Change, Waiting
+from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.protocol.commands import Invoke
+from swecli.core.protocol.events import (
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    ListedCommand,
+    Notice,
+    Queued,
+)
+from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.run_command import RunCommand
+from swecli.core.tools.skill import SOURCE, SkillTool
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.markdown_commands import Invocation
+
+MOST_LISTED = 500
+_ENDING = re.compile(r"exit status (-?\d+) after [\d.]+ s\n")
+"""The first line of what a command's result tells a model."""
+
+
+class NotInvoked(Exception):
+    """A call that is not sent; the message says why. ``rejected``: the user did not want a command of it."""
+
+    def __init__(self, message: str, *, rejected: bool = False) -> None:
+        super().__init__(message)
+        self.rejected = rejected
+
+
+def listed_commands(files: ExtensionFiles | None) -> tuple[ListedCommand, ...]:
+    """What can be called, for front-ends that have no list of their own."""
+    if files is None:
+        return ()
+    return tuple(ListedCommand(one.name, one.description[:200], one.hint) for one in files.now.invocables[:MOST_LISTED])
+
+
+def invocation_of(files: ExtensionFiles | None, message: Invoke | Queued) -> Invocation:
+    """What the call means now.
+
+    Raises:
+        NotInvoked: there is nothing of this name that counts, or it leads nowhere.
+    """
+    if isinstance(message, Invoke):
+        name, arguments = message.name, message.arguments
+    else:
+        name, _, arguments = message.text.removeprefix("/").partition(" ")
+    name = name.lower()
+    now = files.now if files is not None else None
+    called = now.invocable(name) if now is not None else None
+    if now is None or called is None:
+        waiting = next((one for one in now.waiting if one.name == name), None) if now is not None else None
+        if waiting is not None:
+            raise NotInvoked(f"/{name} was not sent. {unapproved(waiting)}")
+        raise NotInvoked(f"There is no command or skill /{name}. Nothing was sent.")
+    from swecli.core.extensions.markdown_commands import InvocationError, invocation
+
+    try:
+        return invocation(called, arguments, now.invocable)
+    except InvocationError as error:
+        raise NotInvoked(str(error)) from error
+
+
+def unapproved(waiting: Waiting) -> str:
+    return (
+        f"{waiting.origin.shown} is new or has changed since you trusted this folder; "
+        f"/{waiting.kind} approve {waiting.name} lets it count."
+    )
+
+
+class Invoking:
+    """Makes messages of calls, in the turns of one session."""
+
+    def __init__(self, services: Services, recorder: Recorder, scheduler: Scheduler) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._scheduler = scheduler
+
+    async def send(self, item: str, invocation: Invocation) -> None:
+        """Run the commands of a call one after the other, and let its message join the conversation as ``item``, which
+        has begun.
+
+        Raises:
+            NotInvoked: a command was not allowed, or the message says nothing.
+        """
+        texts: list[str] = []
+        for piece in invocation.pieces:
+            texts.append(piece if isinstance(piece, str) else await self._output(piece.command, invocation.title))
+        text = "".join(texts).strip()
+        if not text:
+            raise NotInvoked(f"{invocation.title} was not sent: its text is empty.")
+        self._recorder.emit(ItemCompleted(item, "ok", (TextPart(text),)))
+
+    async def _output(self, command: str, title: str) -> str:
+        item = self._recorder.new_item("t")
+        part = ToolCallPart(item, RunCommand.name, json.dumps({"command": command}))
+        self._recorder.emit(ItemStarted(item, "tool", RunCommand.name))
+        self._recorder.emit(ItemCheckpointed(item, part))
+        await self._scheduler.run((Call(item, part),))
+        record = self._recorder.ledger.items[item]
+        result = next((one for one in record.parts if isinstance(one, ToolResultPart)), None)
+        text = result.text if result is not None else ""
+        ran = _ENDING.match(text)
+        if record.status == "rejected" or (ran is None and record.status != "ok"):
+            if text.startswith(REJECTED):
+                raise NotInvoked(f"{title} was not sent, because you rejected `{command}`", rejected=True)
+            raise NotInvoked(f"{title} was not sent, because `{command}` did not run: {text or record.status}")
+        output = text[ran.end() :] if ran is not None else text
+        status = f"\n(exit status {ran[1]})" if ran is not None and ran[1] != "0" else ""
+        return harmless("" if output == "(no output)" else output) + status
+
+
+class ExtensionNews:
+    """Looks between turns what has changed in the files, and tells user and model."""
+
+    def __init__(self, services: Services, recorder: Recorder, tell_model: Callable[[str, str], None]) -> None:
+        self._files = services.extension_files
+        self._tools = services.tools
+        self._recorder = recorder
+        self._tell_model = tell_model
+
+    async def look(self) -> None:
+        if self._files is None:
+            return
+        change = await asyncio.to_thread(self._files.news)
+        if change is None:
+            return
+        offer_skills(self._tools, self._files)
+        for line in _lines(change):
+            self._recorder.emit(Notice(line, "warning", "extensions"))
+        if change.model:
+            self._tell_model(change.summary, change.model)
+        elif change.summary:
+            self._recorder.emit(Notice(change.summary, "info", "extensions"))
+
+
+def offer_skills(tools: ToolRegistry, files: ExtensionFiles) -> None:
+    """The tool that gives skills joins the session with the first of them."""
+    if tools.get(SkillTool.name) is None and any(skill.for_model for skill in files.now.skills.values()):
+        tools.settle(SOURCE, (SkillTool(lambda: files.now.skills),))
+
+
+def _lines(change: Change) -> list[str]:
+    lines = [*change.problems[:5]]
+    if len(change.problems) > 5:
+        lines.append(f"{len(change.problems) - 5} more problems: /skills, /commands and /agents list them")
+    waiting = change.waiting
+    if len(waiting) == 1:
+        lines.append(unapproved(waiting[0]))
+    elif waiting:
+        names = ", ".join(one.origin.shown for one in waiting[:5])
+        more = f" and {len(waiting) - 5} more" if len(waiting) > 5 else ""
+        lines.append(
+            f"{names}{more} are new or have changed since you trusted this folder; /skills, /commands and /agents "
+            "with the word approve let them count."
+        )
+    return lines

@@ -1,0 +1,1 @@
+"""Skills, Markdown commands and agent profiles: files with which users and projects extend swecli."""

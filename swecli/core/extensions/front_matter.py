@@ -1,0 +1,327 @@
+"""Front matter: the YAML between two lines of ``---`` at the start of a Markdown file.
+
+A small, forgiving reader of the part of YAML that such files use: scalars, quoted texts, block texts, lists, and
+mappings in mappings. Values stay text. It takes what a strict reader refuses but other agents accept, such as a
+description with a colon in it, and says with its line what it can't read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+Value: TypeAlias = "str | list[Value] | dict[str, Value]"
+
+MOST_LINES = 1_000
+"""Lines that front matter may have."""
+_DEEPEST = 8
+_KEY = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s:#\[\]{},&*!|>%@`"'-][^:#]*?|-[^\s:#][^:#]*?))\s*:(?:[ \t]+(.*))?$""")
+_BLOCK = re.compile(r"([|>])(?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/", "0": "\0", " ": " "}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a file, as a sentence without its end; ``line`` counts from 1, 0 where it is about the
+    whole."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """``fields`` in the order of the file, ``lines`` the line of each; ``body`` is everything after it."""
+
+    fields: Mapping[str, Value]
+    body: str
+    lines: Mapping[str, int] = field(default_factory=dict[str, int])
+    problems: tuple[Problem, ...] = ()
+
+    def text(self, name: str) -> str:
+        """A field as text on one line; empty where it is missing or no text."""
+        value = self.fields.get(name)
+        return " ".join(value.split()) if isinstance(value, str) else ""
+
+    def words(self, name: str) -> tuple[str, ...] | None:
+        """A list, written as one or as text with commas; None where it is missing. Commas in brackets separate
+        nothing."""
+        value = self.fields.get(name)
+        if value is None or isinstance(value, dict):
+            return None
+        parts = value if isinstance(value, list) else split_list(value)
+        return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Whether a field says yes, in any of YAML's words for it."""
+        value = self.text(name).lower()
+        return value in ("true", "yes", "on", "1") if value else default
+
+
+def split_list(text: str) -> list[str]:
+    """``Bash(git add:*), Read`` as its two parts; without commas blanks separate, outside of brackets too."""
+    parts, depth = [""], 0
+    comma = _has_outer_comma(text)
+    for char in text:
+        depth += (char == "(") - (char == ")" and depth > 0)
+        if depth == 0 and (char == "," or (not comma and char.isspace())):
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _has_outer_comma(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")" and depth > 0)
+        if char == "," and depth == 0:
+            return True
+    return False
+
+
+def read_front_matter(text: str) -> FrontMatter:
+    """The fields and the body of a file. A file without front matter has no fields; what can't be read is a problem,
+    and the rest counts."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != "---":
+        return FrontMatter({}, text)
+    end = next((n for n in range(1, min(len(lines), MOST_LINES)) if lines[n].rstrip() in ("---", "...")), 0)
+    if not end:
+        why = "the front matter that begins here has no end: a line with --- is missing"
+        return FrontMatter({}, "\n".join(lines[1:]), problems=(Problem(1, why),))
+    reader = _Reader(lines[1:end])
+    fields = reader.mapping(0, 0)
+    body = "\n".join(lines[end + 1 :])
+    return FrontMatter(fields, body, reader.lines, tuple(sorted(reader.problems, key=lambda one: one.line)))
+
+
+class _Reader:
+    """Reads lines from the place ``at`` on; the first has number 2 in the file."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = list(lines)
+        self._at = 0
+        self.lines: dict[str, int] = {}
+        """Of the outermost keys."""
+        self.problems: list[Problem] = []
+
+    def _problem(self, at: int, text: str) -> None:
+        self.problems.append(Problem(at + 2, text))
+
+    def _indent(self, at: int) -> int:
+        """Columns before the text of a line; -1 for one that says nothing."""
+        line = self._lines[at]
+        bare = line.lstrip(" \t")
+        if not bare or bare.startswith("#"):
+            return -1
+        lead = line[: len(line) - len(bare)]
+        if "\t" in lead:
+            self._problem(at, "a tab indents this line; YAML takes spaces only")
+            self._lines[at] = lead.replace("\t", "  ") + bare
+            lead = lead.replace("\t", "  ")
+        return len(lead)
+
+    def _next(self) -> int:
+        """The indentation of the next line that says something, which ``at`` then is; -1 at the end."""
+        while self._at < len(self._lines):
+            indent = self._indent(self._at)
+            if indent >= 0:
+                return indent
+            self._at += 1
+        return -1
+
+    def mapping(self, indent: int, depth: int) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        while (here := self._next()) >= indent:
+            at = self._at
+            line = self._lines[at].strip()
+            match = _KEY.match(line) if here == indent else None
+            if match is None:
+                why = "is indented more than the line before allows" if here > indent else "is no `key: value`"
+                self._problem(at, f"this line {why} and is ignored")
+                self._at += 1
+                continue
+            key = next(part for part in match.groups()[:3] if part is not None).strip()
+            self._at += 1
+            value = self._value((match[4] or "").strip(), at, indent, depth)
+            if key in found:
+                self._problem(at, f"`{key}` is here again; the first one counts")
+                continue
+            found[key] = value
+            if depth == 0:
+                self.lines[key] = at + 2
+        return found
+
+    def _value(self, rest: str, at: int, indent: int, depth: int) -> Value:
+        if block := _BLOCK.fullmatch(rest):
+            return self._block_text(block[1], indent)
+        if rest.startswith(("[", "{")):
+            return self._flow(rest, at, indent)
+        if rest[:1] in ("'", '"'):
+            return self._quoted(rest, at, indent)
+        if rest and not rest.startswith("#"):
+            return " ".join([_without_comment(rest), *self._continued(indent)]).strip()
+        here = self._next()
+        if here < 0 or depth >= _DEEPEST:
+            return ""
+        if (here >= indent and self._lines[self._at].strip().startswith(("- ", "-\t"))) or (
+            here >= indent and self._lines[self._at].strip() == "-"
+        ):
+            return self._list(here, depth + 1)
+        if here > indent:
+            if _KEY.match(self._lines[self._at].strip()):
+                return self.mapping(here, depth + 1)
+            return " ".join(self._continued(indent))
+        return ""
+
+    def _list(self, indent: int, depth: int) -> list[Value]:
+        found: list[Value] = []
+        while self._next() == indent:
+            at = self._at
+            line = self._lines[at].strip()
+            if not (line == "-" or line.startswith(("- ", "-\t"))):
+                break
+            self._at += 1
+            rest = line[1:].strip()
+            if rest and rest[0] not in "'\"[{" and (match := _KEY.match(rest)) and match[4] is not None:
+                # A mapping that begins on the line of its dash.
+                inner = indent + 2
+                self._at = at
+                self._lines[at] = " " * inner + rest
+                found.append(self.mapping(inner, depth + 1))
+            else:
+                found.append(self._value(rest, at, indent, depth))
+        return found
+
+    def _continued(self, indent: int) -> list[str]:
+        """What goes on on lines that are indented more."""
+        more: list[str] = []
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.strip() and len(line) - len(line.lstrip(" \t")) <= indent:
+                break
+            more.append(_without_comment(line.strip()))
+            self._at += 1
+        return [line for line in more if line]
+
+    def _block_text(self, style: str, indent: int) -> str:
+        """A text of several lines, as they are or folded into paragraphs."""
+        taken: list[str] = []
+        while self._at < len(self._lines):
+            line = self._lines[self._at].expandtabs(2)
+            if line.strip() and len(line) - len(line.lstrip()) <= indent:
+                break
+            taken.append(line)
+            self._at += 1
+        margin = min((len(line) - len(line.lstrip()) for line in taken if line.strip()), default=0)
+        text = "\n".join(line[margin:].rstrip() for line in taken).strip("\n")
+        if style == "|":
+            return text
+        return "\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
+
+    def _quoted(self, rest: str, at: int, indent: int) -> str:
+        text = " ".join([rest, *self._more_until_closed(rest, indent)])
+        quote = text[0]
+        end = _closing(text)
+        if end < 0:
+            self._problem(at, f"the text has no closing {quote}")
+            return text[1:]
+        after = text[end + 1 :].strip()
+        if after and not after.startswith("#"):
+            return text  # as in: "a" and "b", which people write without quotes around the whole
+        inner = text[1:end]
+        if quote == "'":
+            return inner.replace("''", "'")
+        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), inner)
+
+    def _more_until_closed(self, rest: str, indent: int) -> list[str]:
+        more: list[str] = []
+        while _closing(" ".join([rest, *more])) < 0 and self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.strip() and len(line) - len(line.lstrip(" \t")) <= indent:
+                break
+            more.append(line.strip())
+            self._at += 1
+        return more
+
+    def _flow(self, rest: str, at: int, indent: int) -> Value:
+        """``[a, b]`` or ``{a: b}``, over several lines too."""
+        text = rest
+        while not _balanced(text) and self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.strip() and line.strip() not in ("]", "}") and len(line) - len(line.lstrip(" \t")) <= indent:
+                break
+            text += " " + line.strip()
+            self._at += 1
+        closing = "]" if text[0] == "[" else "}"
+        text = _without_comment(text)
+        if not _balanced(text) or not text.endswith(closing):
+            if text[0] == "[" and "]" in text:  # an argument hint: [file] [words]
+                return text
+            self._problem(at, f"the list has no closing {closing}")
+            return text
+        return _flow_value(text, 0)
+
+
+def _closing(text: str) -> int:
+    """Where the quotation that begins ``text`` ends; -1 where it does not."""
+    quote, at = text[0], 1
+    while at < len(text):
+        if quote == '"' and text[at] == "\\":
+            at += 1
+        elif text[at] == quote:
+            if quote == "'" and text[at + 1 : at + 2] == "'":
+                at += 1
+            else:
+                return at
+        at += 1
+    return -1
+
+
+def _balanced(text: str) -> bool:
+    return all(text.count(one) <= text.count(other) for one, other in ("[]", "{}"))
+
+
+def _flow_value(text: str, depth: int) -> Value:
+    text = text.strip()
+    if depth < _DEEPEST and len(text) > 1 and (text[0], text[-1]) in (("[", "]"), ("{", "}")):
+        parts = _flow_parts(text[1:-1])
+        if parts is None:  # [file] [words] is a text with brackets
+            return text
+        if text[0] == "[":
+            return [_flow_value(part, depth + 1) for part in parts]
+        pairs = (part.partition(":") for part in parts)
+        return cast("Value", {key.strip().strip("'\""): _flow_value(value, depth + 1) for key, _, value in pairs})
+    if len(text) > 1 and text[0] in "'\"" and _closing(text) == len(text) - 1:
+        return text[1:-1]
+    return text
+
+
+def _flow_parts(text: str) -> list[str] | None:
+    """What commas separate at the outermost level; None where brackets close that were not opened."""
+    parts, depth, quote = [""], 0, ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"" and not parts[-1].strip():
+            quote = char
+        elif char in "[{(":
+            depth += 1
+        elif char in "]})":
+            depth -= 1
+            if depth < 0:
+                return None
+        if char == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part for part in parts if part.strip()]
+
+
+def _without_comment(text: str) -> str:
+    """The text up to a comment, which begins with a blank, a number sign and another blank."""
+    found = re.search(r"\s#(?:\s|$)", text)
+    return text[: found.start()].rstrip() if found else text

@@ -1,0 +1,237 @@
+"""Slash commands that are Markdown files, and what a call of one, or of a skill, becomes: a message with commands in it
+that are run first."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from swecli.core.extensions.front_matter import Problem, read_front_matter
+from swecli.core.extensions.skills import (
+    KNOWN,
+    Skill,
+    allowed_rules,
+    described,
+    hint_of,
+    instructions,
+    model_of,
+    unknown_fields,
+)
+from swecli.core.extensions.sources import FoundFile, Origin, as_name
+from swecli.core.workspace.mentions import mentioned
+
+DEEPEST = 5
+"""Commands that may be inside of each other."""
+MOST_SHELL = 20
+"""Shell commands that one call may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownCommand:
+    """``hint`` names its arguments; ``allow`` are rules that hold in its turn, ``model`` answers in it, empty for the
+    usual one."""
+
+    name: str
+    description: str
+    body: str
+    origin: Origin
+    hint: str = ""
+    allow: tuple[str, ...] = ()
+    model: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+Invocable: TypeAlias = "MarkdownCommand | Skill"
+Lookup: TypeAlias = "Callable[[str], Invocable | None]"
+
+
+def read_command(file: FoundFile) -> MarkdownCommand | None:
+    """What a file says; None where its name can be no command's."""
+    parts = [as_name(part) for part in file.stem]
+    if not parts or not all(parts):
+        return None
+    front = read_front_matter(file.text)
+    allow, bad = allowed_rules(front)
+    problems = [*file.problems, *front.problems, *unknown_fields(front, KNOWN), *bad]
+    if not front.body.strip():
+        problems.append(Problem(0, "says nothing: there is no text after the front matter"))
+    description = described(front)
+    return MarkdownCommand(
+        ":".join(parts),
+        description,
+        front.body.strip("\n"),
+        file.origin,
+        hint_of(front),
+        allow,
+        model_of(front),
+        tuple(problems),
+    )
+
+
+# --- what a call becomes ---
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A command whose output takes its place."""
+
+    command: str
+
+
+Piece: TypeAlias = "str | Shell"
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A call of a command or a skill. ``title`` is the call as it was typed. The message are the pieces one after the
+    other; ``mentions`` are the files that it attaches, as after an ``@``."""
+
+    title: str
+    pieces: tuple[Piece, ...]
+    mentions: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    model: str = ""
+    origins: tuple[Origin, ...] = ()
+    """The files that it is made of."""
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        return tuple(piece.command for piece in self.pieces if isinstance(piece, Shell))
+
+
+class InvocationError(Exception):
+    """A call that leads nowhere; the message says why and what was not done."""
+
+
+_SHELL = re.compile(r"(?:(?<=^)|(?<=[\s(\[{:>*|]))!`([^`\n]+)`|^```!\s*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_PLACEHOLDER = re.compile(
+    r"\\(\$(?:ARGUMENTS\b|[1-9](?!\d)))|\$ARGUMENTS\b(?:\[(\d)\])?|\$([1-9])(?!\d)"
+    r"|\$\{(?:CLAUDE_)?(SKILL_DIR)\}"
+)
+_CALL = re.compile(r"^/([A-Za-z][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
+
+
+def invocation(called: Invocable, arguments: str, lookup: Lookup) -> Invocation:
+    """What a call becomes. ``lookup`` finds the commands and skills that its text calls in turn: a line that is nothing
+    but such a call.
+
+    Raises:
+        InvocationError: they call each other without end, or too deep.
+    """
+    title = f"/{called.name} {' '.join(arguments.split())}".rstrip()
+    return replace(_expanded(called, arguments.strip(), lookup, ()), title=title)
+
+
+def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[str, ...]) -> Invocation:
+    chain = (*chain, called.name)
+    if called.name in chain[:-1]:
+        way = " → ".join(f"/{name}" for name in chain)
+        raise InvocationError(f"{way}: the command calls itself without end. Nothing was sent.")
+    if len(chain) > DEEPEST:
+        way = " → ".join(f"/{name}" for name in chain)
+        raise InvocationError(f"{way}: more than {DEEPEST} commands inside of each other. Nothing was sent.")
+    words = _words(arguments)
+    used = [False]
+    folder = str(called.origin.folder)
+
+    def fill(text: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            if found[1]:
+                return found[1]
+            if found[4]:
+                return folder
+            used[0] = True
+            if found[2] is not None:  # counts from 0, as its inventors do
+                return words[int(found[2])] if int(found[2]) < len(words) else ""
+            if found[3] is not None:
+                return words[int(found[3]) - 1] if int(found[3]) <= len(words) else ""
+            return arguments
+
+        return _PLACEHOLDER.sub(value, text)
+
+    pieces: list[Piece] = []
+    origins, allow = [called.origin], list(called.allow)
+    mentions: list[str] = []
+    for part in _parts(called.body):
+        if isinstance(part, Shell):
+            pieces.append(Shell(fill(part.command).strip()))
+            continue
+        text, calls = _with_calls(part, lookup)
+        for before, inner, inner_arguments in calls:
+            pieces.append(fill(before))
+            made = _expanded(inner, fill(inner_arguments).strip(), lookup, chain)
+            pieces += made.pieces
+            origins += made.origins
+            allow += made.allow
+            mentions += made.mentions
+        pieces.append(fill(text))
+    if arguments and not used[0]:
+        pieces.append(f"\n\nARGUMENTS: {arguments}")
+    if sum(isinstance(piece, Shell) for piece in pieces) > MOST_SHELL:
+        raise InvocationError(f"/{called.name} runs more than {MOST_SHELL} shell commands. Nothing was sent.")
+    mentions += (word for piece in pieces if isinstance(piece, str) for word in mentioned(piece))
+    if isinstance(called, Skill):
+        pieces = _framed(called, pieces)
+    return Invocation(
+        f"/{called.name}",
+        tuple(pieces),
+        tuple(dict.fromkeys(mentions)),
+        tuple(dict.fromkeys(allow)),
+        called.model,
+        tuple(origins),
+    )
+
+
+def _framed(skill: Skill, pieces: Sequence[Piece]) -> list[Piece]:
+    """The text of a skill between what says what it is."""
+    mark = "\0"
+    before, _, after = instructions(skill, mark).partition(mark)
+    return [f"Use the skill {skill.name} for this.\n\n{before}", *pieces, after]
+
+
+def _parts(body: str) -> list[Piece]:
+    """The text and the shell commands in it."""
+    found: list[Piece] = []
+    at = 0
+    for match in _SHELL.finditer(body):
+        found.append(body[at : match.start()])
+        found.append(Shell(match[1] or match[2] or ""))
+        at = match.end()
+    return [*found, body[at:]]
+
+
+def _with_calls(text: str, lookup: Lookup) -> tuple[str, list[tuple[str, Invocable, str]]]:
+    """The calls in a text, each with what is before it, and what follows the last. What is between fences is an
+    example and calls nothing."""
+    fences = [match.start() for match in _FENCE.finditer(text)]
+    calls: list[tuple[str, Invocable, str]] = []
+    at = 0
+    for match in _CALL.finditer(text):
+        inside = sum(start < match.start() for start in fences) % 2 == 1
+        called = None if inside else lookup(match[1].lower())
+        if called is not None:
+            calls.append((text[at : match.start()], called, match[2] or ""))
+            at = match.end()
+    return text[at:], calls
+
+
+def _words(arguments: str) -> list[str]:
+    """The arguments one by one, quoted as in a shell; a lone quotation mark is a letter."""
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def plain_text(skill: Skill, arguments: str = "") -> str:
+    """The text of a skill for a model that asked for it: with the arguments in it, and with shell commands as they are
+    written, for the model to run where it needs them."""
+    bare = replace(skill, body=skill.body)
+    made = _expanded(bare, arguments.strip(), lambda name: None, ())
+    inner = made.pieces[1:-1]
+    body = "".join(piece if isinstance(piece, str) else f"!`{piece.command}`" for piece in inner)
+    return instructions(skill, body)

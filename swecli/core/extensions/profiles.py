@@ -1,0 +1,187 @@
+"""Agent profiles: what a subagent is told, which tools it has, which model answers for it, and in which mode it works.
+
+The format is that of Claude Code's agents. A profile never gives more than the session has that starts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+
+from swecli.core.extensions.front_matter import Problem, read_front_matter
+from swecli.core.extensions.skills import described, model_of, unknown_fields
+from swecli.core.extensions.sources import FoundFile, Origin, Source, as_name, is_name
+from swecli.core.protocol.events import Mode
+
+_KNOWN = frozenset(
+    ("name", "description", "tools", "disallowedTools", "disallowed-tools", "model", "permissionMode", "mode", "color")
+)
+
+_MODES: MappingProxyType[str, Mode | None] = MappingProxyType(
+    {
+        "": None,
+        "inherit": None,
+        "default": "default",
+        "acceptedits": "accept-edits",
+        "accept-edits": "accept-edits",
+        "plan": "plan",
+        "auto": "auto",
+    }
+)
+_ORDER: tuple[Mode, ...] = ("plan", "default", "accept-edits", "auto")
+"""The modes, the tightest first."""
+
+_TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "read": ("read_file",),
+        "ls": ("list_files",),
+        "glob": ("list_files",),
+        "grep": ("search",),
+        "bash": ("run_command", "job"),
+        "bashoutput": ("job",),
+        "killshell": ("job",),
+        "edit": ("edit_file", "apply_patch"),
+        "multiedit": ("edit_file", "apply_patch"),
+        "write": ("write_file",),
+        "webfetch": ("web_fetch",),
+        "todowrite": ("update_todos",),
+        "askuserquestion": ("ask_user",),
+        "skill": ("skill",),
+    }
+)
+"""Claude Code's tools and the ones that do their work here. Where a tool stands for several, those that a model has
+count."""
+
+NEVER = frozenset(("task", "agent"))
+"""A subagent starts no subagents."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProfile:
+    """``tools`` are names as the file says them, None for all; ``mode`` is None for that of the session, ``model``
+    empty for that of the session."""
+
+    name: str
+    description: str
+    prompt: str
+    origin: Origin
+    tools: tuple[str, ...] | None = None
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    mode: Mode | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProfile:
+    """What a profile comes to in a session. ``tools`` are names of the session's tools, in its order; ``model`` is
+    empty for the session's own."""
+
+    name: str
+    prompt: str
+    tools: tuple[str, ...]
+    model: str
+    mode: Mode
+    problems: tuple[Problem, ...] = ()
+
+
+def read_profile(file: FoundFile) -> AgentProfile | None:
+    """What a file says; None where it has no name and its place gives none."""
+    front = read_front_matter(file.text)
+    problems = [*file.problems, *front.problems, *unknown_fields(front, _KNOWN)]
+    name = front.text("name")
+    if not is_name(name):
+        usable = as_name(name) or as_name("-".join(file.stem))
+        if name:
+            line = front.lines.get("name", 1)
+            problems.append(Problem(line, f"{name!r} is no name for an agent; it is called {usable}"))
+        name = usable
+    if not name:
+        return None
+    if not front.text("description"):
+        problems.append(Problem(1, "has no description, so the model can't tell when to use it"))
+    prompt = front.body.strip()
+    if not prompt:
+        problems.append(Problem(0, "has no prompt: there is no text after the front matter"))
+    said = front.text("permissionMode") or front.text("mode")
+    key = said.replace("_", "-").lower()
+    key = key if key in _MODES else key.replace("-", "")
+    if key not in _MODES:
+        line = front.lines.get("permissionMode", front.lines.get("mode", 1))
+        problems.append(Problem(line, f"mode {said!r} is not available to agents; they work in the session's mode"))
+    return AgentProfile(
+        name,
+        described(front),
+        prompt,
+        file.origin,
+        front.words("tools"),
+        front.words("disallowedTools") or front.words("disallowed-tools") or (),
+        model_of(front),
+        _MODES.get(key),
+        tuple(problems),
+    )
+
+
+def resolve_profile(
+    profile: AgentProfile, *, tools: Sequence[str], mode: Mode, models: Collection[str] | None = None
+) -> ResolvedProfile:
+    """What the profile comes to where these tools, and this mode, are the session's. ``models`` are the names that can
+    be used, None where they are not known."""
+    problems = list(profile.problems)
+    wanted = tuple(tools)
+    if profile.tools is not None:
+        wanted, unknown = _named(profile.tools, tools)
+        if unknown:
+            problems.append(Problem(0, f"tools that are not available here: {', '.join(unknown)}"))
+    refused, _ = _named(profile.disallowed, tools)
+    kept = tuple(name for name in tools if name in wanted and name not in refused and name not in NEVER)
+    model = profile.model
+    if model and models is not None and model not in models:
+        problems.append(Problem(0, f"the model {model} is not available here; the session's answers"))
+        model = ""
+    own = profile.mode if profile.mode is not None else mode
+    tightest = own if _ORDER.index(own) < _ORDER.index(mode) else mode
+    return ResolvedProfile(profile.name, profile.prompt, kept, model, tightest, tuple(problems))
+
+
+def _named(said: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The tools that are meant, and names that none is found for."""
+    found: list[str] = []
+    unknown: list[str] = []
+    for text in said:
+        name = text.partition("(")[0].strip()
+        if name == "*":
+            found += tools
+            continue
+        prefix = name.removesuffix("__*").removesuffix("*")
+        meant = [tool for tool in tools if tool == name or (name.startswith("mcp__") and _of_server(tool, prefix))]
+        meant = meant or [tool for tool in _TOOLS.get(name.lower(), ()) if tool in tools]
+        if not meant and name.lower() not in NEVER:
+            unknown.append(name)
+        found += meant
+    return tuple(dict.fromkeys(found)), unknown
+
+
+def _of_server(tool: str, prefix: str) -> bool:
+    return tool == prefix or tool.startswith(f"{prefix}__")
+
+
+BUILT_IN = "built in"
+
+
+@cache
+def built_in_profiles() -> tuple[AgentProfile, ...]:
+    """Those that come with swecli; a file with the same name takes the place of one."""
+    folder = Path(str(files("swecli.core.extensions") / "agents"))
+    source = Source("agents", folder, BUILT_IN)
+    found: list[AgentProfile] = []
+    for path in sorted(folder.glob("*.md")):
+        origin = Origin(path, BUILT_IN, source)
+        profile = read_profile(FoundFile(origin, (path.stem,), path.read_text(encoding="utf-8")))
+        assert profile is not None  # a file of ours
+        found.append(profile)
+    return tuple(found)

@@ -1,0 +1,124 @@
+"""From the files of all sources to a catalogue, and what two catalogues differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from swecli.core.extensions.catalogue import Catalogue, Change, Waiting
+from swecli.core.extensions.front_matter import Problem
+from swecli.core.extensions.markdown_commands import MarkdownCommand, read_command
+from swecli.core.extensions.profiles import AgentProfile, read_profile
+from swecli.core.extensions.skills import Skill, read_skill
+from swecli.core.extensions.sources import Found, Kind, Origin
+
+Definition = Skill | MarkdownCommand | AgentProfile
+
+
+def read_catalogue(
+    read: Found,
+    approved: Callable[[Origin], bool],
+    built_in: Collection[str],
+) -> Catalogue:
+    """What counts of the files. Of two with one name the first does; ``built_in`` are names of commands that no file
+    can take. Each thing that is wrong is one sentence."""
+    files, unread = read
+    skills: dict[str, Skill] = {}
+    commands: dict[str, MarkdownCommand] = {}
+    profiles: dict[str, AgentProfile] = {}
+    waiting: list[Waiting] = []
+    problems: list[tuple[Kind, str]] = [(_kind_of(place), _sentence(place, problem)) for place, problem in unread]
+
+    def add(kind: Kind, taken: dict[str, Definition], made: Definition, text: str) -> None:
+        if not approved(made.origin):
+            waiting.append(Waiting(kind, made.name, made.origin, text))
+            return
+        problems.extend((kind, _sentence(made.origin.shown, problem)) for problem in made.problems)
+        first = taken.get(made.name)
+        if first is None:
+            taken[made.name] = made
+        elif first.origin.digest != made.origin.digest:
+            text = f"{made.name} is also in {first.origin.shown}, which takes precedence"
+            problems.append((kind, _sentence(made.origin.shown, Problem(0, text))))
+
+    for file in files:
+        kind = file.origin.source.kind
+        match kind:
+            case "skills":
+                add(kind, skills, read_skill(file), file.text)  # pyright: ignore[reportArgumentType]
+            case "commands":
+                made = read_command(file)
+                if made is not None:
+                    add(kind, commands, made, file.text)  # pyright: ignore[reportArgumentType]
+                else:
+                    problems.append((kind, _sentence(file.origin.shown, Problem(0, _NO_NAME))))
+            case "agents":
+                profile = read_profile(file)
+                if profile is not None:
+                    add(kind, profiles, profile, file.text)  # pyright: ignore[reportArgumentType]
+                else:
+                    problems.append((kind, _sentence(file.origin.shown, Problem(0, _NO_NAME))))
+    problems += _clashes(skills, commands, built_in)
+    return Catalogue(skills, commands, profiles, tuple(waiting), tuple(dict.fromkeys(problems)))
+
+
+_NO_NAME = "has no usable name: one begins with a letter and has letters, digits and hyphens"
+
+
+def _clashes(
+    skills: dict[str, Skill], commands: dict[str, MarkdownCommand], built_in: Collection[str]
+) -> Iterable[tuple[Kind, str]]:
+    for name in [name for name in commands if name in built_in]:
+        place = commands.pop(name).origin.shown
+        yield "commands", f"{place}: /{name} is a command of swecli, which takes precedence; rename the file"
+    for name, skill in skills.items():
+        if name in built_in:
+            text = f"/{name} is a command of swecli; use the skill with /skill {name}"
+            yield "skills", f"{skill.origin.shown}: {text}"
+        elif name in commands and skill.for_user:
+            yield "commands", f"{commands[name].origin.shown}: /{name} is also a skill, which takes precedence"
+
+
+def _kind_of(place: str) -> Kind:
+    """The kind that the label of a source speaks of."""
+    parts = place.split("/")
+    return "agents" if "agents" in parts else "commands" if "commands" in parts else "skills"
+
+
+def _sentence(place: str, problem: Problem) -> str:
+    at = f":{problem.line}" if problem.line else ""
+    return f"{place}{at}: {problem.text}"
+
+
+def difference(told: Catalogue, now: Catalogue, waiting: tuple[Waiting, ...], problems: tuple[str, ...]) -> Change:
+    """What to tell the user and the model about the way from one catalogue to the next."""
+    added: list[str] = []
+    changed: list[str] = []
+    removed: list[str] = []
+    pairs = (
+        ("skill ", told.skills, now.skills),
+        ("/", told.commands, now.commands),
+        ("agent ", told.profiles, now.profiles),
+    )
+    for prefix, before, after in pairs:
+        added += (f"{prefix}{name}" for name in after if name not in before)
+        removed += (f"{prefix}{name}" for name in before if name not in after)
+        changed += (f"{prefix}{name}" for name, one in after.items() if name in before and before[name] != one)
+    return Change(tuple(added), tuple(changed), tuple(removed), waiting, problems, _for_model(told, now))
+
+
+def _for_model(told: Catalogue, now: Catalogue) -> str:
+    """The skills that came, changed or went, as the model has to know them; empty where nothing did."""
+    before = {name: skill for name, skill in told.skills.items() if skill.for_model}
+    after = {name: skill for name, skill in now.skills.items() if skill.for_model}
+    new = [f"- {name}: {skill.description}" for name, skill in after.items() if name not in before]
+    different = [name for name, skill in after.items() if name in before and before[name] != skill]
+    renewed = [f"- {name}: {after[name].description}" for name in different]
+    gone = [name for name in before if name not in after]
+    parts = (
+        "\n".join(["New skills, which `skill` gives you by name:", *new]) if new else "",
+        "\n".join(["These skills have changed; what you read of them before is out of date:", *renewed])
+        if renewed
+        else "",
+        f"These skills are gone: {', '.join(gone)}." if gone else "",
+    )
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,222 @@
+"""Skills: instructions for one kind of task, whose names the model knows and whose text it gets when it asks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swecli.core.extensions.front_matter import FrontMatter, Problem, read_front_matter
+from swecli.core.extensions.sources import FoundFile, Origin, as_name, is_name
+from swecli.core.permissions.rules import RuleError, rule_pattern
+from swecli.core.permissions.types import Rule
+
+SHARE = 0.02
+"""Of the context window: what names and descriptions of all skills may take."""
+LEAST_TOKENS = 300
+CHARS = 4
+"""Characters that are taken for a token where a budget is kept."""
+LONGEST = 1_024
+"""Characters of a description."""
+_LEAST = 60
+"""Characters to which a description is cut at most, before any is left out."""
+_FILES = 40
+"""Files beside a skill that are named."""
+
+KNOWN = frozenset(
+    (
+        *("name", "description", "license", "compatibility", "metadata", "allowed-tools"),
+        *("argument-hint", "disable-model-invocation", "user-invocable", "model", "when_to_use", "when-to-use"),
+        *("version", "author", "tags", "color"),
+    )
+)
+"""Fields that mean something here, or need not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """``hint`` names its arguments. ``for_model`` and ``for_user`` say who may use it. ``allow`` are the rules that
+    hold in a turn which the user begins with it, ``model`` the model that answers then, empty for the usual one."""
+
+    name: str
+    description: str
+    body: str
+    origin: Origin
+    hint: str = ""
+    for_model: bool = True
+    for_user: bool = True
+    allow: tuple[str, ...] = ()
+    model: str = ""
+    compatibility: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+def read_skill(file: FoundFile) -> Skill:
+    """What a file says; what is wrong with it is told in its problems."""
+    front = read_front_matter(file.text)
+    problems = [*file.problems, *front.problems, *unknown_fields(front, KNOWN)]
+    folder = file.stem[-1] if file.stem else ""
+    name = front.text("name")
+    if not is_name(name):
+        if name:
+            line = front.lines.get("name", 1)
+            problems.append(Problem(line, f"{name!r} is no name for a skill; its folder's is used"))
+        name = as_name(folder) or "skill"
+    description = described(front)
+    if not front.text("description"):
+        problems.append(Problem(1, "has no description, so its first line stands for one"))
+    when = front.text("when_to_use") or front.text("when-to-use")
+    allow, bad = allowed_rules(front)
+    problems += bad
+    return Skill(
+        name,
+        f"{description} {when}".strip()[:LONGEST],
+        front.body.strip("\n"),
+        file.origin,
+        hint_of(front),
+        for_model=not front.flag("disable-model-invocation"),
+        for_user=front.flag("user-invocable", True),
+        allow=allow,
+        model=model_of(front),
+        compatibility=front.text("compatibility"),
+        problems=tuple(problems),
+    )
+
+
+def described(front: FrontMatter) -> str:
+    """The description, or the first words of the body."""
+    said = front.text("description")
+    first = next((line.strip("# ") for line in front.body.split("\n") if line.strip("# ")), "")
+    return (said or first)[:LONGEST]
+
+
+def hint_of(front: FrontMatter) -> str:
+    """The argument hint; one in brackets looks like a list to YAML."""
+    value = front.fields.get("argument-hint")
+    if isinstance(value, list):
+        return f"[{', '.join(one for one in value if isinstance(one, str))}]"
+    return front.text("argument-hint")[:80]
+
+
+def model_of(front: FrontMatter) -> str:
+    model = front.text("model")
+    return "" if model in ("inherit", "default") else model
+
+
+def allowed_rules(front: FrontMatter) -> tuple[tuple[str, ...], list[Problem]]:
+    """The permission rules of ``allowed-tools``, and what is wrong with others that it names."""
+    rules: list[str] = []
+    problems: list[Problem] = []
+    for text in front.words("allowed-tools") or ():
+        try:
+            rule_pattern(Rule("allow", text, "session"))
+        except RuleError as error:
+            problems.append(Problem(front.lines.get("allowed-tools", 1), f"allowed-tools: {text}: {error}"))
+        else:
+            rules.append(text)
+    return tuple(rules), problems
+
+
+def unknown_fields(front: FrontMatter, known: Iterable[str]) -> list[Problem]:
+    """One sentence about fields that have no effect here."""
+    names = [name for name in front.fields if name not in known]
+    if not names:
+        return []
+    line = min(front.lines.get(name, 1) for name in names)
+    return [Problem(line, f"{', '.join(names[:8])} {'has' if len(names) == 1 else 'have'} no effect in swecli")]
+
+
+# --- in the prompt ---
+
+HEADING = (
+    "# Skills\n\nSkills are instructions for certain tasks, from the user or this project. When a task fits a "
+    "description below, call `skill` with its name before you begin, and follow what it says."
+)
+
+
+def listing(skills: Sequence[Skill], window: int) -> str:
+    """Names and descriptions for the system prompt of a model with a context window of so many tokens; empty without
+    skills. Equal skills give equal bytes. Where room is short the longest descriptions are cut first, then skills at
+    the end of the list keep only their names, and the last are left out with a note."""
+    shown = sorted((skill for skill in skills if skill.for_model), key=lambda skill: skill.name)
+    if not shown:
+        return ""
+    room = max(LEAST_TOKENS, int(window * SHARE)) * CHARS - len(HEADING) - 2
+    names = sum(len(skill.name) + 5 for skill in shown)
+    longest = _longest_that_fit([len(skill.description) for skill in shown], room - names)
+    lines = [f"- {skill.name}: {_cut(skill.description, longest)}" for skill in shown]
+    if longest == _LEAST:
+        lines = _fitting(shown, lines, room)
+    return "\n".join([HEADING, "", *lines])
+
+
+def _longest_that_fit(lengths: Sequence[int], room: int) -> int:
+    """The length to which texts are cut so that all fit: short ones stay whole. Not below ``_LEAST``."""
+    left = room
+    ordered = sorted(lengths)
+    for at, length in enumerate(ordered):
+        share = left // (len(ordered) - at)
+        if length > share:
+            return max(_LEAST, share)
+        left -= length
+    return LONGEST
+
+
+def _fitting(skills: Sequence[Skill], lines: list[str], room: int) -> list[str]:
+    kept: list[str] = []
+    for number, (skill, line) in enumerate(zip(skills, lines, strict=True)):
+        name = f"- {skill.name}"
+        rest = len(skills) - number - 1
+        if len(line) + 1 + 10 * min(rest, 20) <= room:
+            kept.append(line)
+        elif len(name) + 1 <= room - 80:
+            kept.append(name)
+        else:
+            kept.append(f"- and {rest + 1} more: call `skill` with a word to find them")
+            break
+        room -= len(kept[-1]) + 1
+    return kept
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+# --- when it is used ---
+
+
+def instructions(skill: Skill, body: str) -> str:
+    """What the model gets of a skill that is used. ``body`` is its text with the arguments in it."""
+    files = beside(skill.origin.folder)
+    listed = f"\nFiles in it: {', '.join(files)}" if files else ""
+    needs = f"\nIt needs: {skill.compatibility}" if skill.compatibility else ""
+    place = f"Relative paths in this skill are relative to its folder, {skill.origin.folder}.{listed}{needs}"
+    return f'<skill name="{skill.name}">\n{place}\n\n{body.strip()}\n</skill>'
+
+
+def beside(folder: Path) -> list[str]:
+    """Names of files in a skill's folder, besides its own; only so many."""
+    found: list[str] = []
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        relative = os.path.relpath(here, folder)
+        prefix = "" if relative == "." else f"{relative}/"
+        found += (
+            f"{prefix}{name}" for name in sorted(names) if not name.startswith(".") and prefix + name != "SKILL.md"
+        )
+        if len(found) > _FILES:
+            return [*found[:_FILES], "…"]
+    return found
+
+
+def near(skills: Iterable[Skill], words: str, most: int = 10) -> list[Skill]:
+    """Skills whose name or description has some of the words, those with most of them first."""
+    wanted = {word for word in words.lower().replace("-", " ").split() if len(word) > 1}
+
+    def hits(skill: Skill) -> int:
+        text = f"{skill.name} {skill.description}".lower()
+        return sum(word in text for word in wanted)
+
+    ranked = sorted(((hits(skill), skill) for skill in skills), key=lambda pair: (-pair[0], pair[1].name))
+    return [skill for count, skill in ranked if count][:most]

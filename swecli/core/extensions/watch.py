@@ -1,0 +1,138 @@
+"""The skills, commands and agent profiles of one session, judged by trust, and followed while it runs.
+
+Importing this costs nothing; what reads files is imported once there is a folder to read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.core.config.trust import EXTENSION_FOLDERS, EXTENSION_HOMES, file_digest, trust_key
+from swecli.core.extensions.catalogue import NOTHING, Catalogue, Change, Waiting
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.profiles import AgentProfile
+    from swecli.core.extensions.sources import Found, Origin, Reader
+
+
+class ExtensionFiles:
+    """The catalogue of one session, and how it is kept up to date. ``look`` may take the time of a disk.
+
+    ``trusted``: files of the project count, those of which the user has approved (``accepted`` has digests of them);
+    ``at_once``: all that are there now, for this run.
+    """
+
+    def __init__(
+        self,
+        cwd: Path,
+        user_folder: Path,
+        home: Path,
+        *,
+        trusted: bool = False,
+        at_once: bool = False,
+        accepted: Iterable[str] = (),
+        keep: Callable[[Sequence[str]], str] = lambda digests: "",
+        built_in: Callable[[], Collection[str]] = lambda: (),
+        enabled: bool = True,
+    ) -> None:
+        """``keep`` remembers digests beyond the session; it returns a sentence where that failed. ``built_in`` gives
+        the names of commands that no file can take."""
+        self._cwd, self._user_folder, self._home = cwd, user_folder, home
+        self._trusted, self._at_once = trusted, at_once
+        self._accepted = set(accepted)
+        self._keep = keep
+        self._built_in = built_in
+        self._enabled = enabled
+        self._bases = self._all_bases() if enabled else ()
+        self._reader: Reader | None = None
+        self._read: Found | None = None
+        """What ``now`` was made of."""
+        self._readable: tuple[Catalogue, tuple[str, ...]] = (NOTHING, ())
+        self._told: Catalogue = NOTHING
+        """What the model knows of."""
+        self.now: Catalogue = NOTHING
+        self.look()
+        self._told = self.now
+        self._reported = frozenset(self.now.waiting), frozenset(self.now.problems)
+
+    def _all_bases(self) -> tuple[Path, ...]:
+        """The folders that can have ours in them."""
+        start, root = Path(os.path.realpath(self._cwd)), trust_key(self._cwd)
+        down = [start, *start.parents]
+        project = down[: down.index(root) + 1] if root in down else [start]
+        bases = [folder / name for folder in project for name in EXTENSION_HOMES] if self._trusted else []
+        return (*bases, self._user_folder, *(self._home / name for name in EXTENSION_HOMES[1:]))
+
+    def look(self) -> Catalogue:
+        """The catalogue as the files are now. Where there are no folders it costs one look for each."""
+        if not any(os.path.isdir(base / kind) for base in self._bases for kind in EXTENSION_FOLDERS):
+            self.now, self._read, self._at_once = NOTHING, None, False
+            return self.now
+        from swecli.core.extensions.reading import read_catalogue
+        from swecli.core.extensions.sources import Reader, places
+
+        self._reader = self._reader or Reader()
+        sources = places(self._cwd, user_folder=self._user_folder, home=self._home, project=self._trusted)
+        read = self._reader.read(sources)
+        if read is self._read:
+            return self.now
+        if self._at_once:  # the user trusts what is there, and has not seen what comes later
+            self._accepted |= {self._digest(file.origin) for file in read[0] if file.origin.source.project is not None}
+        self._at_once = False
+        self._read = read
+        self.now = read_catalogue(read, self._approved, frozenset(self._built_in()))
+        return self.now
+
+    @property
+    def profiles(self) -> Mapping[str, AgentProfile]:
+        """Agent profiles by name: those that came with swecli, and files, which may take the place of one."""
+        from swecli.core.extensions.profiles import built_in_profiles
+
+        return {profile.name: profile for profile in built_in_profiles()} | dict(self.now.profiles)
+
+    @property
+    def readable(self) -> tuple[str, ...]:
+        """Resolved folders of skills, whose files may be read unasked. One that holds the workspace or the user's home
+        is none of them: a link may lead anywhere."""
+        now = self.now
+        if self._readable[0] is not now:
+            kept = [os.path.realpath(folder) for folder in (Path.home(), self._home, self._cwd)]
+            folders = (
+                folder for folder in now.skill_folders if not any(f"{one}/".startswith(f"{folder}/") for one in kept)
+            )
+            self._readable = now, tuple(folders)
+        return self._readable[1]
+
+    def _digest(self, origin: Origin) -> str:
+        return file_digest(self._cwd, origin.path, origin.digest)
+
+    def _approved(self, origin: Origin) -> bool:
+        return origin.source.project is None or self._digest(origin) in self._accepted
+
+    def approve(self, waiting: Sequence[Waiting]) -> str:
+        """Let these count, as they are. Returns a sentence where that could not be stored."""
+        digests = [self._digest(one.origin) for one in waiting]
+        self._accepted |= set(digests)
+        trouble = self._keep(digests)
+        self._read = None  # what it comes to is another thing now
+        self.look()
+        return trouble
+
+    def news(self) -> Change | None:
+        """Look again, and say what is different from what was told before; None where nothing is."""
+        self.look()
+        now, told = self.now, self._told
+        waiting, problems = self._reported
+        fresh = tuple(one for one in now.waiting if one not in waiting)
+        wrong = tuple(text for kind, text in now.problems if (kind, text) not in problems)
+        if (now is told or now == told) and not fresh and not wrong:
+            return None
+        from swecli.core.extensions.reading import difference
+
+        self._told = now
+        self._reported = frozenset(now.waiting), frozenset(now.problems)
+        change = difference(told, now, fresh, wrong)
+        return change if change.summary or fresh or wrong else None

@@ -1,0 +1,1 @@
+"""Hooks: the user's own programs that run at fixed points of a session, in the format of Claude Code's."""

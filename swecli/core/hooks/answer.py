@@ -1,0 +1,215 @@
+"""What a hook's output and exit status mean, and what several hooks decide together. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from swecli.core.hooks.hook import HookEvent
+
+Ending = Literal["exited", "timeout", "skipped", "not started", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of one hook's process. ``exit_status`` is as shells report it, None where swecli ended it or it never
+    began; ``problem`` says why it did not. ``cut``: its output was longer than is kept."""
+
+    ending: Ending
+    exit_status: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    duration: float = 0.0
+    cut: bool = False
+    problem: str = ""
+
+
+Wish = Literal["none", "allow", "ask", "block"]
+"""In the order of their strictness."""
+_STRICT: tuple[Wish, ...] = get_args(Wish)
+
+MOST_CONTEXT = 10_000
+"""Characters of what one hook tells the model."""
+MOST_MESSAGE = 500
+"""Characters of a message to the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one hook says. ``reason`` goes with its wish, ``context`` to the model, ``message`` to the user. ``stop``:
+    the work is to end. ``problem`` is what is wrong with the hook, for the user. ``quiet``: its output is not shown."""
+
+    wish: Wish = "none"
+    reason: str = ""
+    context: str = ""
+    message: str = ""
+    stop: bool = False
+    stop_reason: str = ""
+    updated: Mapping[str, Any] | None = None
+    problem: str = ""
+    quiet: bool = False
+
+
+_BLOCKS: frozenset[HookEvent] = frozenset(
+    (
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "PermissionRequest",
+        "PreCompact",
+        "Stop",
+        "SubagentStop",
+    )
+)
+"""Events at which "block" means something: the work does not go on, or the model is told why."""
+_PLAIN_CONTEXT: frozenset[HookEvent] = frozenset(("UserPromptSubmit", "SessionStart", "PreCompact"))
+"""Events at which plain text on stdout is for the model."""
+_NAMED: Mapping[str, Wish] = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "block", "block": "block"}
+
+
+def read_answer(event: HookEvent, ran: Ran) -> Answer:
+    """What a hook's process says."""
+    match ran.ending:
+        case "timeout":
+            return Answer(problem=f"stopped after {ran.duration:.0f} s, its time limit")
+        case "skipped":
+            return Answer(problem="skipped by you")
+        case "not started" | "changed":
+            return Answer(problem=ran.problem)
+        case "exited":
+            pass
+    said = ran.stderr.strip()
+    if ran.exit_status == 2:
+        reason = _bounded(said or ran.stdout.strip() or "a hook blocked this without a reason", MOST_CONTEXT)
+        return Answer("block", reason) if event in _BLOCKS else Answer(problem=_line(f"exit 2: {reason}"))
+    if ran.exit_status != 0:
+        return Answer(problem=_line(f"{_status(ran.exit_status)}{f': {said}' if said else ''}"))
+    return _of_output(event, ran)
+
+
+def _status(status: int | None) -> str:
+    if status is not None and status > 128:
+        return f"killed by signal {status - 128}"
+    known = {126: "not executable", 127: "not found"}.get(status or 0, "")
+    return f"exit {status} ({known})" if known else f"exit {status}"
+
+
+def _of_output(event: HookEvent, ran: Ran) -> Answer:
+    text = ran.stdout.strip()
+    if not text.startswith("{"):
+        return Answer(context=_bounded(text, MOST_CONTEXT)) if event in _PLAIN_CONTEXT else Answer()
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if ran.cut:
+            return Answer(problem="its output is too long to be read as JSON and was ignored")
+        return Answer(problem=_line(f"its output looks like JSON but is not ({error}) and was ignored"))
+    return _of_json(event, cast("dict[str, Any]", data))
+
+
+def _of_json(event: HookEvent, data: Mapping[str, Any]) -> Answer:
+    inner = data.get("hookSpecificOutput")
+    specific: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
+    problems: list[str] = []
+    wish, reason = _wish(event, data, specific, problems)
+    updated = _updated(specific)
+    context = _text(specific, "additionalContext", problems) or _text(data, "additionalContext", problems)
+    return Answer(
+        wish,
+        _bounded(reason or ("a hook blocked this without a reason" if wish == "block" else ""), MOST_CONTEXT),
+        _bounded(context, MOST_CONTEXT),
+        _bounded(_text(data, "systemMessage", problems), MOST_MESSAGE),
+        data.get("continue") is False,
+        _bounded(_text(data, "stopReason", problems), MOST_MESSAGE),
+        updated,
+        _line("; ".join(problems)),
+        data.get("suppressOutput") is True,
+    )
+
+
+def _wish(
+    event: HookEvent, data: Mapping[str, Any], specific: Mapping[str, Any], problems: list[str]
+) -> tuple[Wish, str]:
+    inner = specific.get("decision")
+    if isinstance(inner, dict):  # of PermissionRequest
+        decision = cast("Mapping[str, Any]", inner)
+        word, reason = decision.get("behavior"), _text(decision, "message", problems)
+    elif "permissionDecision" in specific:
+        word, reason = specific["permissionDecision"], _text(specific, "permissionDecisionReason", problems)
+    else:
+        word, reason = data.get("decision"), _text(data, "reason", problems)
+    if word is None or event not in _BLOCKS:
+        return "none", reason
+    wish = _NAMED.get(word) if isinstance(word, str) else None
+    if wish is None:
+        problems.append(f"its decision {word!r} means nothing and was ignored")
+    if wish == "ask" and event not in ("PreToolUse", "PermissionRequest"):
+        wish = None
+    return wish or "none", reason
+
+
+def _updated(specific: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    found = specific.get("updatedInput")
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _text(data: Mapping[str, Any], key: str, problems: list[str]) -> str:
+    value = data.get(key)
+    if value is None or isinstance(value, str):
+        return (value or "").strip()
+    problems.append(f"its {key} is no text and was ignored")
+    return ""
+
+
+def _bounded(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n[… {len(text) - most:,} more characters left out]"
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else f"{line[:299]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all hooks of one event say together."""
+
+    wish: Wish = "none"
+    reason: str = ""
+    context: str = ""
+    stop: bool = False
+    stop_reason: str = ""
+    updated: Mapping[str, Any] | None = None
+
+
+NOTHING = Verdict()
+
+
+def decide(answers: Sequence[Answer]) -> Verdict:
+    """The strictest wish with all reasons for it, every context in the order of the hooks, and the first input that
+    is to take the place of the call's."""
+    wish = _strictest(answers)
+    stopping = next((answer for answer in answers if answer.stop), None)
+    return Verdict(
+        wish,
+        _joined(answer.reason for answer in answers if answer.wish == wish),
+        _joined(answer.context for answer in answers),
+        stopping is not None,
+        (stopping.stop_reason or stopping.reason) if stopping is not None else "",
+        next((answer.updated for answer in answers if answer.updated is not None), None),
+    )
+
+
+def _strictest(answers: Sequence[Answer]) -> Wish:
+    wished = {answer.wish for answer in answers}
+    for wish in reversed(_STRICT):
+        if wish in wished:
+            return wish
+    return "none"
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(dict.fromkeys(text for text in texts if text))

@@ -1,0 +1,106 @@
+"""The hooks of Claude Code's settings files, read as they are."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookSource
+
+FILES = (".claude/settings.json", ".claude/settings.local.json")
+LARGEST = 1_000_000
+"""Bytes of a settings file."""
+LONGEST = 86_400.0
+"""Seconds."""
+_EVENTS: Mapping[str, HookEvent] = MappingProxyType({event: event for event in EVENTS})
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeHooks:
+    """``notices`` are sentences about what was left out. ``disabled``: the file turns hooks off."""
+
+    hooks: tuple[Hook, ...] = ()
+    notices: tuple[str, ...] = ()
+    disabled: bool = False
+
+
+def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
+    """The hooks of one file; none where there is no such file. What can't be understood is left out and named."""
+    try:
+        text = _text(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ClaudeHooks()
+    except (OSError, UnicodeDecodeError) as error:
+        return ClaudeHooks((), (f"{path}: its hooks are ignored; it can't be read ({error}).",))
+    if text is None:
+        return ClaudeHooks((), (f"{path}: its hooks are ignored; it is no regular file of at most {LARGEST} bytes.",))
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return ClaudeHooks((), (f"{path}: its hooks are ignored; it is not JSON ({error}).",))
+    settings = _object(data)
+    notices: list[str] = []
+    hooks = tuple(_hooks(_object(settings.get("hooks")), path, source, notices))
+    return ClaudeHooks(hooks, tuple(notices), settings.get("disableAllHooks") is True)
+
+
+def _text(path: Path) -> str | None:
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST:
+            return None
+        return file.read(LARGEST).decode("utf-8-sig")
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _hooks(events: Mapping[str, Any], path: Path, source: HookSource, notices: list[str]) -> Iterator[Hook]:
+    for name, groups in events.items():
+        event = _EVENTS.get(name)
+        if event is None:
+            notices.append(f"{path}: hooks.{name} is ignored; swecli has no such event.")
+            continue
+        for group in map(_object, _list(groups)):
+            matcher = group.get("matcher", "")
+            for entry in map(_object, _list(group.get("hooks"))):
+                command, problem = _command(entry)
+                if problem or not isinstance(matcher, str):
+                    problem = problem or "its matcher is no text"
+                    notices.append(f"{path}: a hook for {name} is ignored; {problem}.")
+                    continue
+                yield Hook(event, command, matcher, _seconds(entry.get("timeout")), source, str(path))
+
+
+def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """The command, or what is wrong with the hook as a clause."""
+    kind, command = entry.get("type", "command"), entry.get("command")
+    if kind != "command":
+        return "", f'swecli runs hooks of type "command" only, not {str(kind)[:40]!r}'
+    if not isinstance(command, str) or not command.strip():
+        return "", "it has no command"
+    words = _list(entry.get("args"))
+    if words and all(isinstance(word, str) for word in words):
+        import shlex
+
+        return shlex.join([command, *(str(word) for word in words)]), ""
+    return command, ""
+
+
+def _seconds(value: object) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    seconds = float(cast("float", value)) if number else TIMEOUT
+    return min(seconds, LONGEST) if math.isfinite(seconds) and seconds > 0 else TIMEOUT

@@ -1,0 +1,132 @@
+"""What a hook is: its event, what it is about, its command, and whether it may run here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+HookEvent = Literal[
+    "SessionStart",
+    "SessionEnd",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PermissionRequest",
+    "PreCompact",
+    "PostCompact",
+    "SubagentStart",
+    "SubagentStop",
+    "Stop",
+    "Notification",
+]
+EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
+TIMEOUT = 60.0
+"""Seconds that a hook may run unless it says otherwise."""
+
+HookSource = Literal["user", "project"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """``matcher`` is as written, empty for everything; ``timeout`` is seconds; ``origin`` names file and line.
+    ``scripts`` are the files of the workspace that the command names, each with the SHA-256 under which it may run."""
+
+    event: HookEvent
+    command: str
+    matcher: str = ""
+    timeout: float = TIMEOUT
+    source: HookSource = "user"
+    origin: str = ""
+    scripts: tuple[tuple[str, str], ...] = ()
+    waiting: str = ""
+    """Why it does not run, as a clause: the user has not consented to it. Empty where it may run."""
+
+    def matches(self, subjects: tuple[str, ...]) -> bool:
+        """Whether the hook is about one of these names of the same thing; nothing to match is always matched."""
+        return not subjects or any(matches(self.matcher, subject) for subject in subjects)
+
+
+_NAMES = re.compile(r"[\w|, -]*")
+
+
+def matches(matcher: str, subject: str) -> bool:
+    """Names with ``|`` between them are compared as a whole; anything else is a regular expression that is searched
+    for. An expression that is none matches everything: a hook that was to stop something must not be lost."""
+    matcher = matcher.strip()
+    if matcher in ("", "*"):
+        return True
+    if _NAMES.fullmatch(matcher):
+        return subject in (name.strip() for name in re.split(r"[|,]", matcher))
+    try:
+        return re.search(matcher, subject) is not None
+    except (re.error, RecursionError):
+        return True
+
+
+def matcher_problem(matcher: str) -> str:
+    """What is wrong with a matcher, as a clause; empty where nothing is."""
+    if matcher.strip() in ("", "*"):
+        return ""
+    try:
+        re.compile(matcher)
+    except (re.error, RecursionError) as error:
+        return f"the matcher {matcher!r} is no regular expression ({error}), so it matches everything"
+    return ""
+
+
+PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "SWECLI_PROJECT_DIR")
+_PROJECT = re.compile(r"\$(?:\{(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)(?::?[-?][^}]*)?\}"
+                      r"|(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)\b)")  # fmt: skip
+LARGEST_SCRIPT = 5_000_000
+"""Bytes of a file that is hashed; what is larger counts by its size alone."""
+
+
+def workspace_scripts(command: str, project: Path) -> tuple[tuple[str, str], ...]:
+    """The files of the workspace that a command names, relative to it, each with the SHA-256 of its bytes. Reads
+    files."""
+    found: dict[str, str] = {}
+    root = os.path.realpath(project)
+    for word in _words(_PROJECT.sub(lambda _: str(project), command)):
+        for name in (word, word.rpartition("=")[2]):
+            path = os.path.normpath(os.path.join(project, os.path.expanduser(name)))
+            inside = any(_inside(path, base) or _inside(os.path.realpath(path), base) for base in (str(project), root))
+            if name and inside and os.path.isfile(path):
+                found[os.path.relpath(path, project)] = file_hash(Path(path))
+    return tuple(sorted(found.items()))
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _words(command: str) -> list[str]:
+    try:
+        lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        return list(lexer)
+    except ValueError:
+        return [word for word in re.split(r"[\s'\"`;&|()<>]+", command) if word]
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes; a text that no hash equals where it can't be read."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST_SCRIPT:
+                return f"{size} bytes"
+            return hashlib.sha256(file.read()).hexdigest()
+    except (OSError, ValueError) as error:
+        return f"unreadable: {error}"
+
+
+def changed_script(hook: Hook, project: Path) -> str:
+    """The first script that is not what the user consented to; empty where all are. Reads files."""
+    return next((name for name, known in hook.scripts if file_hash(project / name) != known), "")

@@ -1,0 +1,187 @@
+"""Running the hooks of an event: side by side, each within its time, and none longer than the user wants."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from swecli.core.hooks.answer import Answer, Ran, read_answer
+from swecli.core.hooks.hook import PROJECT_VARIABLES, Hook, HookEvent, changed_script
+from swecli.core.workspace.command_output import CommandOutput, OutputPipe
+from swecli.core.workspace.process import (
+    CANCEL_GRACE,
+    DRAIN,
+    CommandSpec,
+    LaunchError,
+    RunningCommand,
+    ended_when_cancelled,
+)
+
+AT_ONCE = 8
+"""Hooks that run at the same time."""
+OUTPUT = 200_000
+"""Bytes of each output of a hook that are kept."""
+TAIL = 2_000
+"""Characters of its output that can be looked at later."""
+_CAP = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlace:
+    """Where hooks run. ``environment`` is scrubbed; ``cover`` hides secrets in what is kept of their output."""
+
+    project: Path
+    environment: Mapping[str, str]
+    cover: Callable[[str], str] = lambda text: text
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """One run of one hook. ``began`` is Unix seconds."""
+
+    hook: Hook
+    ran: Ran
+    answer: Answer
+    began: float = 0.0
+
+
+@dataclass(slots=True)
+class HookRecord:
+    """What is known of a hook in this session. ``number`` is what the user calls it by, from 1."""
+
+    number: int
+    hook: Hook
+    enabled: bool = True
+    runs: int = 0
+    failures: int = 0
+    last: HookRun | None = None
+
+    @property
+    def tail(self) -> str:
+        """The end of what it wrote last."""
+        ran = self.last.ran if self.last is not None else Ran("exited")
+        return "\n".join(filter(None, (ran.stdout.strip(), ran.stderr.strip())))[-TAIL:]
+
+
+class Hooks:
+    """The hooks of a session. What they wrote is kept of the newest run of each."""
+
+    def __init__(self, hooks: Sequence[Hook], place: HookPlace, clock: Callable[[], float] = time.time) -> None:
+        self.records = [HookRecord(number, hook) for number, hook in enumerate(hooks, 1)]
+        self.place = place
+        self._clock = clock
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._running: set[asyncio.Event] = set()
+
+    def listening(self, event: HookEvent) -> list[HookRecord]:
+        """What may run at an event; where nothing does, the event costs nothing."""
+        found = (record for record in self.records if record.hook.event == event)
+        return [record for record in found if record.enabled and not record.hook.waiting]
+
+    def skip(self) -> bool:
+        """End what runs now, as if it had said nothing. False where nothing runs."""
+        for event in self._running:
+            event.set()
+        return bool(self._running)
+
+    async def run(
+        self, event: HookEvent, shown: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]], limit: float | None = None
+    ) -> tuple[HookRun, ...]:
+        """Run what listens, once for each pair of subjects and payload that it matches; the same command only once for
+        the same payload. ``limit`` is seconds that none may exceed. Returns the runs in the order of the hooks."""
+        wanted: list[tuple[HookRecord, bytes]] = []
+        for subjects, payload in shown:
+            records = [record for record in self.listening(event) if record.hook.matches(subjects)]
+            if records:
+                data = json.dumps(payload, ensure_ascii=False, default=str).encode("utf-8", "replace")
+                first = {record.hook.command: record for record in reversed(records)}
+                wanted += [(record, data) for record in records if first[record.hook.command] is record]
+        return tuple(await asyncio.gather(*(self._one(record, data, limit) for record, data in wanted)))
+
+    async def _one(self, record: HookRecord, data: bytes, limit: float | None) -> HookRun:
+        skipped = asyncio.Event()
+        hook = record.hook
+        seconds = hook.timeout if limit is None else min(limit, hook.timeout)
+        async with self._slots:
+            self._running.add(skipped)
+            began = self._clock()
+            try:
+                ran = await run_hook(hook, data, self.place, seconds, skipped)
+            finally:
+                self._running.discard(skipped)
+        answer = read_answer(hook.event, ran)
+        run = HookRun(hook, replace(ran, stdout=self._kept(ran.stdout), stderr=self._kept(ran.stderr)), answer, began)
+        record.runs += 1
+        record.failures += bool(answer.problem) and ran.ending != "skipped"
+        record.last = run
+        return run
+
+    def _kept(self, text: str) -> str:
+        return self.place.cover(text)[-TAIL:]
+
+
+async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, skipped: asyncio.Event) -> Ran:
+    """Run one hook to its end, its time limit, or until it is ``skipped``. What it leaves running goes on. Cancelling
+    ends all of it."""
+    if hook.scripts:
+        changed = await asyncio.to_thread(changed_script, hook, place.project)
+        if changed:
+            return Ran("changed", problem=f"not run: {changed} has changed; /hooks allow lets it run again")
+    started = time.monotonic()
+    errors = CommandOutput(cap=_CAP)
+    reader, writer = os.pipe()
+    names = dict.fromkeys(PROJECT_VARIABLES, str(place.project))
+    try:
+        with _as_file(data) as stdin:
+            spec = CommandSpec(
+                hook.command, place.project, {**place.environment, **names}, stdin=stdin.fileno(), errors=writer
+            )
+            running = RunningCommand(spec)
+    except (LaunchError, OSError) as error:
+        os.close(reader)
+        return Ran("not started", problem=" ".join(str(error).split()))
+    finally:
+        os.close(writer)
+    pipe = OutputPipe(reader, errors, None)
+    try:
+        async with ended_when_cancelled(running):
+            ended = await running.wait(seconds, skipped)
+            if not ended:
+                await running.end(CANCEL_GRACE)
+            await running.drained()
+            await pipe.drained(DRAIN)
+            ran = _read(running, errors)
+            if ended and running.is_held:  # by a child that goes on, as a sound that is played does
+                running.detach()
+            else:
+                running.close()
+    finally:
+        pipe.close()
+        errors.close()
+    running.output.close()
+    duration = time.monotonic() - started
+    if ended:
+        return replace(ran, duration=duration)
+    return replace(ran, ending="skipped" if skipped.is_set() else "timeout", exit_status=None, duration=duration)
+
+
+def _as_file(data: bytes) -> IO[bytes]:
+    """The payload as something that can be read at any speed, or not at all."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(data)
+    file.flush()
+    file.seek(0)
+    return file
+
+
+def _read(running: RunningCommand, errors: CommandOutput) -> Ran:
+    stdout, cut = running.output.text(OUTPUT, 1_000)
+    stderr, _ = errors.text(OUTPUT // 10, OUTPUT // 10)
+    return Ran("exited", running.exit_status, stdout, stderr, cut=bool(cut))

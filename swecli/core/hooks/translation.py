@@ -1,0 +1,325 @@
+"""Tool calls in the words of Claude Code, whose hook scripts expect its tool names and inputs; and back. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, cast
+
+from swecli.core.hooks.hook import HookEvent
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A call as it would run. ``writes`` are the absolute paths that it changes; ``cwd`` is what relative paths are
+    relative to."""
+
+    call_id: str
+    tool: str
+    arguments: Values
+    cwd: str
+    writes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """A call as a hook is told of it: ``name`` and ``given`` in Claude Code's words, ``subjects`` all names that a
+    matcher may use. A call with several views is shown to each hook once for every view."""
+
+    name: str
+    given: Values
+    subjects: tuple[str, ...]
+
+
+_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "run_command": ("Bash",),
+        "read_file": ("Read",),
+        "write_file": ("Write",),
+        "edit_file": ("Edit", "MultiEdit"),
+        "apply_patch": ("Edit", "MultiEdit", "Write"),
+        "search": ("Grep",),
+        "list_files": ("Glob", "LS"),
+        "web_fetch": ("WebFetch",),
+        "update_todos": ("TodoWrite",),
+        "ask_user": ("AskUserQuestion",),
+        "job": ("BashOutput", "TaskOutput", "KillShell"),
+        "task": ("Task", "Agent"),
+        "skill": ("Skill",),
+        "tool_search": ("ToolSearch",),
+    }
+)
+"""Our tools -> theirs, the one that is told first. Tools of MCP servers are called alike."""
+
+
+def claude_name(tool: str) -> str:
+    return _NAMES.get(tool, (tool,))[0]
+
+
+def views(use: ToolUse) -> tuple[ToolView, ...]:
+    """How hooks are told of a call: a patch once for each file, because their scripts know edits of one file."""
+    names = _NAMES.get(use.tool, ())
+    subjects = (*names, use.tool)
+    name = names[0] if names else use.tool
+    if use.tool == "apply_patch" and use.writes:
+        patch = use.arguments.get("input", "")
+        given = ({"file_path": path, "old_string": "", "new_string": patch, "patch": patch} for path in use.writes)
+        return tuple(ToolView(name, one, subjects) for one in given)
+    if use.tool == "job" and use.arguments.get("stop"):
+        return (ToolView("KillShell", {"shell_id": use.arguments.get("id", "")}, subjects),)
+    to_claude = _TO_CLAUDE.get(use.tool)
+    return (ToolView(name, to_claude(use) if to_claude else use.arguments, subjects),)
+
+
+def arguments_of(use: ToolUse, given: Values) -> dict[str, Any]:
+    """Our arguments for an input that a hook wants in place of the call's, in either vocabulary. What the input does
+    not name stays as it was, unless the input says the same in its own words."""
+    from_claude = _FROM_CLAUDE.get(use.tool)
+    return from_claude(use.arguments, given) if from_claude else dict(given)
+
+
+def response_of(use: ToolUse, view: ToolView, text: str, *, failed: bool, exit_status: int | None) -> dict[str, Any]:
+    """The result of a call as ``tool_response``."""
+    path = str(view.given.get("file_path", ""))
+    match view.name:
+        case "Bash":
+            said: dict[str, Any] = {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
+            said |= {"exitCode": exit_status} if exit_status is not None else {}
+        case "Write":
+            said = {"filePath": path, "content": view.given.get("content", ""), "type": "update"}
+        case "Edit":
+            old, new = view.given.get("old_string", ""), view.given.get("new_string", "")
+            said = {"filePath": path, "oldString": old, "newString": new}
+        case "Read":
+            said = {"type": "text", "file": {"filePath": path, "content": text}}
+        case _:
+            said = {"content": text}
+    return {**said, "success": not failed}
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+
+
+def _path(use: ToolUse, key: str = "path") -> str:
+    path = str(use.arguments.get(key, "."))
+    return os.path.normpath(os.path.join(use.cwd, os.path.expanduser(path)))
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _bash(use: ToolUse) -> Values:
+    given = use.arguments
+    seconds = given.get("timeout")
+    background = True if given.get("background") else None
+    return _said(
+        {
+            "command": given.get("command", ""),
+            "timeout": None if seconds is None else round(float(seconds) * 1000),
+            "run_in_background": background,
+        }
+    )
+
+
+def _from_bash(ours: Values, given: Values) -> dict[str, Any]:
+    changed = {**ours, "command": given.get("command", ours.get("command", ""))}
+    if isinstance(given.get("timeout"), int | float):
+        changed["timeout"] = given["timeout"] / 1000
+    if "run_in_background" in given or "background" in given:
+        changed["background"] = bool(given.get("run_in_background", given.get("background")))
+    return changed
+
+
+def _read(use: ToolUse) -> Values:
+    return _said({"file_path": _path(use), "offset": use.arguments.get("offset"), "limit": use.arguments.get("limit")})
+
+
+def _write(use: ToolUse) -> Values:
+    return {"file_path": _path(use), "content": use.arguments.get("content", "")}
+
+
+def _edits(value: object) -> list[Values]:
+    items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+    return [cast("Values", item) for item in items if isinstance(item, Mapping)]
+
+
+def _edit(use: ToolUse) -> Values:
+    """Several edits are joined in the two texts too, so that a script which looks there misses nothing."""
+    given = use.arguments
+    several = _edits(given.get("edits"))
+    if not several:
+        every = bool(given.get("replace_all", False))
+        old, new = given.get("old_string") or "", given.get("new_string") or ""
+        return {"file_path": _path(use), "old_string": old, "new_string": new, "replace_all": every}
+    old, new = ("\n".join(str(one.get(key, "")) for one in several) for key in ("old_string", "new_string"))
+    edits = [dict(one) for one in several]
+    return {"file_path": _path(use), "old_string": old, "new_string": new, "edits": edits}
+
+
+_EDIT_KEYS = ("old_string", "new_string", "replace_all", "edits")
+
+
+def _from_edit(ours: Values, given: Values) -> dict[str, Any]:
+    kept = {key: given[key] for key in _EDIT_KEYS if key in given}
+    if not kept:
+        kept = {key: ours[key] for key in _EDIT_KEYS if key in ours}
+    if _edits(kept.get("edits")):
+        kept = {"edits": kept["edits"]}
+    else:
+        kept.pop("edits", None)
+    return {"path": _given_path(ours, given), **kept}
+
+
+def _given_path(ours: Values, given: Values) -> Any:
+    return given.get("file_path", given.get("path", ours.get("path", "")))
+
+
+def _from_read(ours: Values, given: Values) -> dict[str, Any]:
+    kept = {key: given[key] for key in ("offset", "limit") if key in given}
+    return {**ours, "path": _given_path(ours, given), **kept}
+
+
+def _from_write(ours: Values, given: Values) -> dict[str, Any]:
+    return {"path": _given_path(ours, given), "content": given.get("content", ours.get("content", ""))}
+
+
+def _grep(use: ToolUse) -> Values:
+    given = use.arguments
+    return _said(
+        {
+            "pattern": given.get("pattern", ""),
+            "path": _path(use),
+            "glob": given.get("glob"),
+            "output_mode": "content",
+            "-i": True if given.get("ignore_case") else None,
+            "-C": given.get("context") or None,
+            "head_limit": given.get("max_results"),
+        }
+    )
+
+
+_GREP = (
+    ("pattern", "pattern"),
+    ("path", "path"),
+    ("glob", "glob"),
+    ("-i", "ignore_case"),
+    ("-C", "context"),
+    ("head_limit", "max_results"),
+)
+
+
+def _from_grep(ours: Values, given: Values) -> dict[str, Any]:
+    return {**ours, **{mine: given[theirs] for theirs, mine in _GREP if theirs in given}}
+
+
+def _glob(use: ToolUse) -> Values:
+    return {"pattern": use.arguments.get("glob") or "*", "path": _path(use)}
+
+
+def _from_glob(ours: Values, given: Values) -> dict[str, Any]:
+    changed = {**ours, "path": given.get("path", ours.get("path", "."))}
+    pattern = given.get("pattern", "*")
+    return {**changed, "glob": pattern} if pattern != "*" else changed
+
+
+def _todos(use: ToolUse) -> Values:
+    items = _edits(use.arguments.get("todos"))
+    todos = [
+        {"content": one.get("text", ""), "status": one.get("status", "pending"), "activeForm": one.get("text", "")}
+        for one in items
+    ]
+    return {"todos": todos}
+
+
+def _from_todos(ours: Values, given: Values) -> dict[str, Any]:
+    items = _edits(given.get("todos"))
+    todos = [{"text": one.get("content", one.get("text", "")), "status": one.get("status", "pending")} for one in items]
+    return {"todos": todos}
+
+
+def _question(use: ToolUse) -> Values:
+    questions = [
+        {
+            "question": one.get("question", ""),
+            "header": "",
+            "options": [dict(option) for option in _edits(one.get("options"))],
+            "multiSelect": bool(one.get("multiple", False)),
+        }
+        for one in _edits(use.arguments.get("questions"))
+    ]
+    return {"questions": questions}
+
+
+def _from_question(ours: Values, given: Values) -> dict[str, Any]:
+    questions = [
+        {
+            "question": one.get("question", ""),
+            "options": [
+                {key: option[key] for key in ("label", "description") if key in option}
+                for option in _edits(one.get("options"))
+            ],
+            "multiple": bool(one.get("multiSelect", one.get("multiple", False))),
+        }
+        for one in _edits(given.get("questions"))
+    ]
+    return {"questions": questions}
+
+
+_TO_CLAUDE: Mapping[str, Callable[[ToolUse], Values]] = MappingProxyType(
+    {
+        "run_command": _bash,
+        "read_file": _read,
+        "write_file": _write,
+        "edit_file": _edit,
+        "search": _grep,
+        "list_files": _glob,
+        "web_fetch": lambda use: {"url": use.arguments.get("url", ""), "prompt": ""},
+        "update_todos": _todos,
+        "ask_user": _question,
+        "job": lambda use: {"bash_id": use.arguments.get("id", "")},
+    }
+)
+
+_FROM_CLAUDE: Mapping[str, Callable[[Values, Values], dict[str, Any]]] = MappingProxyType(
+    {
+        "run_command": _from_bash,
+        "read_file": _from_read,
+        "write_file": _from_write,
+        "edit_file": _from_edit,
+        "apply_patch": lambda ours, given: dict(ours),
+        "search": _from_grep,
+        "list_files": _from_glob,
+        "web_fetch": lambda ours, given: {"url": given.get("url", ours.get("url", ""))},
+        "update_todos": _from_todos,
+        "ask_user": _from_question,
+        "job": lambda ours, given: dict(ours),
+    }
+)
+
+
+_MODES: Mapping[str, str] = MappingProxyType(
+    {"default": "default", "accept-edits": "acceptEdits", "plan": "plan", "auto": "auto"}
+)
+
+
+def claude_mode(mode: str, *, yolo: bool) -> str:
+    return "bypassPermissions" if yolo else _MODES.get(mode, mode)
+
+
+def subjects_of(event: HookEvent, payload: Values) -> tuple[str, ...]:
+    """What the matcher of a hook for an event that is not about a tool is compared with."""
+    key = {
+        "SessionStart": "source",
+        "SessionEnd": "reason",
+        "PreCompact": "trigger",
+        "PostCompact": "trigger",
+        "Notification": "notification_type",
+        "SubagentStart": "agent_type",
+        "SubagentStop": "agent_type",
+    }.get(event)
+    return (str(payload.get(key, "")),) if key else ()

@@ -1,0 +1,555 @@
+"""One server: started, asked what it has, called, watched, and started again when it ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
+
+from swecli.core.mcp.definitions import ServerDefinition
+from swecli.core.mcp.elicitation import elicit
+from swecli.core.mcp.stdio import ServerLog, StdioServer
+from swecli.core.ports import Asker
+
+if TYPE_CHECKING:
+    import httpx2
+    import mcp_types
+    from mcp import Client, MCPError
+    from mcp.client._transport import TransportStreams
+    from mcp.client.session import ClientRequestContext, IncomingMessage
+
+State = Literal["waiting", "starting", "ready", "restarting", "failed", "off", "rejected", "needs login"]
+"""``waiting``: for the user's word; ``off``: switched off by the user."""
+
+MOST_RESTARTS: Final = 5
+"""Ends in a row, without a call that worked, after which a server stays down."""
+BACKOFF: Final = (0.0, 1.0, 2.0, 4.0, 8.0)
+"""Seconds before each start in a row."""
+MOST_PAGES: Final = 100
+MOST_TOOLS: Final = 5_000
+MOST_MESSAGES: Final = 200
+"""Log messages of a server in one connection that are written down."""
+
+T = TypeVar("T")
+
+
+class ServerError(Exception):
+    """The server can't do it; the message is one sentence without the server's name."""
+
+
+class LoginNeeded(ServerError):
+    """The server wants a login first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a server has, as it says."""
+
+    tools: tuple[mcp_types.Tool, ...] = ()
+    prompts: tuple[mcp_types.Prompt, ...] = ()
+    resources: tuple[mcp_types.Resource, ...] = ()
+    instructions: str = ""
+    title: str = ""
+    """Name and version of the program, as it says."""
+
+
+class Watcher(Protocol):
+    """What a connection tells, and asks for."""
+
+    async def arrived(self, connection: Connection, offered: Offered) -> None:
+        """The server is ready, or what it has changed."""
+        ...
+
+    def changed(self, connection: Connection) -> None:
+        """Its state is another."""
+        ...
+
+    async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
+        """How to log in at its address."""
+        ...
+
+    def patience(self, connection: Connection) -> float:
+        """Seconds that it may take to be ready: more where the user logs in."""
+        ...
+
+    @property
+    def asker(self) -> Asker: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where servers run: what each gets as its environment, the variables that definitions may name, the working
+    directory, and the folders of the workspace."""
+
+    environment: Mapping[str, str]
+    variables: Mapping[str, str]
+    cwd: Path
+    roots: tuple[Path, ...]
+    version: str = ""
+    """Of swecli, for the server to know."""
+
+    def folder(self, definition: ServerDefinition) -> Path:
+        """Where this server is started."""
+        return self.cwd / Path(definition.cwd).expanduser()
+
+
+class Connection:
+    """A server of one session. All tasks of the connection end with ``close``."""
+
+    def __init__(
+        self,
+        definition: ServerDefinition,
+        watcher: Watcher,
+        place: Place,
+        log: ServerLog,
+    ) -> None:
+        """``definition`` is as it is written down."""
+        self.definition = definition
+        self.log = log
+        self.state: State = "starting"
+        self.reason = ""
+        """Why it is in this state, as a clause; empty where it goes without saying."""
+        self.offered = Offered()
+        self.calls = 0
+        """Calls that were answered."""
+        self._watcher = watcher
+        self._place = place
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._moved = asyncio.Event()
+        """Set and made anew with each change of the state."""
+        self._stale = asyncio.Event()
+        """Set when the server says that it has other tools, prompts or resources."""
+        self._server: StdioServer | None = None
+        self._refused_login = False
+        """Whether the newest answer at its address was a 401."""
+        self._messages = 0
+        self._worked = False
+        self._running: dict[str, Asker] = {}
+        """Calls that run, the newest last: what the server asks the user belongs to one of them."""
+        self._refused: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    # --- life -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, unless it runs."""
+        if self._task is None or self._task.done():
+            self._move("starting")
+            self._task = asyncio.create_task(self._live(), name=f"mcp {self.name}")
+
+    async def close(self, state: State = "off", reason: str = "") -> None:
+        """End it. Calls that run fail."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self._client = None
+        self._move(state, reason)
+
+    def hold(self, state: State, reason: str = "") -> None:
+        """It is not to run, for this reason."""
+        self._move(state, reason)
+
+    def _move(self, state: State, reason: str = "") -> None:
+        self.state, self.reason = state, reason
+        self._moved.set()
+        self._moved = asyncio.Event()
+        self._watcher.changed(self)
+
+    async def moved(self) -> None:
+        """Returns when the state becomes another."""
+        await self._moved.wait()
+
+    async def _live(self) -> None:
+        """Connect again and again, until it is hopeless."""
+        for number in range(MOST_RESTARTS):
+            self._worked = False
+            await asyncio.sleep(BACKOFF[number])
+            try:
+                await self._run()
+                reason = self._why_ended()
+            except (ServerError, OSError, ValueError) as error:
+                state: State = "needs login" if isinstance(error, LoginNeeded) else "failed"
+                self.log.line(f"not started: {error}")
+                self._move(state, _clause(str(error)))
+                return None
+            self.log.line(reason)
+            if self._worked:
+                return await self._again(reason)
+            self._move("restarting", reason)
+        self._move("failed", f"{self.reason}; it ended {MOST_RESTARTS} times in a row")
+        return None
+
+    async def _again(self, reason: str) -> None:
+        """It worked before it ended, so it is counted from the beginning."""
+        self._move("restarting", reason)
+        await self._live()
+
+    def _why_ended(self) -> str:
+        server = self._server
+        if server is None:
+            return "the connection ended"
+        if server.trouble:
+            return f"swecli ended it: {server.trouble}"
+        status = server.exit_status
+        last = self.log.newest.strip().rpartition("\n")[2].strip()[:200]
+        said = f" ({last})" if last and not last.startswith("[swecli]") else ""
+        return f"it ended{f' with exit status {status}' if status is not None else ''}{said}"
+
+    async def _run(self) -> None:
+        """One connection, from its start to its end. The handshake that all servers of today know comes first: asking
+        for the newer one makes some of them hang.
+
+        Raises:
+            ServerError: it could not be made.
+        """
+        await asyncio.to_thread(import_module, "mcp")  # half a second, in which the screen must stay alive
+        from mcp import MCPError
+        from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
+
+        try:
+            await self._run_with("legacy")
+        except ServerError as error:
+            cause = error.__cause__
+            if not (isinstance(cause, MCPError) and cause.code == UNSUPPORTED_PROTOCOL_VERSION):
+                raise
+            await self._run_with("auto")
+
+    async def _run_with(self, mode: Literal["legacy", "auto"]) -> None:
+        import httpx2
+        from mcp import Client, MCPError
+
+        _quiet()
+        definition = self.definition.expanded(self._place.variables)
+        timeout = self._watcher.patience(self)
+        stack = contextlib.AsyncExitStack()
+        try:
+            async with stack:
+                try:
+                    async with asyncio.timeout(timeout):
+                        client = Client(
+                            self._streams(definition),
+                            mode=mode,
+                            cache=None,
+                            client_info=_ourselves(self._place.version),
+                            list_roots_callback=self._list_roots,
+                            logging_callback=self._logged,
+                            message_handler=self._heard,
+                            elicitation_callback=self._elicit,
+                        )
+                        await stack.enter_async_context(client)
+                        self._client = client
+                        await self._list(client)
+                except TimeoutError:
+                    raise ServerError(f"no answer within {timeout:g} s{self._last_words()}") from None
+                except (MCPError, httpx2.HTTPError) as error:
+                    raise await self._explained(error) from error
+                self._move("ready")
+                await self._follow(client)
+        except BaseExceptionGroup as group:
+            inner = _inner(group)
+            if isinstance(inner, asyncio.CancelledError):
+                raise inner from group
+            raise await self._explained(inner) from inner
+        finally:
+            self._client = None
+
+    async def _seen(self, response: httpx2.Response) -> None:
+        """The SDK does not tell the status of a refusal."""
+        self._refused_login = response.status_code == 401
+
+    async def _explained(self, error: BaseException) -> ServerError | OSError:
+        """The error as one that says what is wrong with the server."""
+        import httpx2
+        from mcp import MCPError
+        from mcp.client.auth import OAuthFlowError
+
+        if isinstance(error, (ServerError, OSError)):
+            return error
+        if isinstance(error, MCPError):
+            reason = await self._refusal(error)
+            return LoginNeeded("it wants a login") if self._refused_login else ServerError(reason)
+        if isinstance(error, OAuthFlowError):
+            return LoginNeeded(f"the login failed: {_one_line(error)}")
+        if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == 401:
+            return LoginNeeded("it wants a login")
+        if isinstance(error, httpx2.HTTPError):
+            return ServerError(f"{self.definition.line} did not answer: {_one_line(error)}")
+        return ServerError(f"{type(error).__name__}: {_one_line(error)}")
+
+    async def _refusal(self, error: MCPError) -> str:
+        """Why the server could not be asked, as a clause."""
+        from mcp_types import CONNECTION_CLOSED
+
+        if error.code != CONNECTION_CLOSED:
+            return f"{_one_line(error)}{self._last_words()}"
+        if self._server is not None:
+            await self._server.status()
+        return self._why_ended()
+
+    def _last_words(self) -> str:
+        lines = [line for line in self.log.newest.splitlines() if line.strip() and not line.startswith("[swecli]")]
+        return f"; it wrote: {lines[-1].strip()[:300]}" if lines else ""
+
+    @asynccontextmanager
+    async def _streams(self, definition: ServerDefinition) -> AsyncGenerator[TransportStreams]:
+        if definition.transport == "stdio":
+            cwd = self._place.folder(definition)
+            environment = {**self._place.environment, **definition.env}
+            self._server = StdioServer(definition.words, cwd, environment, self.log)
+            try:
+                async with self._server.streams() as streams:
+                    yield streams
+            except FileNotFoundError as error:
+                missing = error.filename or definition.command
+                raise ServerError(f"{missing} was not found") from error
+            return
+        async with _http(definition, await self._watcher.authorisation(self), self._seen) as streams:
+            yield streams
+
+    async def _follow(self, client: Client) -> None:
+        """Until the connection ends: list again whenever the server says that something changed."""
+        ended = asyncio.ensure_future(self._server.ended.wait()) if self._server is not None else None
+        listening = asyncio.create_task(self._listen(client))
+        try:
+            while True:
+                stale = asyncio.ensure_future(self._stale.wait())
+                await asyncio.wait({stale, *((ended,) if ended else ())}, return_when=asyncio.FIRST_COMPLETED)
+                stale.cancel()
+                if ended is not None and ended.done():
+                    return
+                self._stale.clear()
+                await self._relist(client)
+        finally:
+            listening.cancel()
+            if ended is not None:
+                ended.cancel()
+
+    async def _listen(self, client: Client) -> None:
+        """Newer servers tell changes only to who asks for it."""
+        from mcp import MCPError
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return
+        with contextlib.suppress(MCPError, TimeoutError, RuntimeError):
+            async with client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as subscription:
+                async for _ in subscription:
+                    self._stale.set()
+
+    async def _relist(self, client: Client) -> None:
+        from mcp import MCPError
+
+        try:
+            async with asyncio.timeout(self.definition.start_timeout):
+                await self._list(client)
+        except (MCPError, TimeoutError, ServerError) as error:
+            self.log.line(f"could not be listed again: {_one_line(error) or 'no answer'}")
+        self._watcher.changed(self)
+
+    async def _list(self, client: Client) -> None:
+        has = client.server_capabilities
+        info = client.server_info
+        self.offered = Offered(
+            tools=tuple(await _pages(client.list_tools, "tools")) if has.tools else (),
+            prompts=tuple(await self._beside(client.list_prompts, "prompts")) if has.prompts else (),
+            resources=tuple(await self._beside(client.list_resources, "resources")) if has.resources else (),
+            instructions=client.instructions or "",
+            title=f"{info.title or info.name} {info.version}".strip() if info else "",
+        )
+        await self._watcher.arrived(self, self.offered)
+
+    async def _beside(self, ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+        """What a server has besides tools; it works without."""
+        from mcp import MCPError
+
+        try:
+            return await _pages(ask, field)
+        except MCPError as error:
+            self.log.line(f"its {field} could not be listed: {_one_line(error)}")
+            return []
+
+    # --- asking -----------------------------------------------------------------------------------------------
+
+    async def ready(self) -> Client:
+        """The client, once the server is there.
+
+        Raises:
+            ServerError: it is not, and does not come.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.definition.start_timeout
+        while self._client is None or self.state != "ready":
+            if self.state in ("failed", "off", "rejected", "needs login", "waiting"):
+                raise ServerError(f"it is {self.state}{f': {self.reason}' if self.reason else ''}")
+            moved = self._moved
+            try:
+                await asyncio.wait_for(moved.wait(), max(0.0, until - loop.time()))
+            except TimeoutError:
+                raise ServerError(f"it is {self.state}{f': {self.reason}' if self.reason else ''}") from None
+        return self._client
+
+    async def ask(
+        self, work: Callable[[Client, Callable[[], None]], Awaitable[T]], *, timeout: float | None = None
+    ) -> T:
+        """``work`` with the client; the second argument is what it calls at a sign of progress.
+
+        Raises:
+            ServerError: the server is not there, ended meanwhile, refused, or took too long.
+        """
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+        from pydantic import ValidationError
+
+        client = await self.ready()
+        seconds = timeout or self.definition.call_timeout
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                found = await work(client, lambda: limit.reschedule(loop.time() + seconds))
+        except TimeoutError:
+            raise ServerError(f"no answer within {seconds:g} s; the call was cancelled") from None
+        except MCPError as error:
+            reason = await self._refusal(error)
+            if error.code == CONNECTION_CLOSED:
+                reason = f"{reason} while the call ran, so its effect is unknown; it is started again"
+            raise ServerError(reason) from error
+        except ValidationError as error:
+            raise ServerError(f"its answer does not follow the protocol ({_validation(error)})") from error
+        except (OSError, RuntimeError) as error:
+            raise ServerError(_one_line(error)) from error
+        self.calls += 1
+        self._worked = True
+        return found
+
+    @contextmanager
+    def calling(self, item: str, asker: Asker) -> Generator[list[str]]:
+        """A call of this item runs. Gives a list that holds afterwards what the model has to be told of it."""
+        notes: list[str] = []
+        self._running[item] = asker
+        try:
+            yield notes
+        finally:
+            del self._running[item]
+            if why := self._refused.pop(item, ""):
+                notes.append(f"[The server asked the user for input: {why}.]")
+
+    # --- what the server asks of us ---------------------------------------------------------------------------
+
+    async def _list_roots(self, context: ClientRequestContext) -> mcp_types.ListRootsResult:
+        import mcp_types
+        from pydantic import FileUrl
+
+        roots = [mcp_types.Root(uri=FileUrl(root.as_uri()), name=root.name) for root in self._place.roots]
+        return mcp_types.ListRootsResult(roots=roots)
+
+    async def _elicit(
+        self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult:
+        item, asker = next(reversed(self._running.items()), ("", self._watcher.asker))
+        result, why = await elicit(params, self.name, item, asker)
+        if why:
+            self.log.line(f"asked for input: {why}")
+            self._refused[item] = why
+        return result
+
+    async def _logged(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
+        self._messages += 1
+        if self._messages <= MOST_MESSAGES:
+            self.log.line(f"{params.level}: {str(params.data)[:2_000]}")
+        elif self._messages == MOST_MESSAGES + 1:
+            self.log.line("more messages are not written down")
+
+    async def _heard(self, message: IncomingMessage) -> None:
+        import mcp_types
+
+        if isinstance(message, Exception):
+            self.log.line(f"{type(message).__name__}: {_one_line(message)}")
+        elif isinstance(
+            message,
+            mcp_types.ToolListChangedNotification
+            | mcp_types.PromptListChangedNotification
+            | mcp_types.ResourceListChangedNotification,
+        ):
+            self._stale.set()
+
+
+def _ourselves(version: str) -> mcp_types.Implementation:
+    import mcp_types
+
+    return mcp_types.Implementation(name="swecli", version=version)
+
+
+def _quiet() -> None:
+    """The SDK's own log lines would be written over the screen."""
+    for name in ("mcp", "client", "httpx2", "httpcore2"):
+        logging.getLogger(name).propagate = False
+        if not logging.getLogger(name).handlers:
+            logging.getLogger(name).addHandler(logging.NullHandler())
+
+
+@asynccontextmanager
+async def _http(
+    definition: ServerDefinition, auth: httpx2.Auth | None, seen: Callable[[httpx2.Response], Awaitable[None]]
+) -> AsyncGenerator[TransportStreams]:
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    streams: AbstractAsyncContextManager[Any]
+    if definition.transport == "sse":
+        from mcp.client.sse import sse_client
+
+        streams = sse_client(definition.url, headers=dict(definition.headers), timeout=30.0, auth=auth)
+        async with streams as found:
+            yield found
+        return
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        create_mcp_http_client(headers=dict(definition.headers), auth=auth) as client,
+        streamable_http_client(definition.url, http_client=client) as found,
+    ):
+        client.event_hooks = {"response": [seen]}
+        yield found
+
+
+async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await ask(cursor=cursor)
+        found += getattr(page, field)
+        cursor = page.next_cursor
+        if cursor is None or len(found) >= MOST_TOOLS:
+            break
+    return found[:MOST_TOOLS]
+
+
+def _inner(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error that a group is about."""
+    inner = group.exceptions[0]
+    return _inner(cast("BaseExceptionGroup[BaseException]", inner)) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500]
+
+
+def _clause(text: str) -> str:
+    return text.rstrip(". ")
+
+
+def _validation(error: Any) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"[:200]

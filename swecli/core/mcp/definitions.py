@@ -1,0 +1,273 @@
+"""What is known of a server before it is started: read from settings and from the files of other agents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from swecli.core.config.settings import McpSettings
+
+Transport = Literal["stdio", "http", "sse"]
+Scope = Literal["user", "project"]
+
+OTHER_FILES = (".cursor/mcp.json", ".vscode/mcp.json")
+"""Files of other programs that are offered for import."""
+LARGEST = 1_000_000
+"""Bytes of a file of definitions."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class DefinitionError(ValueError):
+    """A definition or a file of them can't be used; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDefinition:
+    """One server as it is written down: variables are not replaced yet. ``origin`` is the file; ``scope`` says whose
+    word it is. Times are seconds."""
+
+    name: str
+    transport: Transport
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=lambda: {})
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=lambda: {})
+    enabled: bool = True
+    trust: bool = False
+    start_timeout: float = 30.0
+    call_timeout: float = 300.0
+    origin: str = ""
+    scope: Scope = "user"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that decides what is started and what it gets."""
+        shown = [self.name, self.transport, self.command, list(self.args), dict(self.env), self.cwd, self.url]
+        text = json.dumps([*shown, dict(self.headers)], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def line(self) -> str:
+        """What is started or asked, on one line, without values that may be secret."""
+        if self.transport != "stdio":
+            return re.sub(r"(?<=://)[^/@\s]+@", "…@", self.url)
+        return " ".join(json.dumps(word) if not word or re.search(r"\s", word) else word for word in self.words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.command, *self.args)
+
+    def expanded(self, environment: Mapping[str, str]) -> ServerDefinition:
+        """The definition with ``${NAME}`` and ``${NAME:-default}`` replaced.
+
+        Raises:
+            DefinitionError: a variable is not set and has no default.
+        """
+        missing: list[str] = []
+
+        def one(text: str) -> str:
+            def value(found: re.Match[str]) -> str:
+                known = environment.get(found[1])
+                if known is None and found[2] is None:
+                    missing.append(found[1])
+                return known if known is not None else found[2] or ""
+
+            return _VARIABLE.sub(value, text)
+
+        changed = replace(
+            self,
+            command=one(self.command),
+            args=tuple(map(one, self.args)),
+            env={name: one(value) for name, value in self.env.items()},
+            cwd=one(self.cwd),
+            url=one(self.url),
+            headers={name: one(value) for name, value in self.headers.items()},
+        )
+        if missing:
+            names = ", ".join(dict.fromkeys(missing))
+            raise DefinitionError(f"{names} is not set in the environment and has no default (${{NAME:-default}})")
+        return changed
+
+
+def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "user") -> ServerDefinition:
+    """The server of a section ``[mcp.NAME]``.
+
+    Raises:
+        DefinitionError: it is neither a program nor an address, or the name can't be used.
+    """
+    given = settings.model_dump(exclude={"transport", "command", "url", "cwd"})
+    found = ServerDefinition(
+        checked_name(name),
+        settings.transport or ("stdio" if settings.command else "http"),
+        command=settings.command or "",
+        url=settings.url or "",
+        cwd=settings.cwd or "",
+        origin=origin,
+        scope=scope,
+        **given,
+    )
+    return _whole(found)
+
+
+def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """The servers of a file in the format of Claude Code, Cursor or VS Code, and a sentence for each that can't be
+    used. Nothing where there is no file."""
+    try:
+        raw = path.read_bytes() if path.stat().st_size <= LARGEST else None
+    except FileNotFoundError:
+        return (), ()
+    except OSError as error:
+        return (), (f"{path} can't be read: {error.strerror or error}.",)
+    if raw is None:
+        return (), (f"{path} is larger than {LARGEST:,} bytes and was not read.",)
+    try:
+        content = json.loads(raw.decode("utf-8-sig"))
+    except ValueError as error:
+        return (), (f"{path} is not valid JSON ({error}); its servers are ignored.",)
+    found: list[ServerDefinition] = []
+    problems: list[str] = []
+    for name, entry in _entries(content):
+        try:
+            found.append(_of_json(name, entry, str(path), scope))
+        except DefinitionError as error:
+            problems.append(f"{path}: the server {name!r} is ignored: {error}.")
+    if not isinstance(content, dict):
+        problems.append(f"{path} holds no object; its servers are ignored.")
+    return tuple(found), tuple(problems)
+
+
+def _entries(content: Any) -> Iterator[tuple[str, Any]]:
+    """``mcpServers`` (Claude Code, Cursor), ``servers`` (VS Code), or the table itself."""
+    if not isinstance(content, dict):
+        return
+    table = cast("dict[str, Any]", content)
+    for word in ("mcpServers", "servers"):
+        if isinstance(table.get(word), dict):
+            table = cast("dict[str, Any]", table[word])
+            break
+    else:
+        table = {name: entry for name, entry in table.items() if _looks_like(entry)}
+    yield from table.items()
+
+
+def _looks_like(entry: Any) -> bool:
+    return isinstance(entry, dict) and ("command" in entry or "url" in entry)
+
+
+def _of_json(name: str, entry: Any, origin: str, scope: Scope) -> ServerDefinition:
+    if not isinstance(entry, dict):
+        raise DefinitionError("it must be an object")
+    table = cast("dict[str, Any]", entry)
+    url = _text(table, "url") or _text(table, "serverUrl")
+    kind = _text(table, "type") or _text(table, "transport")
+    transports: dict[str, Transport] = {"": "http" if url else "stdio", "streamable-http": "http", "local": "stdio"}
+    transports |= {"stdio": "stdio", "http": "http", "sse": "sse", "streamableHttp": "http", "remote": "http"}
+    if kind not in transports:
+        raise DefinitionError(f"its type must be stdio, http or sse, not {kind!r}")
+    return _whole(
+        ServerDefinition(
+            checked_name(name),
+            transports[kind],
+            command=_text(table, "command"),
+            args=_texts(table, "args"),
+            env=_named(table, "env"),
+            cwd=_text(table, "cwd"),
+            url=url,
+            headers=_named(table, "headers"),
+            enabled=table.get("disabled") is not True and table.get("enabled") is not False,
+            start_timeout=_milliseconds(table, "startupTimeout", 30.0),
+            call_timeout=_milliseconds(table, "timeout", 300.0),
+            origin=origin,
+            scope=scope,
+        )
+    )
+
+
+def _whole(found: ServerDefinition) -> ServerDefinition:
+    if found.transport == "stdio":
+        if not found.command:
+            raise DefinitionError("it has no command")
+        if any("\0" in word for word in (*found.words, found.cwd, *found.env, *found.env.values())):
+            raise DefinitionError("its command contains a NUL character")
+        if bad := next((name for name in found.env if not name or "=" in name), None):
+            raise DefinitionError(f"{bad!r} is not the name of a variable")
+    elif not found.url:
+        raise DefinitionError("it has no url")
+    elif not found.url.startswith(("http://", "https://", "${")):
+        raise DefinitionError(f"its url must begin with http:// or https://, not {found.url[:60]!r}")
+    return found
+
+
+def checked_name(name: str) -> str:
+    """The name, if a server may have it.
+
+    Raises:
+        DefinitionError: it may not.
+    """
+    if not _NAME.fullmatch(name) or "__" in name:
+        raise DefinitionError("its name must have letters, digits, dots, single underscores and hyphens, 64 at most")
+    return name
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key)
+    if value is not None and not isinstance(value, str):
+        raise DefinitionError(f"{key} must be a text")
+    return value or ""
+
+
+def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = table.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(one, (str, int, float)) for one in cast("list[Any]", value)):
+        raise DefinitionError(f"{key} must be a list of texts")
+    return tuple(str(one) for one in cast("list[Any]", value))
+
+
+def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
+    value = table.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise DefinitionError(f"{key} must be an object of texts")
+    named = cast("dict[str, Any]", value)
+    if not all(isinstance(one, (str, int, float)) for one in named.values()):
+        raise DefinitionError(f"{key} must be an object of texts")
+    return {name: str(one) for name, one in named.items()}
+
+
+def _milliseconds(table: Mapping[str, Any], key: str, default: float) -> float:
+    value = table.get(key)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 86_400_000:
+        return value / 1_000
+    return default
+
+
+def merged(*groups: Sequence[ServerDefinition]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """One definition for each name, the first that has it; and a sentence for each that is not used."""
+    chosen: dict[str, ServerDefinition] = {}
+    told: list[str] = []
+    for one in (one for group in groups for one in group):
+        known = chosen.setdefault(one.name, one)
+        if known is not one and known.fingerprint != one.fingerprint:
+            told.append(f"MCP server {one.name}: {known.origin} is used, not {one.origin}.")
+    return tuple(chosen.values()), tuple(told)
+
+
+def as_json(found: ServerDefinition) -> dict[str, Any]:
+    """The entry that ``.mcp.json`` has for a server."""
+    if found.transport == "stdio":
+        entry: dict[str, Any] = {"command": found.command, "args": list(found.args)}
+        return entry | ({"env": dict(found.env)} if found.env else {}) | ({"cwd": found.cwd} if found.cwd else {})
+    headers = {"headers": dict(found.headers)} if found.headers else {}
+    return {"type": found.transport, "url": found.url} | headers

@@ -1,0 +1,116 @@
+"""What a server asks the user in the middle of a call: its form as questions, the answers as its form wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from swecli.core.ports import Asker
+from swecli.core.protocol.events import Option, Question
+
+if TYPE_CHECKING:
+    import mcp_types
+
+MOST_FIELDS = 24
+DECLINE = "Decline"
+NOBODY = "nobody can answer here, so it was declined"
+REFUSED = "the user declined"
+
+
+async def elicit(
+    params: mcp_types.ElicitRequestParams, server: str, item: str, asker: Asker
+) -> tuple[mcp_types.ElicitResult, str]:
+    """The answer for the server and, where there is none, why, as a clause."""
+    import mcp_types
+
+    if params.mode == "url":
+        question = Question(
+            f"{server} asks you to open {params.url}\n{params.message}",
+            (Option("I opened it", "then the call goes on"), Option(DECLINE)),
+            header=server,
+        )
+        answers = await asker.ask(item, (question,))
+        agreed = bool(answers) and answers[0] == ("I opened it",)
+        return mcp_types.ElicitResult(action="accept" if agreed else "decline"), "" if agreed else _why(answers)
+    schema: Mapping[str, Any] = params.requested_schema
+    fields = cast("dict[str, Mapping[str, Any]]", dict(schema.get("properties") or {}))
+    if len(fields) > MOST_FIELDS:
+        return mcp_types.ElicitResult(action="decline"), f"its form has {len(fields)} fields, more than {MOST_FIELDS}"
+    required = set(cast("Sequence[str]", schema.get("required") or ()))
+    questions = [_question(name, field, params.message, server, name in required) for name, field in fields.items()]
+    if not questions:
+        questions = [Question(f"{server}: {params.message}", (Option("Yes"), Option(DECLINE)), header=server)]
+    answers = await asker.ask(item, questions)
+    if not answers:
+        action = "cancel" if answers is not None else "decline"
+        return mcp_types.ElicitResult(action=action), _why(answers)
+    if not fields:
+        agreed = answers[0] == ("Yes",)
+        return mcp_types.ElicitResult(action="accept" if agreed else "decline"), "" if agreed else REFUSED
+    content: dict[str, Any] = {}
+    for (name, field), answer in zip(fields.items(), answers, strict=True):
+        if answer == (DECLINE,):
+            return mcp_types.ElicitResult(action="decline"), REFUSED
+        try:
+            value = _value(field, answer)
+        except ValueError:
+            kind = field.get("type", "value")
+            return mcp_types.ElicitResult(action="decline"), f"{', '.join(answer)!r} is no {kind} for {name}"
+        if value is not None:
+            content[name] = value
+    return mcp_types.ElicitResult(action="accept", content=content), ""
+
+
+def _why(answers: object) -> str:
+    return NOBODY if answers is None else REFUSED
+
+
+def _choices(field: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Value and label of each choice."""
+    source = cast("Mapping[str, Any]", field.get("items") or field)
+    titled = source.get("oneOf") or source.get("anyOf")
+    if titled:
+        return [(str(one.get("const")), str(one.get("title") or one.get("const"))) for one in titled]
+    values = [str(value) for value in cast("Sequence[Any]", source.get("enum") or ())]
+    names = [str(name) for name in cast("Sequence[Any]", source.get("enumNames") or ())]
+    return [(value, names[at] if at < len(names) else value) for at, value in enumerate(values)]
+
+
+def _question(name: str, field: Mapping[str, Any], message: str, server: str, required: bool) -> Question:
+    title = str(field.get("title") or name)
+    about = f": {field['description']}" if field.get("description") else ""
+    optional = "" if required else " (optional)"
+    default = f" [default: {field['default']}]" if field.get("default") not in (None, "") else ""
+    text = f"{server}: {message}\n{title}{about}{optional}{default}"
+    if field.get("type") == "boolean":
+        return Question(text, (Option("Yes"), Option("No"), Option(DECLINE)), header=title)
+    options = [Option(label) for _, label in _choices(field)]
+    if options and field.get("type") != "array":
+        options.append(Option(DECLINE))
+    return Question(text, tuple(options), multiple=field.get("type") == "array", header=title)
+
+
+def _value(field: Mapping[str, Any], answer: Sequence[str]) -> Any:
+    """The answer as the field wants it; None where nothing was said.
+
+    Raises:
+        ValueError: it is no such value.
+    """
+    values = {label: value for value, label in _choices(field)}
+    chosen = [values.get(one, one) for one in answer]
+    if field.get("type") == "array":
+        return chosen
+    text = chosen[0].strip() if chosen else ""
+    if not text:
+        return field.get("default")
+    match field.get("type"):
+        case "boolean":
+            if text.lower() not in ("yes", "no", "true", "false"):
+                raise ValueError(text)
+            return text.lower() in ("yes", "true")
+        case "integer":
+            return int(text)
+        case "number":
+            return float(text)
+        case _:
+            return text

@@ -1,0 +1,373 @@
+"""The servers of a session: approved, started side by side, and what they bring put into the registry of tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from swecli.core.atomic_text import DamagedFile, one_writer, read_json, write_json
+from swecli.core.engine.services import ExtensionHost, Mentionable
+from swecli.core.mcp.connection import Connection, Offered, Place, State
+from swecli.core.mcp.definitions import ServerDefinition
+from swecli.core.mcp.oauth import WAIT, Login
+from swecli.core.mcp.prompts import READ_RESOURCE, ResourceTool, prompt_of
+from swecli.core.mcp.stdio import ServerLog
+from swecli.core.mcp.tools import McpTool, described, fingerprint, tool_name
+from swecli.core.ports import Asker
+from swecli.core.protocol.events import Option, Question
+from swecli.core.tools.dynamic import DynamicTool
+
+if TYPE_CHECKING:
+    import httpx2
+    import mcp_types
+
+Verdict = Literal["approved", "rejected"]
+
+STORE: Final = "mcp.json"
+"""In the data directory of a workspace: what the user decided about its servers, and the tools that they had."""
+APPROVE, ONCE, REJECT, LATER = "Start it", "Only this time", "Never start it", "Not now"
+TAKE, LEAVE = "Use them", "Leave them out"
+MOST_SHOWN = 6
+INSTRUCTIONS = 2_048
+"""Bytes of what a server says about itself."""
+
+
+class Decisions:
+    """What the user decided in a workspace, by server: the definition (its fingerprint) that was approved or rejected,
+    whether it is switched off, and the fingerprints of its tools as they were taken."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Without a path nothing outlives the session."""
+        self._path = path
+        self._held: dict[str, dict[str, object]] = {}
+
+    def of(self, server: str) -> Mapping[str, object]:
+        return self._all().get(server, {})
+
+    def verdict(self, definition: ServerDefinition) -> Verdict | None:
+        known = self.of(definition.name)
+        if known.get("definition") != definition.fingerprint:
+            return None
+        match known.get("verdict"):
+            case "approved":
+                return "approved"
+            case "rejected":
+                return "rejected"
+            case _:
+                return None
+
+    def tools(self, server: str) -> Mapping[str, str] | None:
+        """Fingerprints by name; None before the first."""
+        found = self.of(server).get("tools")
+        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+    def change(self, server: str, **values: object) -> str:
+        """Keep these values; None forgets one. Returns a sentence where that failed."""
+        if self._path is None:
+            self._held[server] = _without_none({**self._held.get(server, {}), **values})
+            return ""
+        try:
+            with one_writer(self._path):
+                everything = self._all()
+                everything[server] = _without_none({**everything.get(server, {}), **values})
+                write_json(self._path, {"version": 1, "servers": everything})
+        except OSError as error:
+            return f"Your decision about {server} could not be stored ({error.strerror or error})."
+        return ""
+
+    def _all(self) -> dict[str, dict[str, object]]:
+        if self._path is None:
+            return dict(self._held)
+        try:
+            found: dict[str, dict[str, object]] = read_json(self._path, "servers", dict)
+        except (DamagedFile, OSError):
+            return {}
+        return {name: value for name, value in found.items() if isinstance(value, dict)}  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
+def _without_none(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the servers of a session are made of. ``approve_all``: nobody has to approve what the project defines (the
+    user said so for this run). ``logs`` is a folder, None where nothing is stored."""
+
+    definitions: tuple[ServerDefinition, ...]
+    place: Place
+    decisions: Decisions
+    notices: tuple[str, ...] = ()
+    logs: Path | None = None
+    mask: Callable[[str], str] = str
+    login: Login | None = None
+    """None: nobody logs in anywhere."""
+    approve_all: bool = False
+
+
+class McpServers:
+    """An extension of one session."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self.connections: dict[str, Connection] = {}
+        self.left_out: dict[str, tuple[str, ...]] = {}
+        """Tools by server that are not used, because they changed and the user did not agree."""
+        self._host: ExtensionHost | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asking = asyncio.Lock()
+        """One question at a time."""
+        self._interactive: set[str] = set()
+        """Servers that may open a page to log in."""
+        for definition in setup.definitions:
+            self.connections[definition.name] = self._connection(definition)
+
+    def _connection(self, definition: ServerDefinition) -> Connection:
+        logs = self._setup.logs
+        log = ServerLog(logs / f"mcp-{definition.name}.log" if logs is not None else None, self._setup.mask)
+        return Connection(definition, self, self._setup.place, log)
+
+    @property
+    def host(self) -> ExtensionHost:
+        assert self._host is not None  # nothing happens before the start
+        return self._host
+
+    @property
+    def asker(self) -> Asker:
+        return self.host.asker
+
+    # --- the extension ----------------------------------------------------------------------------------------
+
+    def start(self, host: ExtensionHost) -> None:
+        self._host = host
+        for notice in self._setup.notices:
+            host.notice(notice, "warning")
+        for connection in self.connections.values():
+            self._begin(connection)
+
+    def _begin(self, connection: Connection, *, again: bool = False) -> None:
+        """Start a server as far as it may run."""
+        definition = connection.definition
+        if not definition.enabled or (self._setup.decisions.of(definition.name).get("off") and not again):
+            connection.hold("off")
+            return
+        self.host.tools.expect(connection.name)
+        self._task(self._approved_start(connection, again=again))
+
+    async def _approved_start(self, connection: Connection, *, again: bool) -> None:
+        if await self._may_start(connection, again=again):
+            connection.start()
+        else:
+            self.host.tools.drop(connection.name)
+
+    def _task(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(connection.close() for connection in self.connections.values()))
+
+    # --- approval ---------------------------------------------------------------------------------------------
+
+    async def _may_start(self, connection: Connection, *, again: bool) -> bool:
+        definition, decisions = connection.definition, self._setup.decisions
+        if definition.scope == "user" or self._setup.approve_all:
+            return True
+        verdict = decisions.verdict(definition)
+        if verdict == "approved":
+            return True
+        if verdict == "rejected" and not again:
+            connection.hold("rejected", f"you rejected it; /mcp enable {connection.name} asks again")
+            return False
+        connection.hold("waiting", "it needs your approval")
+        async with self._asking:
+            answers = await self.asker.ask("", (self._question(definition),))
+        choice = answers[0][0] if answers and answers[0] else ""
+        if choice == APPROVE:
+            self._keep(definition.name, definition=definition.fingerprint, verdict="approved", off=None)
+        if choice in (APPROVE, ONCE):
+            return True
+        if choice == REJECT:
+            self._keep(definition.name, definition=definition.fingerprint, verdict="rejected")
+            connection.hold("rejected", "you rejected it")
+        elif answers is None:
+            connection.hold("rejected", "nobody can approve it here")
+            self.host.notice(
+                f"MCP server {definition.name} of {definition.origin} was not started: you have not approved it.",
+                "warning",
+                f"Approve it with: swecli mcp approve {definition.name}",
+            )
+        else:
+            connection.hold("rejected", f"not approved; /mcp enable {definition.name} asks again")
+        return False
+
+    def _question(self, definition: ServerDefinition) -> Question:
+        what = "Start" if definition.transport == "stdio" else "Connect to"
+        changed = self._setup.decisions.of(definition.name).get("definition") not in (None, definition.fingerprint)
+        lines = [
+            f"{what} the MCP server {definition.name}?{' Its definition has changed.' if changed else ''}",
+            described(definition.line, 4_000),
+            f"from {definition.origin}",
+        ]
+        if definition.env:
+            lines.append(f"with the variables {', '.join(definition.env)}")
+        if definition.headers:
+            lines.append(f"with the headers {', '.join(definition.headers)}")
+        if definition.transport == "stdio":
+            lines.append("It runs outside of the sandbox, with your rights.")
+        options = (
+            Option(LATER),
+            Option(APPROVE, "and ask again only if its definition changes"),
+            Option(ONCE),
+            Option(REJECT),
+        )
+        return Question("\n".join(lines), options, header=definition.name)
+
+    def _keep(self, server: str, **values: object) -> None:
+        trouble = self._setup.decisions.change(server, **values)
+        if trouble:
+            self.host.notice(trouble, "warning")
+
+    # --- what connections tell --------------------------------------------------------------------------------
+
+    async def arrived(self, connection: Connection, offered: Offered) -> None:
+        """All tools are taken at first, and later those that are new or the same. What changed its words or parameters
+        since asks, for they tell the model what to do."""
+        now = {tool.name: fingerprint(tool) for tool in offered.tools}
+        known = self._setup.decisions.tools(connection.name) or {}
+        self._offer(connection, offered)
+        changed = tuple(name for name, value in now.items() if known.get(name, value) != value)
+        self.left_out[connection.name] = changed
+        self._settle(connection, [tool for tool in offered.tools if tool.name not in changed])
+        kept = {**now, **{name: known[name] for name in changed}}
+        if kept != dict(known):
+            self._keep(connection.name, tools=kept)
+        if changed:
+            self._task(self._ask_about(connection, offered.tools, changed, now))
+
+    def _settle(self, connection: Connection, tools: Sequence[mcp_types.Tool]) -> None:
+        made: dict[str, DynamicTool] = {}
+        if connection.offered.resources:
+            reader = ResourceTool(connection)
+            made[reader.name] = reader
+        for tool in tools:
+            one = McpTool(connection, tool, made)
+            made[one.name] = one
+        clashes = self.host.tools.settle(connection.name, made.values())
+        if clashes:
+            names = ", ".join(clashes[:MOST_SHOWN])
+            text = f"MCP server {connection.name}: {names} left out, for other tools have these names."
+            self.host.notice(text, "warning")
+
+    def _offer(self, connection: Connection, offered: Offered) -> None:
+        """Prompts as commands, resources as words that can be mentioned."""
+        prompts = [prompt_of(connection, prompt) for prompt in offered.prompts]
+        reader = tool_name(connection.name, READ_RESOURCE)
+        words = [
+            Mentionable(f"{connection.name}:{one.uri}", reader, {"uri": str(one.uri)}, one.title or one.name)
+            for one in offered.resources
+        ]
+        self.host.offer(connection.name, prompts, words)
+
+    async def _ask_about(
+        self,
+        connection: Connection,
+        tools: Sequence[mcp_types.Tool],
+        changed: Sequence[str],
+        now: Mapping[str, str],
+    ) -> None:
+        more = f" and {len(changed) - MOST_SHOWN} more" if len(changed) > MOST_SHOWN else ""
+        names = ", ".join(described(name, 64) for name in changed[:MOST_SHOWN])
+        question = Question(
+            f"The MCP server {connection.name} describes its tools otherwise than when you took them: {names}{more}.\n"
+            "Descriptions tell the model what to do. Use them?",
+            (Option(LEAVE), Option(TAKE, "as they are now")),
+            header=connection.name,
+        )
+        async with self._asking:
+            answers = await self.asker.ask("", (question,))
+        if answers is None:
+            self.host.notice(
+                f"MCP server {connection.name}: {names}{more} left out, for their descriptions changed.",
+                "warning",
+                f"Take them with: swecli mcp approve {connection.name}",
+            )
+        elif answers and answers[0] == (TAKE,):
+            self.left_out[connection.name] = ()
+            self._keep(connection.name, tools=dict(now))
+            self._settle(connection, tools)
+
+    def changed(self, connection: Connection) -> None:
+        if self._host is None:
+            return
+        state: State = connection.state
+        if state != "starting":
+            self._interactive.discard(connection.name)
+            if self._setup.login is not None:
+                self._setup.login.done(connection.name)
+        if state in ("failed", "needs login"):
+            self.host.tools.drop(connection.name)
+            self.host.offer(connection.name)
+            hint = f"/mcp login {connection.name}" if state == "needs login" else f"/mcp reconnect {connection.name}"
+            self.host.notice(f"MCP server {connection.name} {_words(state)}: {connection.reason}", "warning", hint)
+
+    async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
+        if self._setup.login is None:
+            return None
+
+        def tell(url: str) -> None:
+            self.host.notice(f"Log in to {connection.name} in your browser: {url}")
+
+        interactive = connection.name in self._interactive
+        return await self._setup.login.authorisation(connection.definition, interactive, tell)
+
+    def patience(self, connection: Connection) -> float:
+        return WAIT if connection.name in self._interactive else connection.definition.start_timeout
+
+    # --- what the user asks for -------------------------------------------------------------------------------
+
+    async def enable(self, name: str, on: bool) -> None:
+        """Switch a server on or off, for later sessions too."""
+        connection = self.connections[name]
+        self._keep(name, off=None if on else True)
+        if on:
+            connection.definition = replace(connection.definition, enabled=True)
+            self._begin(connection, again=True)
+        else:
+            await connection.close("off")
+            self.host.tools.drop(name)
+            self.host.offer(name)
+
+    async def reconnect(self, name: str, *, login: bool = False) -> None:
+        """End a server and start it anew; ``login``: it may open a page for that."""
+        connection = self.connections[name]
+        if login:
+            self._interactive.add(name)
+        await connection.close("starting")
+        self._begin(connection, again=True)
+
+    async def settled(self, name: str) -> None:
+        """Returns when a server is neither about to start nor waiting."""
+        connection = self.connections[name]
+        while connection.state in ("starting", "restarting", "waiting"):
+            await connection.moved()
+
+    def instructions(self) -> str:
+        """What ready servers say about their use."""
+        parts = [
+            f"{name}: {described(connection.offered.instructions, INSTRUCTIONS)}"
+            for name, connection in self.connections.items()
+            if connection.state == "ready" and connection.offered.instructions.strip()
+        ]
+        return "\n\n".join(parts)
+
+
+def _words(state: State) -> str:
+    return {"failed": "did not start", "needs login": "needs a login"}.get(state, state)

@@ -1,0 +1,208 @@
+"""A server that swecli starts: its messages over standard input and output, within bounds; its stderr in a log.
+
+In place of the SDK's own transport, which holds a line of any length in memory and hands stderr to a file of any size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from swecli.core.atomic_text import make_private
+from swecli.core.workspace.process_tree import MARK, new_mark, signal_group
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams
+    from mcp.shared.message import SessionMessage
+
+LONGEST_LINE: Final = 32_000_000
+"""Bytes of one message."""
+LARGEST_LOG: Final = 1_000_000
+"""Bytes of a log; the half before that is kept in a second file."""
+NEWEST: Final = 2_000
+"""Characters of the log that stay in memory, for messages."""
+GRACE: Final = 1.0
+"""Seconds that a server has to end after its input was closed, and again after SIGTERM."""
+_CHUNK = 65_536
+
+
+class ServerLog:
+    """What a server writes to stderr, and what swecli has to say about it. ``mask`` takes secrets out."""
+
+    def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
+        self.path = path
+        self._mask = mask
+        self._size = 0
+        self.newest = ""
+
+    def write(self, text: str) -> None:
+        """Add a text. A log that can't be written is only kept in memory."""
+        text = self._mask(text)
+        self.newest = (self.newest + text)[-NEWEST:]
+        if self.path is None:
+            return
+        try:
+            make_private(self.path.parent)
+            if self._size == 0 and self.path.exists():
+                self._size = self.path.stat().st_size
+            if self._size + len(text) > LARGEST_LOG:
+                os.replace(self.path, self.path.with_suffix(".old.log"))
+                self._size = 0
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
+                file.write(text[-LARGEST_LOG:])
+            self._size += len(text)
+        except OSError:
+            self.path = None
+
+    def line(self, text: str) -> None:
+        self.write(f"[swecli] {text}\n")
+
+
+class StdioServer:
+    """One run of a server. ``ended`` is set when its output ends, whoever ended it."""
+
+    def __init__(self, words: Sequence[str], cwd: Path, environment: Mapping[str, str], log: ServerLog) -> None:
+        self._words = tuple(words)
+        self._cwd = cwd
+        self._environment = dict(environment)
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self.ended = asyncio.Event()
+        self.trouble = ""
+        """Why swecli ended it, as a clause."""
+
+    @property
+    def exit_status(self) -> int | None:
+        return self._process.returncode if self._process is not None else None
+
+    async def status(self) -> int | None:
+        """The exit status of one whose output has ended; None where it goes on without output."""
+        if self._process is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), GRACE)
+        return self.exit_status
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncGenerator[TransportStreams]:
+        """Start it, for as long as the block runs.
+
+        Raises:
+            OSError: it can't be started.
+        """
+        import anyio
+        from mcp.shared.message import SessionMessage
+
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self._cwd,
+            env={**self._environment, MARK: new_mark(own=True)},
+            start_new_session=True,
+        )
+        into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        tasks = [
+            asyncio.create_task(self._receive(process, into)),
+            asyncio.create_task(self._send(process, outgoing)),
+            asyncio.create_task(self._follow(process)),
+        ]
+        try:
+            yield read, write
+        finally:
+            await _shielded(self._stop(process, tasks))
+            for stream in (into, read, write, outgoing):
+                stream.close()
+
+    async def _receive(
+        self, process: asyncio.subprocess.Process, into: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        import anyio
+        import mcp_types
+        from mcp.shared.message import SessionMessage
+
+        assert process.stdout is not None
+        pieces: list[bytes] = []
+        held = 0
+        try:
+            while chunk := await process.stdout.read(_CHUNK):
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    whole = b"".join((*pieces, line)).strip()
+                    pieces, held = [], 0
+                    if not whole:
+                        continue
+                    try:
+                        message = mcp_types.jsonrpc_message_adapter.validate_json(whole, by_name=False)
+                    except ValueError:
+                        self._log.line(f"not a message: {whole[:200].decode('utf-8', 'replace')}")
+                        await asyncio.sleep(0)
+                        continue
+                    await into.send(SessionMessage(message))
+                pieces.append(rest)
+                held += len(rest)
+                if held > LONGEST_LINE:
+                    self.trouble = f"it sent a message of more than {LONGEST_LINE // 1_000_000} MB"
+                    break
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass
+        finally:
+            self.ended.set()
+            into.close()
+
+    async def _send(
+        self, process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        import anyio
+
+        assert process.stdin is not None
+        try:
+            async for message in outgoing:
+                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                process.stdin.write(line.encode("utf-8", "replace") + b"\n")
+                await process.stdin.drain()
+        except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass  # the end of its output tells
+
+    async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while chunk := await process.stderr.read(_CHUNK):
+            self._log.write(chunk.decode("utf-8", "replace"))
+            await asyncio.sleep(0)
+
+    async def _stop(self, process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Close its input, wait, end its group."""
+        if process.stdin is not None:
+            process.stdin.close()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                signal_group(process.pid, number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), 0.0 if self.trouble and number is None else GRACE)
+                break
+        signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _shielded(work: Coroutine[object, object, None]) -> None:
+    """Carry the work out to its end, also where this task is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = not task.cancelled()
+    if cancelled:
+        raise asyncio.CancelledError

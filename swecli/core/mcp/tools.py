@@ -1,0 +1,216 @@
+"""Tools of servers: their names here, what a call may touch, and what of a result the model and the user get."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from swecli.core.mcp.connection import Connection, ServerError
+from swecli.core.permissions.types import Effects
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.messages import ImagePart
+from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome, readable_size
+from swecli.core.tools.dynamic import DynamicTool, RawParams, portable_schema
+from swecli.core.tools.read_file import MAX_IMAGE, image_type
+
+if TYPE_CHECKING:
+    import mcp_types
+
+LONGEST_NAME: Final = 64
+"""Characters that providers take."""
+DESCRIPTION: Final = 2_048
+"""Bytes of a tool's description, and half of it of a parameter's."""
+MOST_TEXT: Final = 20_000_000
+"""Characters of a result that are looked at at all."""
+MOST_IMAGES: Final = 8
+_SHOWN = 4_000
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+"""Nobody sees these characters, but a model reads them."""
+
+
+def program(server: str) -> str:
+    """The server in words, for effects, questions and the rule about text from strangers."""
+    return f"the MCP server {server}"
+
+
+def tool_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
+    """``mcp__server__tool`` with what providers take: letters, digits, ``_`` and ``-``, 64 at most. A name that had to
+    be changed or cut gets a hash at its end, so that two tools never have one name."""
+    whole = f"mcp__{_plain(server)}__{_plain(tool)}"
+    if len(whole) <= LONGEST_NAME and whole not in taken and _plain(tool) == tool:
+        return whole
+    digest = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:7]
+    return f"{whole[: LONGEST_NAME - 8]}_{digest}"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", text) or "_"
+
+
+def described(text: str, limit: int = DESCRIPTION) -> str:
+    """A text of a server as the model may be told it: without hidden characters, and of bounded length."""
+    clean = _HIDDEN.sub("", text).strip()
+    raw = clean.encode("utf-8", "replace")
+    return clean if len(raw) <= limit else f"{raw[:limit].decode('utf-8', 'ignore')}…"
+
+
+def _parameter(text: str) -> str:
+    return described(text, DESCRIPTION // 2)
+
+
+def fingerprint(tool: mcp_types.Tool) -> str:
+    """SHA-256 of what the user agreed to when they took this tool: its words and its parameters."""
+    hints = tool.annotations.model_dump(mode="json") if tool.annotations else None
+    shown = json.dumps([tool.name, tool.description, tool.input_schema, hints], sort_keys=True, default=str)
+    return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class McpTool(DynamicTool):
+    """One tool of a server."""
+
+    of_server = True
+
+    def __init__(self, connection: Connection, tool: mcp_types.Tool, taken: Collection[str] = ()) -> None:
+        server = connection.name
+        text = described(tool.description or tool.title or f"{tool.name} of {server}")
+        parameters = portable_schema(tool.input_schema, _parameter)
+        super().__init__(
+            tool_name(server, tool.name, taken),
+            text,
+            parameters,
+            server,
+            verb=f"{server}: {described(tool.title or tool.name, 60)}",
+            checked=tool.input_schema,
+        )
+        self._connection = connection
+        self._tool = tool.name
+        hints = tool.annotations
+        self._reads_only = hints is not None and hints.read_only_hint is True
+
+    def effects(self, params: RawParams, ctx: ToolContext) -> Effects:
+        trusted = self._connection.definition.trust
+        return Effects(external=program(self.source), vouched=trusted and self._reads_only)
+
+    async def run(self, params: RawParams, ctx: ToolContext) -> ToolOutcome:
+        connection = self._connection
+
+        async def call(client: Any, alive: Any) -> mcp_types.CallToolResult:
+            async def progress(done: float, total: float | None, message: str | None) -> None:
+                alive()
+                ctx.output(_progress(done, total, message))
+
+            return await client.call_tool(self._tool, params.arguments, progress_callback=progress)
+
+        try:
+            with connection.calling(ctx.item, ctx.asker) as notes:
+                result = await connection.ask(call)
+        except ServerError as error:
+            raise ToolError(f"MCP server {self.source}: {error}.") from error
+        return outcome_of(result, self.source, notes)
+
+
+def _progress(done: float, total: float | None, message: str | None) -> str:
+    share = f"{min(100, round(100 * done / total))}%" if total else f"{done:g}"
+    return f"{share} {' '.join((message or '').split())[:200]}".rstrip() + "\n"
+
+
+def outcome_of(result: mcp_types.CallToolResult, server: str, notes: Sequence[str] = ()) -> ToolOutcome:
+    """What a call brought: texts for the model as they are, images where models can see them, and a word about what
+    can't be shown."""
+    texts: list[str] = []
+    images: list[ImagePart] = []
+    for content in result.content:
+        text, image = content_of(content)
+        texts += [text] if text else []
+        if image is not None and len(images) < MOST_IMAGES:
+            images.append(image)
+    structured = result.structured_content
+    if structured is not None and not _says(texts, structured):
+        texts.append(json.dumps(structured, ensure_ascii=False))
+    whole = "\n".join(texts)
+    if len(whole) > MOST_TEXT:
+        whole = f"{whole[:MOST_TEXT]}\n[The result was longer: {len(whole):,} characters.]"
+    shown = _HIDDEN.sub("", whole)
+    blocks: tuple[DisplayBlock, ...] = (TextBlock(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),)
+    told = "\n".join((*notes, whole or ("(no text)" if not images else "")))
+    detail = _detail(whole, images)
+    return ToolOutcome(
+        told.strip("\n"),
+        blocks if shown else (),
+        detail,
+        is_error=result.is_error,
+        images=tuple(images),
+        untrusted=program(server),
+    )
+
+
+def _detail(text: str, images: Sequence[ImagePart]) -> str:
+    pictures = f"{len(images)} image{'s' if len(images) > 1 else ''}" if images else ""
+    size = readable_size(len(text.encode("utf-8", "replace"))) if text else ""
+    return ", ".join(filter(None, (size, pictures))) or "no text"
+
+
+def _says(texts: Iterable[str], structured: Any) -> bool:
+    """Whether one of the texts is the structured content already, as the protocol recommends."""
+    for text in texts:
+        try:
+            if len(text) <= MOST_TEXT and json.loads(text) == structured:
+                return True
+        except ValueError:
+            continue
+    # A wrapped single value: {"result": "text"}.
+    if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
+        only = next(iter(cast("dict[str, Any]", structured).values()))
+        return isinstance(only, str) and only in texts
+    return False
+
+
+def content_of(content: Any) -> tuple[str, ImagePart | None]:
+    """A piece of a result as text for the model, and as an image where it is one."""
+    match content.type:
+        case "text":
+            return content.text, None
+        case "image":
+            return _image(content.data, content.mime_type)
+        case "audio":
+            return f"[Audio ({content.mime_type}, {_size(content.data)}) can't be shown.]", None
+        case "resource":
+            return resource_of(content.resource)
+        case "resource_link":
+            about = f": {described(content.description, 300)}" if content.description else ""
+            kind = f" ({content.mime_type})" if content.mime_type else ""
+            return f"[Resource {content.name} at {content.uri}{kind}{about}]", None
+        case _:
+            return f"[A part of the kind {content.type} can't be shown.]", None
+
+
+def resource_of(resource: Any) -> tuple[str, ImagePart | None]:
+    text = getattr(resource, "text", None)
+    if text is not None:
+        return f"[Resource {resource.uri}]\n{text}", None
+    kind = resource.mime_type or "unknown kind"
+    if kind.startswith("image/"):
+        return _image(resource.blob, kind)
+    return f"[Resource {resource.uri}: binary data ({kind}, {_size(resource.blob)}) can't be shown.]", None
+
+
+def _image(data: str, kind: str) -> tuple[str, ImagePart | None]:
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except (ValueError, binascii.Error):
+        return f"[An image ({kind}) that is not valid base64 was left out.]", None
+    media = image_type(raw[:64])
+    if media is None:
+        return f"[Binary data ({kind}, {readable_size(len(raw))}) that is no image models can see was left out.]", None
+    if len(raw) > MAX_IMAGE:
+        return f"[An image of {readable_size(len(raw))} was left out: at most {readable_size(MAX_IMAGE)}.]", None
+    return "", ImagePart(media, data)
+
+
+def _size(data: str) -> str:
+    return readable_size(len(data) * 3 // 4)

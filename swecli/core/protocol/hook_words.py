@@ -1,0 +1,48 @@
+"""A hook's run in one line, the same on every screen."""
+
+from __future__ import annotations
+
+from swecli.core.protocol.events import HookRan
+
+_DID = {
+    "ok": "",
+    "blocked": "blocked",
+    "asked": "asks for your approval",
+    "context": "",
+    "stopped": "ended the turn",
+    "problem": "failed",
+    "skipped": "was skipped",
+}
+_BLOCKED = {
+    "PreToolUse": "blocked this call",
+    "PermissionRequest": "refused this call",
+    "PostToolUse": "objects",
+    "PostToolUseFailure": "objects",
+    "Stop": "keeps the turn going",
+    "SubagentStop": "keeps the subagent going",
+}
+_TOLD_BY_THE_CALL = ("PreToolUse", "PermissionRequest")
+"""Where the reason stands at the call itself."""
+_SHOWN = 60
+"""Characters of a command."""
+
+
+def short_command(command: str) -> str:
+    """What a hook is called by: the last part of the path of a single program, else the command."""
+    line = " ".join(command.split())
+    if " " not in line:
+        line = line.rpartition("/")[2].strip("\"'") or line
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+
+
+def hook_line(body: HookRan) -> str:
+    """What the user is told of a run; empty where it did and said nothing."""
+    did = _DID[body.outcome]
+    text = " ".join(body.text.split())
+    if body.outcome == "blocked":
+        did = _BLOCKED.get(body.event, did)
+        text = "" if body.event in _TOLD_BY_THE_CALL else text
+    if not did and not text:
+        return ""
+    name = f"{body.event} hook {short_command(body.command)}"
+    return f"{name} {did}: {text}" if did and text else f"{name} {did}".rstrip() if did else f"{name}: {text}"

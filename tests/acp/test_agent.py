@@ -1,0 +1,407 @@
+"""A whole session over the protocol, with the official SDK's client and the scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError
+from acp.schema import (
+    AcceptElicitationResponse,
+    ClientCapabilities,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
+    EmbeddedResourceContentBlock,
+    ImageContentBlock,
+    McpServerStdio,
+    ResourceContentBlock,
+    TextResourceContents,
+)
+
+from swecli.acp.conversation import Conversation
+from tests.acp.support import bench, text
+
+TALK = """
+[[step]]
+reasoning = "I think about it."
+text = "Hello, editor."
+"""
+EDIT = """
+[[step]]
+text = "I change it."
+[[step.call]]
+tool = "write_file"
+arguments = { path = "a.txt", content = "one\\n" }
+[[step]]
+text = "Done."
+"""
+COMMAND = """
+[[step]]
+[[step.call]]
+tool = "run_command"
+arguments = { command = "touch made; echo out" }
+[[step]]
+text = "After."
+[[step]]
+[[step.call]]
+tool = "run_command"
+arguments = { command = "touch made; echo out" }
+[[step]]
+text = "Again."
+"""
+
+
+async def test_text_and_thoughts_stream_and_the_turn_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        answer = await made.prompt("hi")
+        assert answer.stop_reason == "end_turn"
+        assert answer.usage.total_tokens > 0
+        assert made.editor.said() == "Hello, editor."
+        assert made.editor.said("agent_thought_chunk") == "I think about it."
+        assert len(made.editor.of("agent_message_chunk")) > 1
+        assert made.editor.said("user_message_chunk") == ""
+        (usage, *_) = made.editor.of("usage_update")
+        assert 0 < usage.used < usage.size
+        (title,) = made.editor.of("session_info_update")
+        assert title.title == "hi"
+        (commands,) = made.editor.of("available_commands_update")
+        names = {each.name for each in commands.available_commands}
+        assert {"compact", "context", "init", "undo"} <= names
+        assert not names & {"quit", "theme", "find", "login"}
+
+
+async def test_an_edit_is_approved_with_its_diff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT) as made:
+        made.editor.answers = ["allow_once"]
+        assert (await made.prompt("change it")).stop_reason == "end_turn"
+        ((call, options),) = made.editor.asked
+        diff = call.content[-1]
+        target = str(made.folder / "a.txt")
+        assert (diff.type, diff.path, diff.old_text, diff.new_text) == ("diff", target, None, "one\n")
+        assert (call.kind, call.title) == ("edit", "Write a.txt")
+        assert [(each.kind, each.name) for each in options if "always" in each.kind] == [
+            ("allow_always", "Allow Edit(/a.txt) in this session"),
+            ("allow_always", "Always allow Edit(/a.txt) in this folder"),
+            ("allow_always", "Allow all file edits"),
+            ("reject_always", "Reject Edit(/a.txt) in this session"),
+        ]
+        assert (made.folder / "a.txt").read_text() == "one\n"
+        told = made.editor.calls(call.tool_call_id)
+        assert [each.status for each in told][-2:] == ["in_progress", "completed"]
+        assert told[0].session_update == "tool_call"
+        assert [place.path for place in told[-1].locations] == [target]
+        assert told[-1].content[0].new_text == "one\n"
+
+
+async def test_always_and_never_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, COMMAND) as made:
+        made.editor.answers = ["reject_always"]
+        await made.prompt("run it")
+        await made.prompt("run it again")
+        assert len(made.editor.asked) == 1
+        assert not (made.folder / "made").exists()
+        assert [each.status for each in made.editor.of("tool_call_update") if each.status == "failed"] == ["failed"] * 2
+    async with bench(tmp_path, monkeypatch, COMMAND) as made:
+        made.editor.answers = ["always"]
+        await made.prompt("run it")
+        await made.prompt("run it again")
+        assert len(made.editor.asked) == 1
+        assert (made.folder / "made").exists()
+
+
+async def test_accepting_all_edits_changes_the_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT) as made:
+        made.editor.answers = ["accept-edits"]
+        await made.prompt("change it")
+        assert (made.folder / "a.txt").exists()
+        assert made.editor.of("current_mode_update")[-1].current_mode_id == "accept-edits"
+        assert made.editor.of("config_option_update")[-1].config_options[0].current_value == "accept-edits"
+
+
+async def test_cancel_settles_an_open_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT + TALK) as made:
+        turn = asyncio.create_task(made.prompt("change it"))
+        await made.editor.until(lambda: bool(made.editor.asked))
+        await made.connection.cancel(session_id=made.session)
+        assert (await turn).stop_reason == "cancelled"
+        assert not (made.folder / "a.txt").exists()
+        (call, _) = made.editor.asked[0]
+        assert made.editor.calls(call.tool_call_id)[-1].status == "failed"
+        assert (await made.prompt("go on")).stop_reason == "end_turn"
+
+
+async def test_a_prompt_waits_for_the_one_before_and_cancel_ends_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT + TALK) as made:
+        first = asyncio.create_task(made.prompt("one"))
+        await made.editor.until(lambda: bool(made.editor.asked))
+        second = asyncio.create_task(made.prompt("two"))
+        while len(made.agent._open[made.session]._prompts) < 2:  # noqa: ASYNC110 - nothing is told of it
+            await asyncio.sleep(0.005)
+        await made.connection.cancel(session_id=made.session)
+        assert [(await each).stop_reason for each in (first, second)] == ["cancelled", "cancelled"]
+
+
+async def test_prompts_queue_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = '[[step]]\ntext = "First."\n[[step]]\ntext = "Second."\n'
+    async with bench(tmp_path, monkeypatch, script) as made:
+        answers = await asyncio.gather(made.prompt("one"), made.prompt("two"))
+        assert [each.stop_reason for each in answers] == ["end_turn", "end_turn"]
+        assert made.editor.said() == "First.Second."
+
+
+async def test_a_client_that_is_slow_gets_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.acp.conversation.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("swecli.acp.conversation.MOST_QUIET", 2)
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        waiting = asyncio.Event()
+        told = Conversation._tell
+
+        async def slowly(conversation: Conversation, update: Any) -> None:
+            if getattr(update, "message_id", None):
+                await waiting.wait()
+            await told(conversation, update)
+
+        monkeypatch.setattr(Conversation, "_tell", slowly)
+        turn = asyncio.create_task(made.prompt("hi"))
+        session = made.agent._open[made.session].session
+        while session.view.busy or not session.view.totals.turns:  # noqa: ASYNC110 - the client is told nothing
+            await asyncio.sleep(0.005)
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not turn.done()
+        waiting.set()
+        assert (await turn).stop_reason == "end_turn"
+        assert made.editor.said() == "Hello, editor."
+
+
+async def test_two_sessions_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        other = tmp_path / "other"
+        other.mkdir()
+        second = await made.connection.new_session(cwd=str(other), mcp_servers=[])
+        assert second.session_id != made.session
+        answers = await asyncio.gather(
+            made.prompt("hi"), made.connection.prompt(session_id=second.session_id, prompt=text("ho"))
+        )
+        assert [each.stop_reason for each in answers] == ["end_turn", "end_turn"]
+
+
+async def test_a_stored_session_is_listed_and_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT) as made:
+        made.editor.answers = ["allow_once"]
+        await made.prompt("change it")
+        session = made.session
+    async with bench(tmp_path, monkeypatch, TALK, begin=False) as made:
+        listed = await made.connection.list_sessions(cwd=str(made.folder))
+        assert [(each.session_id, each.title, each.cwd) for each in listed.sessions] == [
+            (session, "change it", str(made.folder))
+        ]
+        await made.connection.load_session(session_id=session, cwd=str(made.folder), mcp_servers=[])
+        replayed = list(made.editor.updates)
+        assert made.editor.said("user_message_chunk") == "change it"
+        assert made.editor.said() == "I change it.Done."
+        (call,) = made.editor.of("tool_call")
+        assert (call.status, call.title, call.content[0].new_text) == ("completed", "Write a.txt", "one\n")
+        assert [each.session_update for each in replayed].index("tool_call") == 2
+        made.session = session
+        await made.prompt("and now?")
+        assert made.editor.said().endswith("Hello, editor.")
+        assert made.editor.said("user_message_chunk") == "change it"
+        # The same again, while it is open.
+        made.editor.updates.clear()
+        await made.connection.load_session(session_id=session, cwd=str(made.folder), mcp_servers=[])
+        assert made.editor.said("user_message_chunk") == "change itand now?"
+        made.editor.updates.clear()
+        await made.connection.resume_session(session_id=session, cwd=str(made.folder), mcp_servers=[])
+        assert made.editor.said("user_message_chunk") == ""
+        await made.connection.close_session(session_id=session)
+        with pytest.raises(RequestError, match="load it first"):
+            await made.prompt("gone")
+
+
+async def test_modes_are_set_by_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT) as made:
+        await made.connection.set_session_mode(session_id=made.session, mode_id="accept-edits")
+        await made.prompt("change it")
+        assert made.editor.asked == []
+        assert (made.folder / "a.txt").exists()
+        changed = await made.connection.set_config_option(session_id=made.session, config_id="mode", value="plan")
+        assert changed.config_options[0].current_value == "plan"
+        await made.editor.until(lambda: len(made.editor.of("current_mode_update")) == 2)
+        for config, value in (("mode", "zzz"), ("nothing", "x"), ("model", "no/such")):
+            with pytest.raises(RequestError):
+                await made.connection.set_config_option(session_id=made.session, config_id=config, value=value)
+        with pytest.raises(RequestError, match="no mode"):
+            await made.connection.set_session_mode(session_id=made.session, mode_id="yolo")
+
+
+PLAN = """
+[[step]]
+text = "The plan:\\n1. Write the file.\\n2. Look at it."
+[[step]]
+[[step.call]]
+tool = "write_file"
+arguments = { path = "a.txt", content = "one\\n" }
+[[step]]
+text = "Carried out."
+"""
+
+
+async def test_a_plan_is_carried_out_once_the_user_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, PLAN, mode="plan") as made:
+        made.editor.answers = ["accept-edits"]
+        assert (await made.prompt("plan it")).stop_reason == "end_turn"
+        ((call, _),) = made.editor.asked
+        assert call.kind == "switch_mode"
+        assert (made.folder / "a.txt").read_text() == "one\n"
+        (plan, *_) = made.editor.of("plan")
+        assert [entry.content for entry in plan.entries] == ["Write the file.", "Look at it."]
+        assert made.editor.of("current_mode_update")[-1].current_mode_id == "accept-edits"
+
+
+async def test_a_plan_that_is_not_agreed_to_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, PLAN, mode="plan") as made:
+        turn = asyncio.create_task(made.prompt("plan it"))
+        await made.editor.until(lambda: bool(made.editor.asked))
+        await made.connection.cancel(session_id=made.session)
+        assert (await turn).stop_reason == "cancelled"
+        assert not (made.folder / "a.txt").exists()
+
+
+async def test_slash_commands_run_and_unknown_ones_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        assert (await made.prompt("/status")).stop_reason == "end_turn"
+        assert "Session" in made.editor.said()
+        await made.prompt("/contxt")
+        assert "Did you mean /context?" in made.editor.said()
+        await made.prompt("/clear")
+        assert "Start a new thread in your editor" in made.editor.said()
+        await made.prompt("/mode accept-edits")
+        assert made.editor.of("current_mode_update")[-1].current_mode_id == "accept-edits"
+
+
+QUESTION = """
+[[step]]
+[[step.call]]
+tool = "ask_user"
+arguments = { questions = [{ question = "Which?", options = [{ label = "Red" }, { label = "Blue" }] }] }
+[[step]]
+text = "Noted."
+when = { last_result = "Blue" }
+[[step]]
+text = "No answer."
+"""
+
+
+async def test_a_question_is_a_form_where_the_editor_has_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = ClientCapabilities(elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities()))
+    async with bench(tmp_path, monkeypatch, QUESTION, capabilities=forms) as made:
+        made.editor.form = AcceptElicitationResponse(action="accept", content={"question_1": "Blue"})
+        await made.prompt("ask me")
+        (form,) = made.editor.elicited
+        field = form.requested_schema.properties["question_1"]
+        assert (field.description, [each.title for each in field.one_of]) == ("Which?", ["Red", "Blue"])
+        assert made.editor.said().endswith("Noted.")
+
+
+async def test_a_question_is_a_choice_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, QUESTION) as made:
+        made.editor.answers = ["option_1"]
+        await made.prompt("ask me")
+        ((call, options),) = made.editor.asked
+        assert call.title == "Which?"
+        assert [each.name for each in options] == ["Red", "Blue", "Skip"]
+        assert made.editor.said().endswith("Noted.")
+
+
+async def test_what_is_attached_reaches_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = '[[step]]\ntext = "Seen."\nexpect = { request = ["the secret word", "buffer text"] }\n'
+    async with bench(tmp_path, monkeypatch, script) as made:
+        (made.folder / "note.txt").write_text("the secret word\n")
+        picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
+        blocks: list[Any] = [
+            *text("Look at "),
+            ResourceContentBlock(type="resource_link", name="note", uri=(made.folder / "note.txt").as_uri()),
+            EmbeddedResourceContentBlock(
+                type="resource", resource=TextResourceContents(uri="file:///else.py", text="buffer text")
+            ),
+            ImageContentBlock(type="image", data=picture, mime_type="image/png"),
+        ]
+        answer = await made.connection.prompt(session_id=made.session, prompt=blocks)
+        assert answer.stop_reason == "end_turn"
+        assert made.editor.said().endswith("Seen.")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        ([], "empty"),
+        (text("  "), "empty"),
+        ([ImageContentBlock(type="image", data="no", mime_type="image/png")], "no PNG, JPEG"),
+    ],
+)
+async def test_a_prompt_that_can_not_be_sent_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: list[Any], said: str
+) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        with pytest.raises(RequestError, match=said):
+            await made.connection.prompt(session_id=made.session, prompt=blocks)
+
+
+async def test_a_failed_turn_is_an_error_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = '[[step]]\ntext = ""\nfault = { kind = "auth", message = "bad key" }\n'
+    async with bench(tmp_path, monkeypatch, script) as made:
+        with pytest.raises(RequestError) as failed:
+            await made.prompt("hi")
+        assert failed.value.code == -32000
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"), [("length", "max_tokens"), ("refusal", "refusal"), ("content_filter", "refusal")]
+)
+async def test_why_the_model_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: str, reason: str) -> None:
+    async with bench(tmp_path, monkeypatch, f'[[step]]\ntext = "Half"\nstop = "{stop}"\n') as made:
+        assert (await made.prompt("hi")).stop_reason == reason
+
+
+async def test_the_cap_on_steps_is_a_reason_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT, max_steps=1, mode="accept-edits") as made:
+        assert (await made.prompt("change it")).stop_reason == "max_turn_requests"
+
+
+async def test_servers_of_the_editor_are_named_where_they_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path, monkeypatch, TALK, begin=False) as made:
+        server = McpServerStdio(name="files", command="/bin/false", args=[], env=[])
+        made.session = (await made.connection.new_session(cwd=str(made.folder), mcp_servers=[server])).session_id
+        await made.prompt("hi")
+        assert "files" in made.editor.said()
+
+
+async def test_more_sessions_than_are_kept_open_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.acp.agent.MOST_OPEN", 1)
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        second = await made.connection.new_session(cwd=str(made.folder), mcp_servers=[])
+        await made.connection.set_session_mode(session_id=second.session_id, mode_id="plan")
+        made.editor.updates.clear()
+        await made.prompt("hi again")
+        assert made.editor.said().endswith("Hello, editor.")
+
+
+async def test_without_a_model_the_editor_is_told_to_log_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    async with bench(tmp_path, monkeypatch, TALK, begin=False) as made:
+        made.agent._options = made.agent._options.__class__(cwd=made.folder, model="nobody/nothing")
+        with pytest.raises(RequestError) as failed:
+            await made.connection.new_session(cwd=str(made.folder), mcp_servers=[])
+        assert failed.value.code == -32000
+        with pytest.raises(RequestError):
+            await made.connection.authenticate(method_id="key")

@@ -1,0 +1,89 @@
+"""`swecli mcp`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from swecli.command_line.arguments import UsageError
+from swecli.command_line.mcp import mcp
+from swecli.core.config.paths import user_paths
+from swecli.core.config.trust import write_trust
+from tests.core.mcp.support import SERVER
+
+WORDS = [sys.executable, str(SERVER)]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "work").mkdir()
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def test_added_listed_tried_and_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mcp(["add", "hub", "-e", "TOKEN=${TOKEN:-x}", "--", *WORDS]) == 0
+    assert mcp(["list", "--json"]) == 0
+    entry = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (entry["name"], entry["state"], entry["scope"]) == ("hub", "on", "user")
+    assert mcp(["test", "hub"]) == 0
+    shown = capsys.readouterr().out
+    assert "hub works (unkind 1.2): 10 tools" in shown
+    assert "  echo  Says the text again." in shown
+    with pytest.raises(UsageError, match="already"):
+        mcp(["add", "hub", "--", "x"])
+    assert mcp(["remove", "hub"]) == 0
+    assert mcp(["list"]) == 0
+    assert "No MCP servers" in capsys.readouterr().out
+
+
+def test_a_server_that_does_not_work(capsys: pytest.CaptureFixture[str]) -> None:
+    mcp(["add", "bad", "--", *WORDS, "die"])
+    assert mcp(["test", "bad"]) == 1
+    assert "no such database" in capsys.readouterr().err
+
+
+def test_a_server_of_the_project_is_approved(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mcp(["add", "hub", "-s", "project", "-e", "A=b", "--", "program"])
+    assert json.loads((home / "work" / ".mcp.json").read_text())["mcpServers"]["hub"]["command"] == "program"
+    with pytest.raises(UsageError, match="not trusted"):
+        mcp(["approve", "hub"])
+    write_trust(user_paths({"SWECLI_HOME": str(home / "home")}).data, home / "work", "trusted")
+    mcp(["list"])
+    assert "needs approval" in capsys.readouterr().out
+    assert mcp(["approve", "hub"]) == 0
+    assert "with the variables A" in capsys.readouterr().out
+    mcp(["list"])
+    assert "hub  on  program" in capsys.readouterr().out
+
+
+def test_taken_over_from_another_program(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "work" / ".cursor").mkdir()
+    servers = {"a": {"command": "x"}, "b": {"url": "https://y/mcp"}}
+    (home / "work" / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    mcp(["import"])
+    assert "Take them with --all." in capsys.readouterr().out
+    assert mcp(["import", "--only", "b"]) == 0
+    mcp(["list"])
+    assert "b  on  https://y/mcp" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["frob"], "has no 'frob'"),
+        (["add", "x"], "give a command after --"),
+        (["add", "a b", "--", "x"], "its name must have"),
+        (["add", "x", "-e", "novalue", "--", "y"], "wants NAME=VALUE"),
+        (["remove", "x"], "no server 'x'"),
+        (["test", "x"], "there are: none"),
+        (["import"], "no servers in"),
+    ],
+)
+def test_mistakes_are_named(words: list[str], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        mcp(words)

@@ -1,0 +1,163 @@
+"""/review and /commit in real repositories."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from swecli.block_text import block_lines
+from swecli.commands.base import CommandResult
+from swecli.commands.git import COMMIT, REVIEW, Git, GitError, WorkTree, change_of, message_of, read_status
+from swecli.core.permissions.types import Policy, Rule
+from swecli.core.protocol.events import TurnEnded
+from swecli.core.tools.run_command import RunCommand
+from tests.core.engine.support import Bench, bench, until
+
+ANSWERS = '[[step]]\ntext = "Add a line\\n\\nIt was missing."\n' * 3
+
+
+def git(folder: Path, *arguments: str) -> str:
+    author = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main")
+    done = subprocess.run(["git", *author, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "config", "user.name", "a")
+    git(folder, "config", "user.email", "a@b.c")
+    (folder / "a.txt").write_text("one\n")
+    git(folder, "add", "a.txt")
+    git(folder, "commit", "-qm", "Begin")
+    return folder
+
+
+def shown(result: CommandResult) -> str:
+    return "\n".join(line for block in result.blocks for line in block_lines(block))
+
+
+async def meant(folder: Path, arguments: str) -> tuple[str, str]:
+    change = await change_of(Git(folder, (folder,)), arguments)
+    return " ".join(change.command), change.focus
+
+
+async def test_what_the_words_mean(repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD").strip()
+    assert await meant(repository, "") == ("show --format=commit %h%n%n%B HEAD", "")
+    git(repository, "checkout", "-qb", "feature")
+    (repository / "a.txt").write_text("two\n")
+    assert await meant(repository, "") == ("diff HEAD", "")
+    assert await meant(repository, "look at errors") == ("diff HEAD", "look at errors")
+    assert await meant(repository, "staged now") == ("diff --cached", "now")
+    assert await meant(repository, "a.txt for typos") == ("diff HEAD -- a.txt", "for typos")
+    git(repository, "commit", "-qam", "Two")
+    assert await meant(repository, "") == ("diff main...HEAD", "")
+    assert await meant(repository, "main") == ("diff main...HEAD", "")
+    assert await meant(repository, "feature") == ("diff main...feature", "")
+    assert await meant(repository, first[:8]) == (f"show --format=commit %h%n%n%B {first[:8]}", "")
+    assert await meant(repository, "main..feature security") == ("diff main..feature", "security")
+    assert await meant(repository, "--output=x") == ("diff main...HEAD", "--output=x")
+    git(repository, "checkout", "-q", "main")
+    assert await meant(repository, "feature") == ("diff HEAD...feature", "")
+
+
+def test_nothing_is_run_that_a_repository_names(repository: Path, tmp_path: Path) -> None:
+    git(repository, "config", "filter.evil.clean", "touch hit")
+    with pytest.raises(GitError, match="does not run git here"):
+        Git(repository, (repository,))
+    with pytest.raises(GitError, match="not in a git repository"):
+        Git(tmp_path, (tmp_path,))
+
+
+async def test_a_review_is_one_turn_with_the_diff(repository: Path) -> None:
+    (repository / "a.txt").write_text("two\n")
+    (repository / "new.txt").write_text("x\n")
+    async with bench(ANSWERS, repository) as made:
+        assert (await REVIEW.run(made.session, "for errors")).blocks == ()
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        text = made.model.requests[0].messages[0].text
+        assert "+two" in text
+        assert "above all at this: for errors" in text
+        assert "not in the diff, to be read too: new.txt" in text
+
+
+async def test_nothing_to_review_is_said(repository: Path) -> None:
+    async with bench(ANSWERS, repository) as made:
+        assert "Nothing to review: the staged changes" in shown(await REVIEW.run(made.session, "staged"))
+        assert made.model.requests == []
+
+
+async def committed(made: Bench, choice: str, arguments: str = "") -> CommandResult:
+    """Run /commit and answer its question."""
+    import asyncio
+
+    running = asyncio.create_task(COMMIT.run(made.session, arguments))
+    request = await made.asked()
+    made.allow(request, choice)
+    return await running
+
+
+async def test_a_commit_is_proposed_asked_about_and_made(repository: Path) -> None:
+    (repository / "a.txt").write_text("two\n")
+    (repository / "new.txt").write_text("x\n")
+    policy = Policy(mode="auto", rules=(Rule("allow", "Bash(git *)", "user"),))
+    async with bench(ANSWERS, repository, tools=[RunCommand()], policy=policy) as made:
+        result = await committed(made, "once", "mention the line")
+        assert "Committed: Add a line. Not included, because not staged: new.txt" in shown(result)
+        assert git(repository, "log", "-1", "--format=%B").strip() == "Add a line\n\nIt was missing."
+        sent = made.model.requests[0].messages[0].text
+        assert "+two" in sent
+        assert "Begin" in sent
+        assert "mention the line" in sent
+
+
+async def test_what_is_staged_is_what_is_committed(repository: Path) -> None:
+    (repository / "b.txt").write_text("b\n")
+    git(repository, "add", "b.txt")
+    (repository / "a.txt").write_text("two\n")
+    async with bench(ANSWERS, repository, tools=[RunCommand()], attribution=True) as made:
+        result = await committed(made, "once")
+        assert "Not included, because not staged: a.txt" in shown(result)
+        assert git(repository, "show", "--name-only", "--format=", "HEAD").split() == ["b.txt"]
+        assert git(repository, "log", "-1", "--format=%B").strip().endswith("Assisted-by: swecli (scripted/script)")
+
+
+async def test_without_a_yes_nothing_is_committed_and_the_message_is_kept(repository: Path) -> None:
+    (repository / "a.txt").write_text("two\n")
+    async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
+        result = await committed(made, "reject")
+        assert "Nothing was committed. The proposed message was:\nAdd a line" in shown(result)
+        assert git(repository, "log", "--format=%s").split() == ["Begin"]
+
+
+@pytest.mark.parametrize(("untracked", "words"), [(False, "work tree is clean"), (True, "does not track yet: n.txt")])
+async def test_nothing_to_commit_is_said(repository: Path, untracked: bool, words: str) -> None:
+    if untracked:
+        (repository / "n.txt").write_text("n\n")
+    async with bench(ANSWERS, repository) as made:
+        assert words in shown(await COMMIT.run(made.session, ""))
+        assert made.model.requests == []
+
+
+def test_a_status_is_read() -> None:
+    text = "M  a\n M b\nMM c\n?? d\nUU e\nR  f -> g\n"
+    assert read_status(text) == WorkTree(("a", "c", "f -> g"), ("b", "c"), ("d",), ("e",))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("Fix it", "Fix it"),
+        ("```\nFix it\n\nWhy.\n```", "Fix it\n\nWhy."),
+        ('"Fix it"', "Fix it"),
+        ("  Fix `x`\n", "Fix `x`"),
+        ("", ""),
+    ],
+)
+def test_a_message_is_taken_out_of_what_is_around_it(answer: str, message: str) -> None:
+    assert message_of(answer) == message

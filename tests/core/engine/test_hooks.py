@@ -1,0 +1,340 @@
+"""Hooks in a session: what they block, ask about, change and add, and that nothing they do breaks it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.engine.hooks import CONTINUATIONS
+from swecli.core.hooks.hook import Hook, HookEvent
+from swecli.core.hooks.runner import HookPlace, Hooks
+from swecli.core.permissions.types import Policy, Rule
+from swecli.core.protocol.commands import Compact, Interrupt, Steer, Submit
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    HookRan,
+    ItemCompleted,
+    Notice,
+    PermissionRequested,
+    Rewound,
+)
+from tests.core.engine.support import Bench, bench, call, until
+
+ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
+ONE_CALL = f"[[step]]\ncall = [{call('run_command', 'make')}]\n[[step]]\ntext = 'done'\n"
+ANSWER = "[[step]]\ntext = 'hello'\n"
+
+
+def hooks(folder: Path, *made: Hook) -> dict[str, Any]:
+    """Settings of a session with these hooks."""
+
+    return {"hooks": Hooks(made, HookPlace(folder, ENVIRONMENT))}
+
+
+def say(data: object) -> str:
+    return f"cat > /dev/null; echo '{json.dumps(data)}'"
+
+
+def decision(word: str, **more: Any) -> str:
+    return say({"hookSpecificOutput": {"permissionDecision": word, "permissionDecisionReason": "because", **more}})
+
+
+def ran(it: Bench) -> list[tuple[str, str]]:
+    return [(body.event, body.outcome) for body in it.bodies(HookRan)]
+
+
+def seen(it: Bench) -> str:
+    """What the newest request had of the user's side."""
+    return "\n".join(message.text for message in it.session.view.messages if message.role == "user")
+
+
+ALLOWED = Policy(rules=(Rule("allow", "Bash", "user"), Rule("allow", "run_command", "user")))
+
+
+async def test_a_blocked_call_does_not_run_and_the_model_reads_why(tmp_path: Path) -> None:
+    block = Hook("PreToolUse", "echo 'not in this project' >&2; exit 2")
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **hooks(tmp_path, block)) as it:
+        ended = await it.say("go")
+        assert ended.outcome == "done"
+        assert it.gates.started == []
+        assert "not in this project" in "".join(it.tool_texts().values())
+        assert ran(it) == [("PreToolUse", "blocked")]
+        (item,) = [body for body in it.bodies(ItemCompleted) if body.status == "rejected"]
+        assert item.detail == "blocked by a hook: not in this project"
+
+
+async def test_a_blocker_counts_in_yolo_and_asks_there_too(tmp_path: Path) -> None:
+    policy = Policy(yolo=True)
+    async with bench(ONE_CALL, tmp_path, policy=policy, **hooks(tmp_path, Hook("PreToolUse", decision("ask")))) as it:
+        it.send(Submit("go"))
+        asked = await it.asked()
+        assert (asked.reason, asked.rule) == ("because", None)
+        it.allow(asked)
+        await until(lambda: it.gates.ended == ["make"])
+
+
+@pytest.mark.parametrize("word", ["allow", "approve"])
+async def test_allow_answers_no_question(tmp_path: Path, word: str) -> None:
+    command = decision("allow") if word == "allow" else say({"decision": "approve"})
+    allow = {"hookSpecificOutput": {"decision": {"behavior": "allow"}}}
+    given = hooks(tmp_path, Hook("PreToolUse", command), Hook("PermissionRequest", say(allow)))
+    async with bench(ONE_CALL, tmp_path, **given) as it:
+        it.send(Submit("go"))
+        await it.asked()
+        assert it.gates.started == []
+
+
+async def test_a_hook_can_refuse_before_the_user_is_asked(tmp_path: Path) -> None:
+    deny = {"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "ask me tomorrow"}}}
+    async with bench(ONE_CALL, tmp_path, **hooks(tmp_path, Hook("PermissionRequest", say(deny), "Bash"))) as it:
+        await it.say("go")
+        assert it.bodies(PermissionRequested) == []
+        assert "ask me tomorrow" in "".join(it.tool_texts().values())
+
+
+async def test_a_changed_input_is_decided_about_anew(tmp_path: Path) -> None:
+    """The bench's tools take a target, which is no word of Claude Code's: an unknown tool's input is given as it is."""
+    script = f"[[step]]\ncall = [{call('write_file', 'a.txt')}]\n[[step]]\ntext = 'done'\n"
+    changed = decision("allow", updatedInput={"file_path": "b.txt"})
+    async with bench(script, tmp_path, **hooks(tmp_path, Hook("PreToolUse", changed, "Write"))) as it:
+        ended = await it.say("go")
+        assert ended.outcome == "done"
+        assert it.gates.started == []
+        assert "updatedInput does not fit write_file" in "".join(it.tool_texts().values())
+
+
+async def test_the_result_carries_what_hooks_say_to_it(tmp_path: Path) -> None:
+    (tmp_path / "log.py").write_text(
+        "import json, sys\ndata = json.load(sys.stdin)\njson.dump(data, open('event.json', 'w'))\n"
+        "print(json.dumps({'decision': 'block', 'reason': 'the tests fail', 'hookSpecificOutput': "
+        "{'additionalContext': 'see log.txt'}}))\n"
+    )
+    given = hooks(tmp_path, Hook("PostToolUse", "python3 log.py", "Bash"), Hook("PostToolUse", "exit 2", "Edit|Write"))
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **given) as it:
+        it.allow_all = True
+        await it.say("go")
+        text = "".join(it.tool_texts().values())
+        assert text.startswith("run_command make done\n")
+        assert "the tests fail" in text
+        assert "see log.txt" in text
+        assert ran(it) == [("PostToolUse", "blocked")]
+        event = json.loads((tmp_path / "event.json").read_text())
+    assert {key: event[key] for key in ("hook_event_name", "session_id", "cwd", "tool_name", "permission_mode")} == {
+        "hook_event_name": "PostToolUse",
+        "session_id": "s",
+        "cwd": str(tmp_path),
+        "tool_name": "Bash",
+        "permission_mode": "default",
+    }
+    assert event["tool_response"]["stdout"] == "run_command make done"
+    assert event["swecli_tool_input"] == {"target": "make"}
+
+
+async def test_a_failed_call_has_an_event_of_its_own(tmp_path: Path) -> None:
+    script = f"[[step]]\ncall = [{call('read_file', 'broken')}]\n[[step]]\ntext = 'done'\n"
+    told = say({"hookSpecificOutput": {"additionalContext": "try again tomorrow"}})
+    given = hooks(tmp_path, Hook("PostToolUse", "exit 2"), Hook("PostToolUseFailure", told))
+    async with bench(script, tmp_path, **given) as it:
+        await it.say("go")
+        assert "try again tomorrow" in "".join(it.tool_texts().values())
+        assert ran(it) == [("PostToolUseFailure", "context")]
+
+
+async def test_context_joins_the_first_message_and_every_later_one(tmp_path: Path) -> None:
+    given = hooks(
+        tmp_path, Hook("SessionStart", "echo branch main", "startup"), Hook("UserPromptSubmit", "echo friday")
+    )
+    async with bench(ANSWER * 2, tmp_path, **given) as it:
+        await it.say("one")
+        await it.say("two")
+        assert seen(it).count("branch main") == 1
+        assert seen(it).count("friday") == 2
+        assert "[Added by the user's SessionStart hook]" in seen(it)
+
+
+async def test_a_blocked_message_is_given_back_and_never_sent(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("UserPromptSubmit", "grep -q secret && { echo 'no secrets' >&2; exit 2; }; exit 0"))
+    async with bench(ANSWER, tmp_path, **given) as it:
+        ended = await it.say("the secret is 42")
+        assert (ended.outcome, ended.reason) == ("blocked", "a hook blocked your message: no secrets")
+        assert [body.text for body in it.bodies(Rewound)] == ["the secret is 42"]
+        assert (await it.say("hello")).outcome == "done"
+        assert "42" not in seen(it)
+
+
+async def test_what_is_written_meanwhile_is_looked_at_too(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("UserPromptSubmit", "grep -q secret && { echo 'no secrets' >&2; exit 2; }; exit 0"))
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **given) as it:
+        it.gates.held.add("make")
+        it.allow_all = True
+        it.send(Submit("go"))
+        await until(lambda: it.gates.started == ["make"])
+        it.send(Steer("a secret"))
+        it.send(Steer("and this"))
+        it.gates.release("make")
+        await until(lambda: not it.session.view.busy)
+        assert "and this" in seen(it)
+        assert "a secret" not in seen(it)
+        assert any("blocked your message: no secrets" in body.text for body in it.bodies(Notice))
+
+
+async def test_a_stop_hook_keeps_the_model_going_once(tmp_path: Path) -> None:
+    go_on = say({"decision": "block", "reason": "run the tests"})
+    command = f"grep -q '\"stop_hook_active\": true' && exit 0; {go_on}"
+    async with bench(ANSWER * 2, tmp_path, **hooks(tmp_path, Hook("Stop", command))) as it:
+        ended = await it.say("go")
+        assert ended.outcome == "done"
+        assert "run the tests" in seen(it)
+        assert ran(it) == [("Stop", "blocked"), ("Stop", "ok")]
+
+
+async def test_a_stop_hook_that_never_lets_go_is_bounded(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("Stop", "echo more >&2; exit 2"))
+    async with bench(ANSWER * (CONTINUATIONS + 1), tmp_path, **given) as it:
+        ended = await it.say("go")
+        assert ended.outcome == "done"
+        assert ran(it) == [("Stop", "blocked")] * (CONTINUATIONS + 1)
+        assert any("the turn ends now" in body.text for body in it.bodies(Notice))
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
+async def test_continue_false_ends_the_turn(tmp_path: Path, event: HookEvent) -> None:
+    enough = Hook(event, say({"continue": False, "stopReason": "enough for today"}))
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **hooks(tmp_path, enough)) as it:
+        it.allow_all = True
+        ended = await it.say("go")
+        assert (ended.outcome, ended.reason) == ("interrupted", "stopped by a hook: enough for today")
+        assert it.gates.ended == ([] if event == "PreToolUse" else ["make"])
+
+
+async def test_a_permission_hook_can_end_the_turn_without_a_reason(tmp_path: Path) -> None:
+    async with bench(ONE_CALL, tmp_path, **hooks(tmp_path, Hook("PermissionRequest", say({"continue": False})))) as it:
+        ended = await it.say("go")
+        assert (ended.outcome, ended.error_kind) == ("interrupted", "hook")
+        assert it.gates.started == []
+
+
+async def test_failing_hooks_are_one_line_each_and_change_nothing(tmp_path: Path) -> None:
+    broken = ("exit 1", "no-such-program", "kill -9 $$", "printf '{nonsense'", "head -c 5000000 /dev/zero; exit 9")
+    given = hooks(tmp_path, *(Hook("PreToolUse", command) for command in broken))
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **given) as it:
+        it.allow_all = True
+        ended = await it.say("go")
+        assert ended.outcome == "done"
+        assert it.gates.ended == ["make"]
+        assert ran(it) == [("PreToolUse", "problem")] * len(broken)
+        assert all(body.text and "\n" not in body.text for body in it.bodies(HookRan))
+
+
+async def test_esc_skips_a_running_hook_and_then_interrupts(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("PreToolUse", "touch began; sleep 300"))
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **given) as it:
+        it.gates.held.add("make")
+        it.allow_all = True
+        it.send(Submit("go"))
+        await until(lambda: (tmp_path / "began").exists())
+        it.send(Interrupt(skip=True))
+        await until(lambda: it.gates.started == ["make"])
+        assert ran(it) == [("PreToolUse", "skipped")]
+        it.send(Interrupt(skip=True))
+        await until(lambda: not it.session.view.busy)
+        assert it.gates.log[-1] == ("cancel", "make")
+
+
+async def test_an_interrupt_without_skip_ends_the_turn_in_a_hook(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("UserPromptSubmit", "echo $$ > pid; sleep 300"))
+    async with bench(ANSWER, tmp_path, **given) as it:
+        it.send(Submit("go"))
+        await until(lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()))
+        it.send(Interrupt())
+        await until(lambda: not it.session.view.busy)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+LONG = "[[step]]\ntext = '''" + "word " * 3_000 + "'''\n"
+
+
+async def test_a_compaction_can_be_blocked_or_told_what_matters(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("PreCompact", "echo 'not now' >&2; exit 2", "manual"), Hook("PostCompact", "exit 0"))
+    async with bench(LONG * 3, tmp_path, **given) as it:
+        await it.say("one")
+        await it.say("two")
+        it.send(Compact())
+        await until(lambda: bool(it.bodies(CompactionFailed)))
+        assert "not now" in it.bodies(CompactionFailed)[0].reason
+        assert it.bodies(CompactionCompleted) == []
+        assert ran(it) == [("PreCompact", "blocked")]
+
+
+async def test_the_session_ends_with_its_hook(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("SessionEnd", "cat > end.json", "other"))
+    async with bench(ANSWER, tmp_path, **given):
+        pass
+    assert json.loads((tmp_path / "end.json").read_text())["reason"] == "other"
+
+
+async def test_notifications_hold_nothing_up(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("Notification", "cat > wanted.json", "permission_prompt"))
+    async with bench(ONE_CALL, tmp_path, **given) as it:
+        it.send(Submit("go"))
+        await it.asked()
+        await until(lambda: ran(it) == [("Notification", "ok")])
+        assert json.loads((tmp_path / "wanted.json").read_text())["message"] == (
+            "swecli needs your permission to use Bash"
+        )
+
+
+async def test_subagents_fire_their_events(tmp_path: Path) -> None:
+    context = {"hookSpecificOutput": {"additionalContext": "be brief"}}
+    given = hooks(
+        tmp_path,
+        Hook("SubagentStart", say(context), "explore"),
+        Hook("SubagentStop", "echo 'look again' >&2; exit 2", "explore"),
+    )
+    async with bench(ANSWER, tmp_path, **given) as it:
+        fired = it.session.hooks
+        assert await fired.subagent_started("a1", "explore") == "be brief"
+        assert await fired.subagent_started("a1", "review") == ""
+        assert await fired.subagent_stopped("a1", "explore", "done") == "look again"
+        assert await fired.subagent_stopped("a1", "explore", "done", continued=CONTINUATIONS) == ""
+
+
+async def test_the_transcript_is_there_while_the_session_runs(tmp_path: Path) -> None:
+    copy = 'path=$(sed \'s/.*"transcript_path": "\\([^"]*\\)".*/\\1/\'); cp "$path" copy.jsonl; echo "$path" > path'
+    given = hooks(tmp_path, Hook("Stop", copy))
+    async with bench(ANSWER, tmp_path, output_folder=tmp_path / "state" / "output", **given) as it:
+        await it.say("a question")
+    lines = [json.loads(line) for line in (tmp_path / "copy.jsonl").read_text().splitlines()]
+    assert [(line["type"], line["message"]["content"]) for line in lines] == [
+        ("user", "a question"),
+        ("assistant", [{"type": "text", "text": "hello"}]),
+    ]
+    assert not os.path.exists((tmp_path / "path").read_text().strip())  # noqa: ASYNC240 - the session has ended
+
+
+async def test_without_hooks_nothing_is_asked_or_recorded(tmp_path: Path) -> None:
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED) as it:
+        it.allow_all = True
+        await it.say("go")
+        assert it.bodies(HookRan) == []
+        assert it.session.hooks.records == ()
+        assert not it.session.hooks.skip()
+
+
+async def test_consent_that_can_not_be_kept_leaves_the_hook_off(tmp_path: Path) -> None:
+    def refuse(hook: Hook) -> Hook:
+        raise OSError(28, "No space left on device")
+
+    given = hooks(tmp_path, Hook("Stop", "exit 0", waiting="it is new"))
+    async with bench(ANSWER, tmp_path, allow_hook=refuse, **given) as it:
+        (record,) = it.session.hooks.records
+        assert "No space left" in await it.session.hooks.allow(record)
+        assert record.hook.waiting
+        await it.say("go")
+        assert ran(it) == []

@@ -1,0 +1,3 @@
+from tests.core.extensions.support import places
+
+__all__ = ["places"]

@@ -1,0 +1,82 @@
+"""Claude Code's settings files, good and bad."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.hooks.claude_settings import LARGEST, read_claude_settings
+
+
+def write(folder: Path, data: Any) -> Path:
+    path = folder / "settings.json"
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    return path
+
+
+def test_hooks_are_read_as_they_are(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        {
+            "permissions": {"allow": ["Bash"]},
+            "hooks": {
+                "PreToolUse": [
+                    {"matcher": "Bash", "hooks": [{"type": "command", "command": "a.sh", "timeout": 5}]},
+                    {"matcher": "Edit|Write", "hooks": [{"command": "b.sh"}, {"command": "c", "args": ["x y"]}]},
+                ],
+                "Stop": [{"hooks": [{"type": "command", "command": "d.sh", "timeout": "soon"}]}],
+            },
+        },
+    )
+    read = read_claude_settings(path, "project")
+    found = [(hook.event, hook.matcher, hook.command, hook.timeout) for hook in read.hooks]
+    assert found == [
+        ("PreToolUse", "Bash", "a.sh", 5.0),
+        ("PreToolUse", "Edit|Write", "b.sh", 60.0),
+        ("PreToolUse", "Edit|Write", "c 'x y'", 60.0),
+        ("Stop", "", "d.sh", 60.0),
+    ]
+    assert (read.notices, read.disabled) == ((), False)
+    assert all(hook.origin == str(path) for hook in read.hooks)
+
+
+def test_a_file_can_turn_hooks_off(tmp_path: Path) -> None:
+    assert read_claude_settings(write(tmp_path, {"disableAllHooks": True}), "project").disabled
+
+
+@pytest.mark.parametrize(
+    ("data", "notice"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("x" * (LARGEST + 1), "at most"),
+        ({"hooks": {"BeforeTool": [{"hooks": [{"command": "x"}]}]}}, "hooks.BeforeTool is ignored"),
+        ({"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}, "not 'prompt'"),
+        ({"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}, "no command"),
+        ({"hooks": {"Stop": [{"matcher": 3, "hooks": [{"command": "x"}]}]}}, "matcher is no text"),
+    ],
+)
+def test_what_can_not_be_understood_is_left_out_and_named(tmp_path: Path, data: Any, notice: str) -> None:
+    read = read_claude_settings(write(tmp_path, data), "project")
+    assert read.hooks == ()
+    assert len(read.notices) == 1
+    assert notice in read.notices[0]
+
+
+@pytest.mark.parametrize("data", ["[]", "3", {"hooks": []}, {"hooks": {"Stop": 3}}, {"hooks": {"Stop": [3, [], None]}}])
+def test_other_shapes_have_no_hooks(tmp_path: Path, data: Any) -> None:
+    assert read_claude_settings(write(tmp_path, data), "project").hooks == ()
+
+
+def test_neither_a_missing_file_nor_a_link_nor_a_pipe_is_read(tmp_path: Path) -> None:
+    assert read_claude_settings(tmp_path / "none.json", "project").notices == ()
+    (tmp_path / "link.json").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe.json")
+    for name in ("link.json", "pipe.json"):
+        read = read_claude_settings(tmp_path / name, "project")
+        assert read.hooks == ()
+        assert len(read.notices) == 1

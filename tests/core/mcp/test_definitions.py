@@ -1,0 +1,128 @@
+"""Definitions of servers, as they are written in settings and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.config.settings import McpSettings
+from swecli.core.mcp.definitions import (
+    DefinitionError,
+    ServerDefinition,
+    as_json,
+    merged,
+    of_settings,
+    read_file,
+)
+from swecli.core.mcp.tools import described, tool_name
+
+
+def servers(tmp_path: Path, content: Any) -> tuple[dict[str, ServerDefinition], tuple[str, ...]]:
+    file = tmp_path / ".mcp.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    found, problems = read_file(file, "project")
+    return {one.name: one for one in found}, problems
+
+
+def test_the_formats_of_other_programs(tmp_path: Path) -> None:
+    entry = {"command": "npx", "args": ["-y", "x"], "env": {"A": "b"}}
+    for content in ({"mcpServers": {"x": entry}}, {"servers": {"x": entry}}, {"x": entry}):
+        found, problems = servers(tmp_path, content)
+        assert not problems
+        assert (found["x"].words, found["x"].env, found["x"].transport) == (("npx", "-y", "x"), {"A": "b"}, "stdio")
+    found, _ = servers(tmp_path, {"mcpServers": {"a": {"type": "http", "url": "https://x/mcp", "headers": {"H": "v"}}}})
+    assert (found["a"].transport, found["a"].url, found["a"].headers) == ("http", "https://x/mcp", {"H": "v"})
+    found, _ = servers(tmp_path, {"mcpServers": {"a": {"type": "sse", "url": "http://x"}, "b": {"url": "http://y"}}})
+    assert [one.transport for one in found.values()] == ["sse", "http"]
+    assert not servers(tmp_path, {"mcpServers": {"x": {**entry, "disabled": True}}})[0]["x"].enabled
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("text", "must be an object"),
+        ({}, "has no command"),
+        ({"command": 5}, "command must be a text"),
+        ({"command": "x", "args": "y"}, "args must be a list"),
+        ({"command": "x", "env": {"A": ["b"]}}, "env must be an object of texts"),
+        ({"command": "x\0y"}, "NUL"),
+        ({"command": "x", "env": {"A=B": "c"}}, "is not the name of a variable"),
+        ({"url": "ftp://x"}, "must begin with http"),
+        ({"type": "grpc", "url": "http://x"}, "must be stdio, http or sse"),
+    ],
+)
+def test_a_server_that_can_not_be_used(entry: Any, told: str, tmp_path: Path) -> None:
+    found, problems = servers(tmp_path, {"mcpServers": {"bad": entry, "good": {"command": "x"}}})
+    assert list(found) == ["good"]
+    assert told in problems[0]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"mcpServers": []}', "\udcff".encode("utf-8", "replace").decode()]
+)
+def test_files_that_hold_no_servers(content: str, tmp_path: Path) -> None:
+    assert servers(tmp_path, content)[0] == {}
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "a__b", "x" * 65, "-x", "ä"])
+def test_names_that_no_server_may_have(name: str, tmp_path: Path) -> None:
+    found, problems = servers(tmp_path, {"mcpServers": {name: {"command": "x"}}})
+    assert not found
+    assert "its name must have" in problems[0]
+
+
+def test_no_file_is_no_problem(tmp_path: Path) -> None:
+    assert read_file(tmp_path / "none.json", "user") == ((), ())
+
+
+def test_variables_are_replaced_late() -> None:
+    found = ServerDefinition(
+        "x", "stdio", "${BIN:-npx}", ("--key=${KEY}",), env={"A": "${KEY}-${NONE:-}"}, headers={"H": "${KEY}"}
+    )
+    whole = found.expanded({"KEY": "secret"})
+    assert (whole.words, whole.env, whole.headers) == (("npx", "--key=secret"), {"A": "secret-"}, {"H": "secret"})
+    assert "secret" not in found.line
+    assert found.expanded({"KEY": "other"}).name == "x"
+    with pytest.raises(DefinitionError, match="KEY is not set"):
+        found.expanded({})
+
+
+def test_the_fingerprint_covers_what_runs() -> None:
+    one = ServerDefinition("x", "stdio", "a", ("b",), env={"A": "1"})
+    others = [
+        ServerDefinition("x", "stdio", "a", ("c",), env={"A": "1"}),
+        ServerDefinition("x", "stdio", "a", ("b",), env={"A": "2"}),
+        ServerDefinition("x", "stdio", "a", ("b",), env={"A": "1"}, cwd="/"),
+        ServerDefinition("y", "stdio", "a", ("b",), env={"A": "1"}),
+    ]
+    assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 5
+    assert ServerDefinition("x", "stdio", "a", ("b",), env={"A": "1"}, origin="z").fingerprint == one.fingerprint
+
+
+def test_settings_and_the_first_of_a_name_wins() -> None:
+    own = of_settings("x", McpSettings(command="a", args=("b",), trust=True), "config.toml:3")
+    assert (own.words, own.trust, own.scope) == (("a", "b"), True, "user")
+    with pytest.raises(DefinitionError, match="no url"):
+        of_settings("x", McpSettings(), "config.toml:3")
+    project = ServerDefinition("x", "stdio", "evil", origin=".mcp.json", scope="project")
+    found, told = merged([own], [project])
+    assert found == (own,)
+    assert told == ("MCP server x: config.toml:3 is used, not .mcp.json.",)
+    assert as_json(own) == {"command": "a", "args": ["b"]}
+
+
+def test_names_of_tools() -> None:
+    assert tool_name("hub", "say") == "mcp__hub__say"
+    odd = [tool_name("hub", "a.b"), tool_name("hub", "a b"), tool_name("hub", "a_b")]
+    assert len(set(odd)) == 3
+    long = [tool_name("hub", "x" * 80), tool_name("hub", "x" * 81)]
+    assert long[0] != long[1]
+    assert all(len(name) <= 64 for name in (*odd, *long))
+
+
+def test_descriptions_are_bounded_and_have_nothing_hidden() -> None:
+    assert described(" Says\u200b it.\u202e\x1b[31m\U000e0041 ") == "Says it.[31m"
+    assert len(described("é" * 5_000).encode()) <= 2_051

@@ -1,0 +1,90 @@
+"""Prompts as commands, resources as mentions, and /mcp."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.block_text import block_lines
+from swecli.commands.base import run_command
+from swecli.commands.mcp import MCP, prompt_commands
+from swecli.commands.registry import COMMANDS, Invocation, parse
+from swecli.core.mcp.prompts import given
+from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.events import TurnEnded
+from tests.core.engine.support import Bench, bench, until
+from tests.core.mcp.support import TEXT, served, unkind
+
+
+async def shown(made: Bench, arguments: str = "") -> str:
+    result = await run_command(MCP, made.session, arguments)
+    return "\n".join(line for block in result.blocks for line in block_lines(block))
+
+
+@pytest.mark.parametrize("line", ["/mcp__hub__review the parser", "/hub:review what='the parser'"])
+async def test_a_prompt_is_sent_as_a_message(line: str, tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind()) as (made, servers):
+        await until(lambda: servers.connections["hub"].state == "ready")
+        found = parse(line, (*COMMANDS, *prompt_commands(made.session)))
+        assert isinstance(found, Invocation)
+        result = await run_command(found.command, made.session, found.arguments)
+        assert not result.blocks
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert made.model.requests[0].messages[0].text.endswith("Review the parser closely.")
+
+
+async def test_a_prompt_without_its_argument_is_not_sent(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind()) as (made, servers):
+        await until(lambda: servers.connections["hub"].state == "ready")
+        (command,) = prompt_commands(made.session)
+        result = await run_command(command, made.session, "")
+        assert "it needs what (<what>). Nothing was sent." in block_lines(result.blocks[0])[0]
+        assert not made.model.requests
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        ("one", {"a": "one"}),
+        ("one two three", {"a": "one", "b": "two three"}),
+        ("b=x y", {"b": "x", "a": "y"}),
+        ("'one two' c=1", {"a": "one two", "b": "c=1"}),
+        ("it's", {"a": "it's"}),
+    ],
+)
+def test_arguments_of_a_prompt(text: str, expected: dict[str, str]) -> None:
+    assert given(text, ["a", "b"]) == expected
+
+
+async def test_a_resource_is_mentioned(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind()) as (made, servers):
+        await until(lambda: servers.connections["hub"].state == "ready")
+        assert [one.word for one in made.session.mentionables] == ["hub:note://one"]
+        made.send(Submit("What is in @hub:note://one?"))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        texts = [message.text for message in made.model.requests[0].messages]
+        assert texts[-1] == "[Attached by the user: @hub:note://one]\nthe first note"
+
+
+async def test_what_the_command_shows(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind(), unkind("die", name="gone")) as (made, servers):
+        await made.say("go")
+        await until(lambda: servers.connections["gone"].state == "failed")
+        overview = await shown(made)
+        assert "ready" in overview
+        assert "no such database" in overview
+        detail = await shown(made, "hub")
+        assert "Says it is: unkind 1.2" in detail
+        assert "/mcp__hub__review" in detail
+        assert "@hub:note://one" in detail
+        assert "11 tools" in detail
+        assert "No MCP server 'nowhere'" in await shown(made, "nowhere")
+        assert "hub is off" in await shown(made, "disable hub")
+        assert "off" in await shown(made)
+
+
+async def test_without_servers_it_says_how_to_add_one(tmp_path: Path) -> None:
+    async with bench(TEXT, tmp_path) as made:
+        assert "swecli mcp add" in await shown(made)

@@ -1,0 +1,262 @@
+"""Servers that do what they should not, and what a session makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from swecli.core.mcp.servers import TAKE, Decisions
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.commands import Answer, CancelItem, Interrupt, Submit
+from swecli.core.protocol.events import (
+    ItemDelta,
+    ItemStarted,
+    Notice,
+    PermissionRequested,
+    QuestionAsked,
+    ToolsChanged,
+    TurnEnded,
+)
+from swecli.core.workspace.process_tree import owned
+from tests.core.engine.support import until
+from tests.core.mcp.support import ALLOWED, TEXT, call, served, unkind
+
+
+def texts(made: object) -> list[str]:
+    return list(made.tool_texts().values())  # type: ignore[attr-defined]
+
+
+async def test_everything_that_a_kind_call_brings(tmp_path: Path) -> None:
+    script = call("echo", '{"text": "hi"}') + call("mixed") + call("fail") + call("sample") + TEXT
+    async with served(script, tmp_path, unkind()) as (made, servers):
+        await made.say("go")
+        said, mixed, failed, refused = texts(made)
+        assert said == "hi"
+        assert "some text" in mixed
+        assert "not valid base64" in mixed
+        assert "no image models can see" in mixed
+        assert "[Resource more at note://more: More of it.]" in mixed
+        assert '{"a": 1}' in mixed
+        assert "Error executing tool fail" in failed
+        assert refused.startswith("refused: ")
+        results = [part for message in made.session.view.messages for part in message.tool_results]
+        assert [image.media_type for image in results[1].images] == ["image/png"]
+        assert results[2].is_error
+        connection = servers.connections["hub"]
+        assert (connection.state, connection.offered.title) == ("ready", "unkind 1.2")
+        assert [prompt.name for prompt in connection.offered.prompts] == ["review"]
+        assert [resource.uri for resource in connection.offered.resources] == ["note://one"]
+    assert not owned()
+
+
+@pytest.mark.parametrize(
+    ("ways", "changes", "reason"),
+    [
+        (("die",), {}, "no such database"),
+        (("hang",), {"start_timeout": 1.0}, "no answer within 1 s"),
+        (("endless",), {"start_timeout": 20.0}, ""),
+    ],
+)
+async def test_a_server_that_does_not_start(
+    ways: tuple[str, ...], changes: dict[str, float], reason: str, tmp_path: Path
+) -> None:
+    async with served(TEXT, tmp_path, unkind(*ways, **changes)) as (made, servers):
+        ended = await made.say("go")
+        assert ended.outcome == "done"
+        connection = servers.connections["hub"]
+        await until(lambda: connection.state == "failed")
+        assert reason in connection.reason
+        assert any("MCP server hub did not start" in notice.text for notice in made.bodies(Notice))
+        assert not made.session.tools.dynamic()
+    assert not owned()
+
+
+async def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    definition = replace(unkind(), command="no-such-program")
+    async with served(TEXT, tmp_path, definition) as (made, servers):
+        await made.say("go")
+        assert servers.connections["hub"].reason == "no-such-program was not found"
+
+
+async def test_noise_on_both_streams_is_kept_out(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    script = call("echo", '{"text": "hi"}') + TEXT
+    async with served(script, tmp_path, unkind("noise", "errors"), logs=logs) as (made, _):
+        await made.say("go")
+        assert texts(made) == ["hi"]
+    assert sum(file.stat().st_size for file in logs.iterdir()) <= 2_100_000
+    assert all(file.stat().st_mode & 0o077 == 0 for file in logs.iterdir())
+
+
+async def test_a_crash_in_mid_call_and_the_call_after_it(tmp_path: Path) -> None:
+    script = call("crash") + call("echo", '{"text": "back"}') + TEXT
+    async with served(script, tmp_path, unkind()) as (made, servers):
+        await made.say("go")
+        crashed, back = texts(made)
+        assert "it ended with exit status 7 while the call ran, so its effect is unknown" in crashed
+        assert back == "back"
+        assert servers.connections["hub"].state == "ready"
+
+
+async def test_five_megabytes_are_bounded(tmp_path: Path) -> None:
+    async with served(call("large", '{"size": 5000000}') + TEXT, tmp_path, unkind()) as (made, _):
+        await made.say("go")
+        (text,) = texts(made)
+        assert len(text) < 40_000
+
+
+async def test_a_cancelled_call_leaves_the_server_in_use(tmp_path: Path) -> None:
+    script = call("slow") + call("echo", '{"text": "still here"}') + TEXT
+    async with served(script, tmp_path, unkind()) as (made, _):
+        made.send(Submit("go"))
+        await until(lambda: any("step" in delta.text for delta in made.bodies(ItemDelta)))
+        item = next(body.item for body in made.bodies(ItemStarted) if body.name == "mcp__hub__slow")
+        made.send(CancelItem(item))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert texts(made)[0].startswith("Interrupted by the user while this ran")
+        assert texts(made)[1] == "still here"
+
+
+async def test_an_interrupt_ends_the_call_and_close_the_server(tmp_path: Path) -> None:
+    async with served(call("slow") + TEXT, tmp_path, unkind()) as (made, _):
+        made.send(Submit("go"))
+        await until(lambda: any("step" in delta.text for delta in made.bodies(ItemDelta)))
+        made.send(Interrupt())
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert made.bodies(TurnEnded)[0].outcome == "interrupted"
+        assert owned()
+    assert not owned()
+
+
+async def test_a_call_that_takes_too_long(tmp_path: Path) -> None:
+    script = call("ask") + TEXT
+    async with served(script, tmp_path, unkind(call_timeout=0.5)) as (made, _):
+        await made.say("go")
+        assert "no answer within 0.5 s" in texts(made)[0]
+
+
+async def test_elicitation_asks_the_user(tmp_path: Path) -> None:
+    async with served(call("ask") + TEXT, tmp_path, unkind()) as (made, _):
+        made.send(Submit("go"))
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        asked = made.bodies(QuestionAsked)[0]
+        assert [question.header for question in asked.questions] == ["Name", "Again"]
+        assert "Who are you?" in asked.questions[0].text
+        made.send(Answer(asked.request, (("Ann",), ("Yes",))))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert texts(made) == ["accept: name='Ann' again=True"]
+
+
+async def test_elicitation_where_nobody_answers(tmp_path: Path) -> None:
+    async with served(call("ask") + TEXT, tmp_path, unkind()) as (made, _):
+        made.send(Submit("go"))
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        made.send(Answer(made.bodies(QuestionAsked)[0].request, (), "headless"))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert "nobody can answer here, so it was declined" in texts(made)[0]
+        assert "decline" in texts(made)[0]
+
+
+async def test_tools_that_change_while_the_session_runs(tmp_path: Path) -> None:
+    script = call("change") + TEXT + TEXT
+    async with served(script, tmp_path, unkind()) as (made, _):
+        await made.say("go")
+        await until(lambda: made.session.tools.get("mcp__hub__added") is not None)
+        await made.say("more")
+        last = made.bodies(ToolsChanged)[-1]
+        assert ([tool.name for tool in last.added], last.removed) == (["mcp__hub__added"], ("mcp__hub__echo",))
+        assert made.model.requests[-1].tools[-1].name == "mcp__hub__added"
+
+
+async def test_a_changed_description_is_asked_about(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "data" / "mcp.json")
+    async with served(TEXT, tmp_path, unkind(), decisions=decisions) as (made, _):
+        await made.say("go")
+    async with served(TEXT * 2, tmp_path, unkind("other"), decisions=decisions) as (made, servers):
+        await made.say("go")
+        assert servers.left_out["hub"] == ("echo",)
+        assert "mcp__hub__echo" not in {tool.name for tool in made.model.requests[0].tools}
+        asked = made.bodies(QuestionAsked)[0]
+        assert "Descriptions tell the model what to do" in asked.questions[0].text
+        made.send(Answer(asked.request, ((TAKE,),)))
+        await until(lambda: made.session.tools.get("mcp__hub__echo") is not None)
+        await made.say("more")
+        assert made.model.requests[-1].tools[-1].name == "mcp__hub__echo"
+    async with served(TEXT, tmp_path, unkind("other"), decisions=decisions) as (made, _):
+        await made.say("go")
+        assert not made.bodies(QuestionAsked)
+
+
+async def test_names_that_are_too_long_or_the_same(tmp_path: Path) -> None:
+    script = TEXT
+    async with served(script, tmp_path, unkind("long"), unkind(name="hub.b"), unkind(name="hub_b")) as (made, _):
+        await made.say("go")
+        names = [tool.name for tool in made.model.requests[0].tools]
+        assert len(names) == len(set(names))
+        assert all(len(name) <= 64 for name in names)
+        assert sum(name.startswith("mcp__hub__xxxx") for name in names) == 2
+        assert any("left out" in notice.text for notice in made.bodies(Notice))
+
+
+async def test_plan_mode_and_what_the_user_trusts(tmp_path: Path) -> None:
+    script = call("write", f'{{"path": "{tmp_path}/x"}}') + call("echo", '{"text": "hi"}') + TEXT
+    policy = replace(ALLOWED, mode="plan")
+    async with served(script, tmp_path, unkind(), policy=policy) as (made, _):
+        await made.say("go")
+        assert all("Plan mode is read-only" in text for text in texts(made))
+    async with served(script, tmp_path, unkind(trust=True), policy=Policy(mode="plan")) as (made, _):
+        await made.say("go")
+        assert "Plan mode is read-only" in texts(made)[0]
+        assert texts(made)[1] == "hi"
+        assert not made.bodies(PermissionRequested)
+    assert not (tmp_path / "x").exists()
+
+
+async def test_a_server_of_the_project_starts_only_with_consent(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "data" / "mcp.json")
+    definition = unkind(scope="project", env={"TOKEN": "secret-value"})
+    async with served(TEXT, tmp_path, definition, decisions=decisions) as (made, servers):
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        assert not owned()
+        (question,) = made.bodies(QuestionAsked)[0].questions
+        assert str(definition.args[0]) in question.text
+        assert "with the variables TOKEN" in question.text
+        assert "secret-value" not in question.text
+        made.send(Answer(made.bodies(QuestionAsked)[0].request, (("Start it",),)))
+        await until(lambda: servers.connections["hub"].state == "ready")
+    async with served(TEXT, tmp_path, definition, decisions=decisions) as (made, servers):
+        await until(lambda: servers.connections["hub"].state == "ready")
+        assert not made.bodies(QuestionAsked)
+    changed = replace(definition, args=(*definition.args, "long"))
+    async with served(TEXT, tmp_path, changed, decisions=decisions) as (made, servers):
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        assert "Its definition has changed" in made.bodies(QuestionAsked)[0].questions[0].text
+        made.send(Answer(made.bodies(QuestionAsked)[0].request, (), "headless"))
+        ended = await made.say("go")
+        assert ended.outcome == "done"
+        assert servers.connections["hub"].state == "rejected"
+        assert "swecli mcp approve hub" in next(notice.hint for notice in made.bodies(Notice))
+    assert not owned()
+
+
+async def test_switched_off_and_on_again(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "data" / "mcp.json")
+    async with served(TEXT * 2, tmp_path, unkind(), decisions=decisions) as (made, servers):
+        await made.say("go")
+        await servers.enable("hub", False)
+        assert not owned()
+        await made.say("more")
+        assert not any(tool.source for tool in made.model.requests[-1].tools)
+    async with served(TEXT, tmp_path, unkind(), decisions=decisions) as (made, servers):
+        assert servers.connections["hub"].state == "off"
+        await servers.enable("hub", True)
+        await made.say("go")
+        assert any(tool.source == "hub" for tool in made.model.requests[-1].tools)
+
+
+async def test_both_ends_close_while_a_server_starts(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind("hang")):
+        await until(lambda: bool(owned()))
+    assert not owned()

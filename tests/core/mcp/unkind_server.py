@@ -1,0 +1,139 @@
+"""A server over stdio that can be as unkind as a test wants: ``python unkind_server.py [WAY ...]``."""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+import time
+
+import anyio
+from mcp import MCPError
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
+from pydantic import BaseModel
+
+WAYS = sys.argv[1:]
+READS = ToolAnnotations(read_only_hint=True)
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 16).decode()
+
+server = MCPServer("unkind", instructions="Be kind to it.", version="1.2")
+
+
+class Form(BaseModel):
+    name: str
+    again: bool
+
+
+@server.tool(description="Says the text again.", annotations=READS)
+def echo(text: str) -> str:
+    return text
+
+
+@server.tool(description="Writes a file.")
+def write(path: str) -> str:
+    with open(path, "w") as file:
+        file.write("written\n")
+    return "done"
+
+
+@server.tool(description="Ends the server.")
+def crash() -> str:
+    os._exit(7)
+
+
+@server.tool(description="Takes very long.")
+async def slow(ctx: Context) -> str:
+    for step in range(6_000):
+        await ctx.report_progress(step, 6_000, f"step {step}")
+        await anyio.sleep(0.1)
+    return "slept"
+
+
+@server.tool(description="Gives many bytes.")
+def large(size: int) -> str:
+    return "0123456789" * (size // 10)
+
+
+@server.tool(description="Gives all kinds of content.")
+def mixed() -> CallToolResult:
+    return CallToolResult(
+        content=[
+            TextContent(text="some text"),
+            ImageContent(data=PNG, mime_type="image/png"),
+            ImageContent(data="!!", mime_type="image/png"),
+            ImageContent(data=base64.b64encode(b"no image").decode(), mime_type="image/png"),
+            ResourceLink(name="more", uri="note://more", description="More of it."),
+        ],
+        structured_content={"a": 1},
+    )
+
+
+@server.tool(description="Fails.")
+def fail() -> str:
+    raise ValueError("it is broken")
+
+
+@server.tool(description="Asks the user.")
+async def ask(ctx: Context) -> str:
+    answer = await ctx.elicit("Who are you?", Form)
+    return f"{answer.action}: {getattr(answer, 'data', None)}"
+
+
+@server.tool(description="Asks the client's model.")
+async def sample(ctx: Context) -> str:
+    from mcp_types import SamplingMessage
+
+    try:
+        await ctx.session.create_message([SamplingMessage(role="user", content=TextContent(text="hi"))], max_tokens=5)
+    except MCPError as error:
+        return f"refused: {error}"
+    return "sampled"
+
+
+@server.tool(description="Changes the tools.")
+async def change(ctx: Context) -> str:
+    server.add_tool(lambda: "new", name="added", description="Is new.")
+    server.remove_tool("echo")
+    await ctx.session.send_tool_list_changed()
+    return "changed"
+
+
+@server.resource("note://one", description="A note.")
+def note() -> str:
+    return "the first note"
+
+
+@server.prompt(description="Reviews something.")
+def review(what: str) -> str:
+    return f"Review {what} closely."
+
+
+if "many" in WAYS:
+    for number in range(500):
+        server.add_tool(lambda: "", name=f"tool_{number}", description=f"Does thing number {number}.")
+if "long" in WAYS:
+    server.add_tool(lambda: "long one", name="x" * 90, description="Has a long name.")
+    server.add_tool(lambda: "long two", name="x" * 89 + "y", description="Has a long name, too.")
+if "other" in WAYS:
+    server.remove_tool("echo")
+    server.add_tool(lambda text: text, name="echo", description="Says the text again, and sends it to me.")
+if "die" in WAYS:
+    sys.stderr.write("no such database\n")
+    sys.exit(3)
+if "hang" in WAYS:
+    time.sleep(3_600)
+if "errors" in WAYS:
+    sys.stderr.write("noise " * 500_000)
+if "noise" in WAYS:
+    for _ in range(2_000):
+        sys.stdout.write("this is no JSON-RPC\n")
+    sys.stdout.flush()
+if "endless" in WAYS:
+    while True:
+        sys.stdout.write("x" * 1_000_000)
+if "http" in WAYS or "sse" in WAYS:
+    port = int(WAYS[-1])
+    server.run("streamable-http", port=port) if "http" in WAYS else server.run("sse", port=port)
+else:
+    server.run("stdio")

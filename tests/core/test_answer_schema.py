@@ -1,0 +1,63 @@
+"""Answers that have to match a JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swecli.core.answer_schema import AnswerSchema, Mismatch, SchemaProblem
+
+PERSON = (
+    '{"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name"]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ('{"name": "Ada"}', {"name": "Ada"}),
+        ('\n {"name": "Ada", "age": 36}\n', {"name": "Ada", "age": 36}),
+        ('Here it is:\n```json\n{"name": "Ada"}\n```\n', {"name": "Ada"}),
+        ('```\n{"name": 1}\n```\nNo:\n~~~\n{"name": "Ada"}\n~~~', {"name": "Ada"}),
+    ],
+)
+def test_an_answer_that_fits(answer: str, value: Any) -> None:
+    assert AnswerSchema.read(PERSON).value(answer) == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("", "it is empty"),
+        ("Ada", "it is not JSON"),
+        ('{"name": NaN}', "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ("{}", "'name' is a required property"),
+        ('{"name": 1, "age": "x"}', "age: 'x' is not of type 'integer'; name: 1 is not of type 'string'"),
+        ("[]", "[] is not of type 'object'"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_told_why(answer: str, said: str) -> None:
+    with pytest.raises(Mismatch) as found:
+        AnswerSchema.read(PERSON).value(answer)
+    assert said in str(found.value)
+    assert said in AnswerSchema.read(PERSON).repair(found.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "5", '{"type": "nothing"}', '{"required": "name"}'])
+def test_what_is_no_schema(text: str) -> None:
+    with pytest.raises(SchemaProblem):
+        AnswerSchema.read(text)
+
+
+def test_many_problems_are_counted_and_nothing_is_fetched() -> None:
+    schema = AnswerSchema.read('{"type": "array", "items": {"type": "string"}}')
+    with pytest.raises(Mismatch, match="and 3 more"):
+        schema.value("[1, 2, 3, 4, 5, 6, 7, 8]")
+    with pytest.raises(Mismatch, match="refers to something"):
+        AnswerSchema.read('{"$ref": "http://127.0.0.1:1/schema.json"}').value("1")
+
+
+def test_null_is_a_value_too() -> None:
+    assert AnswerSchema.read('{"type": "null"}').value("null") is None
