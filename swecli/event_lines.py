@@ -11,6 +11,7 @@ from typing import Final
 from swecli.block_text import block_lines
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.events import (
+    MAIN,
     CompactionCompleted,
     CompactionFailed,
     CompactionStarted,
@@ -33,7 +34,7 @@ from swecli.core.protocol.events import (
     grounds,
 )
 from swecli.core.protocol.hook_words import hook_line
-from swecli.core.protocol.messages import ReasoningPart, TextPart, usage_words
+from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, usage_words
 from swecli.figures import duration
 from swecli.safe_text import sanitise
 
@@ -83,6 +84,9 @@ class EventLines:
             self.say(lines)
 
     def event(self, event: Event) -> None:
+        if event.agent != MAIN:
+            self._of_agent(event)
+            return
         match event.body:
             case ItemStarted() as started:
                 self._finish_lines()
@@ -97,6 +101,19 @@ class EventLines:
                 self._ask(request)
             case _:
                 self.say(_other_lines(event))
+
+    def _of_agent(self, event: Event) -> None:
+        """What a subagent asks and which steps it takes; the rest is in its report."""
+        match event.body:
+            case PermissionRequested() as request:
+                self._ask(request)
+                self._shown.pop(request.item, None)
+            case ItemCheckpointed(part=ToolCallPart(name=name), title=title, running=True):
+                self.say([f"{event.agent}: {name.replace('_', ' ')} {title}".rstrip()])
+            case Notice(level="warning" | "error"):
+                self.say([f"{event.agent}: {trouble_line(event)}"])
+            case _:
+                pass
 
     def _stream(self, item: str, text: str) -> None:
         started = self._started.get(item)

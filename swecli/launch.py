@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from swecli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from swecli.core.mcp.definitions import ServerDefinition
 
 OutputFormat = Literal["text", "json", "stream-json", "transcript"]
 InputFormat = Literal["text", "stream-json"]
@@ -95,6 +98,8 @@ class LaunchOptions:
     append_system_prompt: str | None = None
     """Is added to the system prompt."""
 
+    servers: tuple[ServerDefinition, ...] = ()
+    """MCP servers beside those of settings and files, before which they count."""
     json_schema: str | None = None
     """Headless only: the JSON Schema that the answer has to match, as JSON text."""
 

@@ -29,7 +29,7 @@ def _one_worker_at_a_time() -> Iterator[None]:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Of several workers one compiles a file of tests and what it imports, the others read what that one has written."""
+    """One worker compiles a file of tests and what it imports, the others read what that one has written."""
     path = collector.path
     compiled = any((path.parent / "__pycache__").glob(f"{path.stem}.*-pytest-*.pyc"))
     if compiled or not isinstance(collector, pytest.Module) or "PYTEST_XDIST_WORKER" not in os.environ:

@@ -182,7 +182,7 @@ class SwecliAgent:
             agent_capabilities=AgentCapabilities(
                 load_session=self._options.store,
                 prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
-                mcp_capabilities=McpCapabilities(http=False, sse=False),
+                mcp_capabilities=McpCapabilities(http=True, sse=True),
                 session_capabilities=SessionCapabilities(
                     list=SessionListCapabilities() if self._options.store else None,
                     resume=SessionResumeCapabilities() if self._options.store else None,
@@ -365,14 +365,18 @@ class SwecliAgent:
         self, options: LaunchOptions, servers: list[Any] | None, *, replay: bool, known: bool = False
     ) -> Conversation:
         """Open a session. ``known``: the client has its id already."""
+        remarks: tuple[str, ...] = ()
+        if servers:
+            from swecli.acp.servers import definitions_of
+
+            given, remarks = definitions_of(servers)
+            options = replace(options, servers=given)
         async with self._opening:
             await self._make_room()
             assert self._client is not None
             files = ClientFiles(self._client, self._capabilities, self._log)
             session = await self._started(options, files if files.offered else None)
         files.session = session.view.session_id
-        names = ", ".join(one_line(str(each.name)) for each in servers or ())
-        remarks = (f"MCP servers of the editor are not used in this version: {names}",) if names else ()
         for remark in remarks:
             self._log(remark)
         editor = Editor(self._client, self._capabilities, self._withdraw, self._log)

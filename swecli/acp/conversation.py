@@ -48,6 +48,7 @@ from swecli.commands.base import run_command
 from swecli.commands.registry import Invocation, UnknownCommand, command_table
 from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, Submit
 from swecli.core.protocol.events import (
+    MAIN,
     Event,
     ModeChanged,
     ModelChanged,
@@ -81,6 +82,8 @@ _SCREENS = {
     "quit": "Close the thread in your editor; the conversation is stored.",
     "clear": "Start a new thread in your editor; this one is kept.",
 }
+
+_ASKING = (PermissionRequested, PermissionResolved, QuestionAsked, QuestionAnswered)
 
 
 @dataclass(slots=True)
@@ -196,7 +199,7 @@ class Conversation:
                 if live:
                     await self._known.wait()
                 self._updates.cost = self.session.view.totals.cost
-                for update in self._updates.apply(event):
+                for update in self._updates.apply(event) if event.agent == MAIN else ():
                     if live or self._replay:
                         await self._tell(update)
                 if live:
@@ -210,6 +213,8 @@ class Conversation:
 
     async def _react(self, event: Event) -> None:
         match event.body:
+            case body if event.agent != MAIN and not isinstance(body, _ASKING):
+                pass  # of subagents only what they ask
             case TurnStarted():
                 self._updates.echo, self._own = self._own == 0, max(0, self._own - 1)
             case ModelResponded(stop=stop) if self._turn is not None and event.agent == "main":

@@ -88,7 +88,9 @@ def decisions_of(paths: Paths, cwd: Path) -> Decisions:
 
 def build_servers(options: LaunchOptions, startup: Startup) -> McpServers | None:
     """None where there is no server."""
-    definitions, notices = definitions_of(startup, options.cwd)
+    configured, notices = definitions_of(startup, options.cwd)
+    definitions, hidden = merged(options.servers, configured)
+    notices = (*notices, *hidden)
     if options.safe_mode:
         definitions = tuple(one for one in definitions if one.scope == "user")
     if not definitions and not notices:

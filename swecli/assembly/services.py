@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import half_written
 from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.config.paths import OWN_SERVERS, PROJECT_FOLDER, PROJECT_SERVERS, Paths, workspace_key
-from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings
+from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings, SubagentSettings
 from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
 from swecli.core.context_management.calibration import FamilyRatios, LearnedRatios
@@ -34,7 +35,9 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.services import Extension, ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.engine.agent_profiles import AgentProfile
+from swecli.core.engine.services import Extension, ModelFactory, Services, SubagentOptions, TurnLimits, Workspace
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -49,11 +52,13 @@ from swecli.core.sessions.database import Database, Purpose, open_database, open
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.skill import SkillTool
+from swecli.core.tools.task import TaskTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.process import scrubbed_environment, secret_values
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
+from swecli.core.worktrees import worktrees_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -299,6 +304,9 @@ def build_services(
     own: list[AnyTool] = [tool for tool in tools if tool.name not in left_out]
     if any(skill.for_model for skill in skills.values()):
         own.append(SkillTool(lambda: files.now.skills))
+    if settings.subagents.enabled:
+        told = {one.name: one.description for one in files.profiles.values()}
+        own.append(TaskTool(lambda: sorted(told.items())))
     registry = ToolRegistry(own)
     texts = PromptTexts(
         base=options.system_prompt,
@@ -312,18 +320,32 @@ def build_services(
     extensions = build_extensions(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
+    monitor = token_monitor(options, startup)
+
+    def context(tools: ToolRegistry, texts: PromptTexts) -> ContextManager:
+        return ContextManager(
+            tools.schemas(),
+            texts,
+            context_limits(settings),
+            monitor,
+            (COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
+            lean_schemas(tools),
+            special_tools=tools.special,
+        )
+
+    def context_for(tools: ToolRegistry, prompt: str) -> ContextManager:
+        append = "\n\n".join(filter(None, (texts.append, prompt)))
+        return context(tools, replace(texts, append=append, headless=False))
+
     return Services(
         workspace=Workspace(options.cwd, roots, environment),
         tools=registry,
-        context=ContextManager(
-            registry.schemas(),
-            texts,
-            context_limits(settings),
-            token_monitor(options, startup),
-            (COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
-            lean_schemas(registry),
-            special_tools=registry.special,
-        ),
+        context=context(registry, texts),
+        context_for=context_for,
+        subagents=subagent_options(settings.subagents),
+        worktrees=worktrees_folder(startup.paths),
+        profiles=lambda: agent_profiles(files, registry),
+        sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         make_client=make_client,
         decide=with_grants(decide, grants),
         keep_rule=rule_saver(grants),
@@ -351,6 +373,29 @@ def build_services(
     )
 
 
+def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:
+    """The profiles as they are now, with the tools that they come to in this session."""
+    from swecli.core.extensions.profiles import resolve_profile
+
+    found: list[AgentProfile] = []
+    for one in files.profiles.values():
+        made = resolve_profile(one, tools=registry.names(), mode="auto")
+        tools = (*made.tools, *made.missing) if one.tools is not None or one.disallowed else None
+        found.append(AgentProfile(one.name, one.description, one.prompt, tools, model=one.model, mode=one.mode))
+    return found
+
+
+def subagent_options(settings: SubagentSettings) -> SubagentOptions:
+    return SubagentOptions(
+        settings.at_once,
+        settings.max_steps,
+        settings.max_tokens,
+        Decimal(str(settings.max_price)) if settings.max_price is not None else None,
+        settings.result_tokens,
+        settings.model,
+    )
+
+
 def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:
     """The hooks of a session; None where there are none, and where nothing is to happen."""
     if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
@@ -365,7 +410,8 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
 def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
     """What brings tools into the session. Where nothing is configured nothing is imported."""
     configured = (
-        bool(startup.loaded.settings.mcp)
+        bool(options.servers)
+        or bool(startup.loaded.settings.mcp)
         or (startup.paths.config / OWN_SERVERS).exists()
         or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
     )

@@ -292,6 +292,8 @@ def _row(job: JobInfo) -> tuple[str, ...]:
 
 def status_of(job: JobInfo) -> str:
     if job.status == "running":
+        if not job.pid:  # a subagent
+            return "running"
         return f"running (pid {job.pid})" if job.exit_status is None else "left running"
     return "stopped" if job.status == "killed" else f"exit {job.exit_status}"
 

@@ -34,6 +34,7 @@ from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
+    MAIN,
     CompactionCompleted,
     CompactionFailed,
     Event,
@@ -240,6 +241,8 @@ class Client:
         async with aclosing(self.stream(prompt)) as events:
             async for event in events:
                 match event.body:
+                    case body if event.agent != MAIN and not isinstance(body, StepEnded):
+                        pass
                     case StepStarted():
                         texts.clear()
                     case ItemStarted(item=item, kind=kind):
@@ -267,6 +270,8 @@ class Client:
         calls: set[str] = set()
         async with aclosing(self._turn()) as events:
             async for event in events:
+                if event.agent != MAIN:
+                    continue
                 if isinstance(event.body, TurnEnded) and event.body.outcome in ("blocked", "error"):
                     raise AgentError(event.body.reason)
                 for part in _shown(event, users, calls):
@@ -278,7 +283,7 @@ class Client:
             async for event in events:
                 yield event
                 match event.body:
-                    case TurnEnded():
+                    case TurnEnded() if event.agent == MAIN:
                         return
                     case PermissionRequested() as request:
                         allowed = self.options.approve is not None and await self.options.approve(request)
@@ -305,6 +310,8 @@ class Client:
         session.send(Compact(focus))
         async with aclosing(self._followed()) as events:
             async for event in events:
+                if event.agent != MAIN:
+                    continue
                 if isinstance(event.body, CompactionCompleted):
                     return event.body
                 if isinstance(event.body, CompactionFailed):

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, SlashCommand, run_command
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, commands_of, parse
@@ -17,6 +19,7 @@ from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
+    MAIN,
     ContextMeasured,
     Event,
     ItemCheckpointed,
@@ -149,6 +152,8 @@ class Outcome:
         self._usage = Usage()
         self._cost: Decimal | None = Decimal(0)
         self._kinds: dict[str, ItemStarted] = {}
+        self._of_agents: dict[str, ItemStarted] = {}
+        """Calls of subagents that have not ended."""
         self._partial: dict[str, str] = {}
         self._step_text: list[str] = []
         self.structured: Any = None
@@ -210,41 +215,27 @@ class Outcome:
 
     def apply(self, event: Event) -> None:
         self.session = event.session
+        if event.agent == MAIN:
+            self._apply(event)
+        else:
+            self._of_agent(event)
+
+    def _of_agent(self, event: Event) -> None:
+        """What a subagent used belongs to the run, and so does what it asks; its words do not."""
         match event.body:
-            case TurnStarted():
-                self.turn_open, self.ended, self._text, self._cut = True, None, "", False
-                self.stop = None
-                self.turns += 1
-                self._new_step()
-            case SessionStarted(model=model) | ModelChanged(model=model):
-                self.model = model
-            case ContextMeasured(budget=budget) if event.agent == "main":
-                self.budget = budget
-            case StepStarted(budget=budget):
-                if event.agent == "main":
-                    self.budget = budget
-                self.steps += budget.level != "block"  # for which nothing was asked
-                self._new_step()
-            case ModelResponded(stop=stop) if event.agent == "main":
-                self.stop = stop
             case StepEnded(usage=usage, cost=cost):
-                self._ended_steps += 1
                 self._add(usage, cost)
-            case TurnEnded() as ended:
-                self.turn_open, self.ended = False, ended
-                self._kinds.clear()
-            case ItemStarted(item=item) as started:
-                self._kinds[item] = started
-                if started.kind == "text" and event.agent == "main":
-                    self._partial[item] = ""
-            case ItemDelta(item=item, text=text, channel="text") if item in self._partial:
-                self._partial[item] += text
-            case ItemCheckpointed(item=item, title=title, part=part):
-                self._checkpoint(item, title, part)
-            case ItemCompleted() as completed:
-                self._complete(completed)
-            case Notice(level="error") as notice:
-                self.error_notice = self.error_notice or notice
+            case ItemStarted(item=item, kind="tool") as started:
+                self._of_agents[item] = started
+            case ItemCheckpointed(item=item, title=title) if title and item in self._of_agents:
+                self._of_agents[item] = replace(self._of_agents[item], title=title)
+            case ItemCompleted(item=item) as completed if item in self._of_agents:
+                self._deny(self._of_agents.pop(item), completed)
+            case _:
+                self._ask(event)
+
+    def _ask(self, event: Event) -> None:
+        match event.body:
             case PermissionRequested(request=request) as asked:
                 self._requests[request] = asked
             case PermissionResolved(request=request):
@@ -255,6 +246,44 @@ class Outcome:
                 self._questions.discard(request)
             case _:
                 pass
+
+    def _apply(self, event: Event) -> None:
+        match event.body:
+            case TurnStarted():
+                self.turn_open, self.ended, self._text, self._cut = True, None, "", False
+                self.stop = None
+                self.turns += 1
+                self._new_step()
+            case SessionStarted(model=model) | ModelChanged(model=model):
+                self.model = model
+            case ContextMeasured(budget=budget):
+                self.budget = budget
+            case StepStarted(budget=budget):
+                self.budget = budget
+                self.steps += budget.level != "block"  # for which nothing was asked
+                self._new_step()
+            case ModelResponded(stop=stop):
+                self.stop = stop
+            case StepEnded(usage=usage, cost=cost):
+                self._ended_steps += 1
+                self._add(usage, cost)
+            case TurnEnded() as ended:
+                self.turn_open, self.ended = False, ended
+                self._kinds.clear()
+            case ItemStarted(item=item) as started:
+                self._kinds[item] = started
+                if started.kind == "text":
+                    self._partial[item] = ""
+            case ItemDelta(item=item, text=text, channel="text") if item in self._partial:
+                self._partial[item] += text
+            case ItemCheckpointed(item=item, title=title, part=part):
+                self._checkpoint(item, title, part)
+            case ItemCompleted() as completed:
+                self._complete(completed)
+            case Notice(level="error") as notice:
+                self.error_notice = self.error_notice or notice
+            case _:
+                self._ask(event)
 
     def _new_step(self) -> None:
         text = self.text
@@ -277,7 +306,11 @@ class Outcome:
             if text.strip():
                 _join(self._step_text, text, self._cut)
                 self._cut = completed.status == "error"
-        if completed.status == "rejected" and started is not None:
+        if started is not None:
+            self._deny(started, completed)
+
+    def _deny(self, started: ItemStarted, completed: ItemCompleted) -> None:
+        if completed.status == "rejected":
             asked = completed.item in self._nobody
             reason = "needs approval, but no user is present" if asked else completed.detail
             self.denials.append(Denial(started.name, started.title, reason, asked))

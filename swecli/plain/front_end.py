@@ -16,6 +16,7 @@ from swecli.commands.base import SHELL_USE, CommandResult, run_command
 from swecli.commands.registry import COMMANDS, Invocation, commands_of, parse
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
+    MAIN,
     Event,
     PermissionRequested,
     PermissionResolved,
@@ -163,6 +164,8 @@ class LinearFrontEnd:
             self._note(event)
             self._output.event(event)
             match event.body:
+                case TurnEnded() | SessionStarted() if event.agent != MAIN:
+                    pass
                 case QuestionAsked():
                     self._ask_next()
                 case PermissionRequested() as request:
@@ -179,6 +182,8 @@ class LinearFrontEnd:
         body = event.body
         self._changed.set()
         match body:
+            case TurnStarted() | TurnEnded() if event.agent != MAIN:
+                pass
             case TurnStarted():
                 self._busy = True
             case TurnEnded():

@@ -16,6 +16,7 @@ from textual.timer import Timer
 
 from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission, SetMode
 from swecli.core.protocol.events import (
+    MAIN,
     Event,
     FileChanged,
     ItemDelta,
@@ -376,10 +377,16 @@ class SessionController:
             sandbox = self.state.sandbox
             if known is not None and sandbox is not None and sandbox.level != known.level:
                 self._screen.activity.flash(f"Sandbox: {sandbox.label or sandbox.level}")
-            if isinstance(event.body, Rewound) and event.body.text and view and event.seq > view.started_seq:
+            if (
+                isinstance(event.body, Rewound)
+                and event.agent == MAIN
+                and event.body.text
+                and view
+                and event.seq > view.started_seq
+            ):
                 self._screen.prompt.put_back(event.body.text)
         if view is not None:
-            self._follow_plan([event for event in batch if event.seq > view.started_seq], view)
+            self._follow_plan([event for event in batch if event.seq > view.started_seq and event.agent == MAIN], view)
         if self._new and view is not None:
             self._new = False
             if view.model is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from swecli.core.protocol.events import (
+    MAIN,
     CompactionCompleted,
     CompactionFailed,
     CompactionStarted,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from swecli.core.protocol.blocks import Todo
     from swecli.core.protocol.events import ItemKind, Queued
 
+
+_OF_ANYONE = (PermissionRequested, PermissionResolved, QuestionAsked, QuestionAnswered, FileChanged)
+"""What of a subagent concerns the user as that of the main agent does."""
 
 Request: TypeAlias = "PermissionRequested | QuestionAsked"
 
@@ -83,6 +87,8 @@ def feed(state: UiState, event: Event) -> None:
     """Change the state by one event."""
     body = event.body
     state.heard = event.ts
+    if event.agent != MAIN and not isinstance(body, _OF_ANYONE):
+        return
     match body:
         case ItemDelta():
             state.retry = None

@@ -34,6 +34,7 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "job": ToolWords("&", "Job", "Looking at job"),
         "read_result": ToolWords("◇", "Read result", "Reading result"),
         "recall": ToolWords("↺", "Recall", "Recalling"),
+        "task": ToolWords("◆", "Task", "Working on task"),
         "skill": ToolWords("✦", "Skill", "Reading skill"),
         "compact_context": ToolWords("⊟", "Compact", "Compacting"),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from acp import RequestError
 from acp.schema import (
     AcceptElicitationResponse,
+    AcpMcpServer,
     ClientCapabilities,
     ElicitationCapabilities,
     ElicitationFormCapabilities,
@@ -23,6 +25,7 @@ from acp.schema import (
 
 from swecli.acp.conversation import Conversation
 from tests.acp.support import bench, text
+from tests.core.mcp.support import SERVER
 
 TALK = """
 [[step]]
@@ -374,14 +377,30 @@ async def test_the_cap_on_steps_is_a_reason_to_stop(tmp_path: Path, monkeypatch:
         assert (await made.prompt("change it")).stop_reason == "max_turn_requests"
 
 
-async def test_servers_of_the_editor_are_named_where_they_are_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with bench(tmp_path, monkeypatch, TALK, begin=False) as made:
-        server = McpServerStdio(name="files", command="/bin/false", args=[], env=[])
-        made.session = (await made.connection.new_session(cwd=str(made.folder), mcp_servers=[server])).session_id
-        await made.prompt("hi")
-        assert "files" in made.editor.said()
+async def test_tools_of_the_editors_servers_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = """
+[[step]]
+[[step.call]]
+tool = "mcp__my-hub__echo"
+arguments = { text = "from the hub" }
+[[step]]
+text = "Heard."
+when = { last_result = "from the hub" }
+[[step]]
+text = "Nothing."
+"""
+    async with bench(tmp_path, monkeypatch, script, begin=False) as made:
+        made.editor.answers = ["allow_once"]
+        server = McpServerStdio(name="my hub", command=sys.executable, args=[str(SERVER)], env=[])
+        remote = AcpMcpServer(type="acp", name="inside", server_id="x")
+        made.session = (
+            await made.connection.new_session(cwd=str(made.folder), mcp_servers=[server, remote])
+        ).session_id
+        await made.prompt("ask the hub")
+        assert made.editor.said().endswith("Heard.")
+        assert "inside is one that only the editor can reach" in made.editor.said()
+        ((call, _),) = made.editor.asked
+        assert call.title == "mcp my-hub echo from the hub"
 
 
 async def test_more_sessions_than_are_kept_open_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

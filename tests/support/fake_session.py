@@ -94,6 +94,7 @@ class FakeSession:
         self.job_outputs: dict[str, str] = {}
         self.stopped: list[str] = []
         self.unpriced: tuple[str, ...] = ()
+        self.prompts: tuple[object, ...] = ()
         self.prices: dict[str, Price] = {}
         self.closed = False
         self.defects: list[BaseException] = []

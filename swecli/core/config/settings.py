@@ -471,6 +471,25 @@ class ToolSettings(Section):
     """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
 
 
+class SubagentSettings(Section):
+    """Tasks that the model gives to subagents."""
+
+    enabled: bool = True
+    """Whether the model can use subagents."""
+    at_once: Count = 4
+    """Subagents that work at the same time; further ones wait."""
+    max_steps: Count = 50
+    """Model calls of one subagent, after which it is stopped."""
+    max_tokens: Count = 3_000_000
+    """Input and output tokens of one subagent, after which it is stopped."""
+    max_price: Dollars | None = None
+    """US dollars of one subagent, after which it is stopped; unset: no cap."""
+    result_tokens: Annotated[int, Field(ge=200, le=1_500)] = 1_500
+    """Tokens of a subagent's report that come into the conversation."""
+    model: str | None = None
+    """The model of subagents whose profile names none, as provider/name or an alias; unset: that of the session."""
+
+
 class HookSettings(Section):
     """One hook: a command that runs at an event of the session."""
 
@@ -562,6 +581,7 @@ class Settings(Section):
     sandbox: SandboxSettings = SandboxSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
     tools: ToolSettings = ToolSettings()
+    subagents: SubagentSettings = SubagentSettings()
     mcp: dict[str, McpSettings] = Field(default_factory=dict)
     ui: UiSettings = UiSettings()
     keys: KeySettings = KeySettings()

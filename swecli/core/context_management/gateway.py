@@ -82,12 +82,15 @@ class RequestGateway:
         if size > room:
             return ProviderError(
                 "context_overflow",
-                f"the request was not sent: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
+                f"{REQUEST_NOT_SENT}: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
             )
         left = self.left()
         if left is not None and budget.used > left:
-            return ProviderError("quota", f"the request was not sent: {over_cap(budget.used, left)}")
+            return ProviderError("quota", f"{REQUEST_NOT_SENT}: {over_cap(budget.used, left)}")
         return None
+
+
+REQUEST_NOT_SENT = "the request was not sent"
 
 
 def over_cap(used: int, left: int) -> str:

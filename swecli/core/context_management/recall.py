@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -240,9 +240,16 @@ class Recall:
     ledger grows.
     """
 
-    def __init__(self, ledger: Ledger, blobs: BlobStore | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        blobs: BlobStore | None = None,
+        transcript: Callable[[str], str | None] = lambda agent: None,
+    ) -> None:
+        """``transcript`` gives that of a subagent by its id; None where there is none of this id."""
         self._ledger = ledger
         self._blobs = blobs
+        self._transcript = transcript
 
     def search(self, query: str, limit: int) -> list[TranscriptHit]:
         """Entries that are no longer in the context and match the words best, best first. Where stored results could
@@ -344,6 +351,8 @@ class Recall:
         summary = next((one for one in ledger.view if one.id == reference and one.text), None)
         if summary is not None:
             return summary.text
+        if (transcript := self._transcript(reference)) is not None:
+            return transcript
         raw = self._blobs.get(reference) if self._blobs is not None and reference.startswith("r") else None
         return raw.decode("utf-8", "replace") if raw is not None else None
 

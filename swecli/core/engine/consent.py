@@ -82,10 +82,21 @@ class Requests:
     """Open permission requests and questions. Answers to unknown or settled ids are ignored: the first
     answer counts."""
 
-    def __init__(self, recorder: Recorder, wanted: Callable[[str], None] = lambda text: None) -> None:
-        """``wanted`` is told, in a sentence, that the user has to answer a question."""
+    def __init__(
+        self,
+        recorder: Recorder,
+        wanted: Callable[[str], None] = lambda text: None,
+        *,
+        may_ask: bool = True,
+        sweep: Callable[[], None] | None = None,
+    ) -> None:
+        """``wanted`` is told, in a sentence, that the user has to answer a question. Without ``may_ask`` questions of
+        the model are answered by nobody. ``sweep`` reconsiders these requests and those of other agents; without it
+        there are no others."""
         self._recorder = recorder
         self._wanted = wanted
+        self._may_ask = may_ask
+        self._sweep = sweep or self.settle_decided
         self._permissions: dict[str, asyncio.Future[ReplyPermission | Decision]] = {}
         self._deciding: dict[str, Callable[[], Decision]] = {}
         """How each open request would be decided now."""
@@ -140,6 +151,8 @@ class Requests:
 
     async def ask(self, item: str, questions: Sequence[Question]) -> Answers | None:
         """Put questions and wait; an empty tuple when they were dismissed, None when nobody is there to answer."""
+        if not self._may_ask:
+            return None
         await self.order.turn(item)
         request = self.new_id("q")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -160,6 +173,10 @@ class Requests:
 
     def reconsider(self) -> None:
         """The mode or the rules are others: settle what they allow or refuse now. What still asks goes on waiting."""
+        self._sweep()
+
+    def settle_decided(self) -> None:
+        """The same for these requests alone."""
         for request, decide in tuple(self._deciding.items()):
             decision = decide()
             if decision.outcome != "ask":

@@ -59,10 +59,17 @@ class ToolWishes:
     context: str = ""
 
 
-class SessionHooks:
-    """The hooks of one session."""
+_OF_SESSION: frozenset[HookEvent] = frozenset(
+    ("SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "Notification", "SubagentStart", "SubagentStop")
+)
+"""Events that are none in the session of a subagent."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
+
+class SessionHooks:
+    """The hooks of one session; ``inner``: of a subagent's, where those of its calls and compactions run."""
+
+    def __init__(self, services: Services, recorder: Recorder, *, inner: bool = False) -> None:
+        self._inner = inner
         self._services = services
         self._recorder = recorder
         self._hooks: Hooks | None = services.hooks
@@ -96,6 +103,8 @@ class SessionHooks:
         return self._hooks is not None and self._hooks.skip()
 
     def listens(self, event: HookEvent) -> bool:
+        if self._inner and event in _OF_SESSION:
+            return False
         return self._hooks is not None and bool(self._hooks.listening(event))
 
     # --- the session --------------------------------------------------------------------------------------
@@ -388,7 +397,7 @@ class SessionHooks:
 
     async def _write_transcript(self) -> None:
         folder = self._services.output_folder
-        if folder is None or self._hooks is None:
+        if folder is None or self._hooks is None or self._inner:
             return
         if self._transcript is None:
             from swecli.core.engine.hook_transcript import TranscriptFile

@@ -317,7 +317,19 @@ def _partial(running: _Running) -> Part | None:
 def tokens_left(services: Services, recorder: Recorder) -> int | None:
     """Tokens that the session may still use, below 0 where an answer went past the cap; None = no cap."""
     cap = services.limits.max_tokens
-    return None if cap is None else cap - recorder.state.tokens
+    own = None if cap is None else cap - recorder.state.tokens
+    return min((left for left in (own, services.outer_tokens()) if left is not None), default=None)
+
+
+def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | None:
+    """Why nothing more may be asked, as a reason and its kind; None while no cap is reached."""
+    limits, state = services.limits, recorder.state
+    if limits.max_tokens is not None and state.tokens >= limits.max_tokens:
+        return f"stopped after {state.tokens:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens"
+    if limits.max_price is not None and (state.cost is None or state.cost >= limits.max_price):
+        cost = f"${state.cost:.4f}" if state.cost is not None else "an unknown price"
+        return f"stopped after {cost}; the cap is ${limits.max_price}", "max_price"
+    return services.outer_cap()
 
 
 def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:

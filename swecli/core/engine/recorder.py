@@ -10,7 +10,7 @@ from typing import Protocol, overload, runtime_checkable
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.engine.state import SessionState
-from swecli.core.protocol.events import Body, Event, is_fact
+from swecli.core.protocol.events import MAIN, Body, Event, Unknown, is_fact
 
 KEPT = 128
 """Facts that stay in memory at least."""
@@ -168,13 +168,18 @@ class Subscription:
 
 
 class Recorder:
-    """Single writer of a session's events."""
+    """Single writer of a session's events. ``first`` is what numbers of events and items begin after."""
 
     def __init__(
-        self, session: str, history: Sequence[Event], make_log: LogFactory, clock: Callable[[], float]
+        self,
+        session: str,
+        history: Sequence[Event],
+        make_log: LogFactory,
+        clock: Callable[[], float],
+        first: tuple[int, int] = (0, 0),
     ) -> None:
         self.session = session
-        self.state = SessionState()
+        self.state = SessionState(*first)
         self.ledger = Ledger()
         self.cache = CacheHistory()
         self.turn = 0
@@ -184,8 +189,9 @@ class Recorder:
         """What is published, from the session's beginning on. Looking at all of it may read the disk."""
         for event in history:
             self.state.apply(event)
-            self.ledger.apply(event)
-            self.cache.apply(event)
+            if event.agent == MAIN:
+                self.ledger.apply(event)
+                self.cache.apply(event)
         self.turn = self.state.turn
         self._log = make_log(self._publish)
         self.facts.read_from(self._log)
@@ -199,6 +205,12 @@ class Recorder:
         self.cache.apply(event)
         self._log.append(event)
         return event
+
+    def relay(self, body: Body | Unknown, agent: str, turn: int) -> None:
+        """Record an event of a subagent: the conversation and its cache are not about it."""
+        event = Event(self.state.seq + 1, self._clock(), self.session, turn, body, agent)
+        self.state.apply(event)
+        self._log.append(event)
 
     def new_item(self, prefix: str) -> str:
         return f"{prefix}{self.state.items + 1}"

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.engine.agent_profiles import AgentProfile
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
@@ -166,6 +168,28 @@ class TurnLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class SubagentOptions:
+    """``at_once`` subagents work at the same time. Each may make ``max_steps`` requests of ``max_tokens`` and
+    ``max_price`` (US dollars) in all, None = no cap; ``result_tokens`` of what it reports come back. ``model`` answers
+    for them where their profile names none; None = that of the session."""
+
+    at_once: int = 4
+    max_steps: int | None = 50
+    max_tokens: int | None = 3_000_000
+    max_price: Decimal | None = None
+    result_tokens: int = 1_500
+    model: str | None = None
+
+
+def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
+    return ContextManager(tools.schemas(), PromptTexts(append=prompt), special_tools=tools.special)
+
+
+def no_cap() -> tuple[str, str] | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """Everything besides the history. Time and sleep are injected for tests."""
 
@@ -248,6 +272,19 @@ class Services:
     """Share of the effective window that descriptions of tools may take before some are withheld."""
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
+    subagents: SubagentOptions = SubagentOptions()
+    profiles: Callable[[], Sequence[AgentProfile]] = tuple
+    """The agents that a task can be given to, as they are now."""
+    context_for: Callable[[ToolRegistry, str], ContextManager] = agent_context
+    """The context of a subagent with these tools, which is told this besides what every agent is told."""
+    sandbox_for: Callable[[Path], Sandbox] = lambda folder: Sandbox.none()
+    """What contains the commands of a subagent that works in this folder."""
+    worktrees: Path | None = None
+    """Where work trees of subagents are made; None where none can be."""
+    outer_cap: Callable[[], tuple[str, str] | None] = no_cap
+    """In a subagent: which cap of its session is reached, as a reason and its kind."""
+    outer_tokens: Callable[[], int | None] = lambda: None
+    """In a subagent: tokens that its session may still use; None = no cap."""
 
 
 class Connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.ledger import Entry
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import harmless
+from swecli.core.context_management.recall import Recall
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles, words_of
@@ -31,10 +32,11 @@ from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.results import Results
 from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
 from swecli.core.engine.snapshots import recover
-from swecli.core.engine.state import Spending, Totals
-from swecli.core.engine.tool_calls import Scheduler, ToolCalls
+from swecli.core.engine.state import AgentRecord, Spending, Totals
+from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted
+from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
-from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
+from swecli.core.engine.work import Work, add_note, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
@@ -68,6 +70,7 @@ from swecli.core.protocol.commands import (
     UndoFiles,
 )
 from swecli.core.protocol.events import (
+    MAIN,
     Event,
     ItemCheckpointed,
     ItemCompleted,
@@ -114,7 +117,16 @@ class Conversation:
 class SessionView:
     """Current values; each property is cheap."""
 
-    def __init__(self, services: Services, recorder: Recorder, connection: Connection, work: Work, jobs: Jobs) -> None:
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        connection: Connection,
+        work: Work,
+        jobs: Jobs,
+        agents: Subagents | None = None,
+    ) -> None:
+        self._agents = agents
         self._services = services
         self._recorder = recorder
         self._connection = connection
@@ -204,8 +216,13 @@ class SessionView:
 
     @property
     def jobs(self) -> tuple[JobInfo, ...]:
-        """What runs in the background and what ended there last, oldest first."""
-        return self._jobs.all
+        """What runs in the background and what ended there last, oldest first; subagents last."""
+        return self._jobs.all if self._agents is None else (*self._jobs.all, *self._agents.jobs())
+
+    @property
+    def agents(self) -> tuple[AgentRecord, ...]:
+        """The subagents of the session, in the order in which they began. Not to be changed."""
+        return tuple(self._recorder.state.agents.values())
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -348,23 +365,53 @@ _BUSY: dict[type, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """What a subagent's session has of the session that it works in. ``sweep`` settles open requests of all agents
+    that need no question any more."""
+
+    relay: Relay
+    locks: EffectLocks | None
+    sweep: Callable[[], None]
+
+
 class Session:
     """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read
     ``view`` and ``subscribe`` for what happens. ``files`` is what it changed in files, and the ways back."""
 
     def __init__(
-        self, session_id: str, services: Services, make_log: LogFactory, history: Sequence[Event] = ()
+        self,
+        session_id: str,
+        services: Services,
+        make_log: LogFactory,
+        history: Sequence[Event] = (),
+        *,
+        outer: Outer | None = None,
     ) -> None:
-        self._recorder = recorder = Recorder(session_id, history, make_log, services.clock)
-        self.hooks = SessionHooks(services, recorder)
+        """``outer`` makes it the session of a subagent: what it shares with the other one stays open at its end."""
+        first = outer.relay.first if outer is not None else (0, 0)
+        self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first)
+        if outer is not None:
+            recorder.turn = outer.relay.turn - 1  # what it does belongs to the turn that gave the task
+        self.hooks = SessionHooks(services, recorder, inner=outer is not None)
+        self._agents = (
+            Subagents(services, recorder, self.hooks, self._begin_inner, self._heard) if outer is None else None
+        )
         if services.hooks is not None:
             services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
         self._services = services
+        self._outer = outer
+        self._environment = ""
         self._closed = False
         self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
         self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._work = Work(self._ended)
-        self._requests = Requests(recorder, lambda text: self.hooks.notify("elicitation_dialog", text))
+        self._requests = Requests(
+            recorder,
+            lambda text: self.hooks.notify("elicitation_dialog", text),
+            may_ask=outer is None,
+            sweep=self._settle_decided if outer is None else outer.sweep,
+        )
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(services, recorder, self._connection, self._requests)
@@ -372,21 +419,25 @@ class Session:
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
         self._offered = OfferedTools(services, recorder)
-        self._scheduler = Scheduler(
-            ToolCalls(
-                services,
-                recorder,
-                self._requests,
-                self._results,
-                self._sandbox,
-                self.hooks,
-                self._compactions.request_compaction,
-                self._jobs.jobs,
-            )
+        agents = self._agents
+        self._calls = ToolCalls(
+            services,
+            recorder,
+            self._requests,
+            self._results,
+            self._sandbox,
+            self.hooks,
+            self._compactions.request_compaction,
+            self._jobs.jobs,
+            agents,
+            Recall(recorder.ledger, services.blobs, agents.transcript) if agents is not None else None,
+            outer.locks if outer is not None else None,
+            outer.relay.agent if outer is not None else MAIN,
         )
+        self._scheduler = Scheduler(self._calls)
         self._news = ExtensionNews(services, recorder, self.tell_model)
         self.files = SessionFiles(services, recorder, self._work)
-        self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs)
+        self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, agents)
 
     def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
         """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first. Ends after
@@ -398,7 +449,8 @@ class Session:
 
         ``environment`` is what the model is told about date and place, once per session.
         """
-        resumed = self._recorder.state.seq > 0
+        resumed = self._recorder.state.started_seq > 0
+        self._environment = environment
         for body in recover(self._recorder.ledger, self._recorder.state):
             self._recorder.emit(body)
         name = model or self._recorder.state.model
@@ -407,6 +459,7 @@ class Session:
         address = self._models.address
         commands = listed_commands(self._services.extension_files)
         self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address, commands))
+        close_interrupted(self._recorder)
         self._offered.adopt()
         for extension in self._services.extensions:
             extension.start(self)
@@ -486,9 +539,9 @@ class Session:
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
                 if not (command.skip and (self.hooks.skip() or self._models.skip())):
-                    self._work.interrupt()
+                    self._interrupt()
             case Close():
-                self._work.interrupt()
+                self._interrupt()
             case CancelItem():
                 if not self._scheduler.cancel(command.item):
                     self.notice("That call has already ended.")
@@ -496,14 +549,19 @@ class Session:
                 if not self._jobs.jobs.to_background(command.item):
                     self.notice("Only a running command can move to the background.")
             case StopJob():
-                self._jobs.stop_soon(command.job)
+                if self._agents is None or not self._agents.stop(command.job):
+                    self._jobs.stop_soon(command.job)
             case ReplyPermission():
                 self._requests.reply(command)
+                if self._agents is not None:
+                    self._agents.send(command)
             case Answer():
                 self._requests.answer(command)
             case SetMode():
                 if command.mode != self._recorder.state.mode:
                     self._recorder.emit(ModeChanged(command.mode, "chosen by the user"))
+                    if self._agents is not None:
+                        self._agents.follow(command.mode)
                     self._requests.reconsider()
             case SetEffort():
                 self._models.announce(command.effort)
@@ -535,6 +593,10 @@ class Session:
                 self._compactions.undo(client)
             case RedoCompaction():
                 self._compactions.redo(client)
+            case UndoFiles() | RedoFiles() if self._agents is not None and self._agents.in_background:
+                self.notice(
+                    "A subagent works in the background; files can be restored when it ends.", "warning", "/jobs"
+                )
             case UndoFiles():
                 self.files.begin("undo", Target(command.scope, command.turn, command.name))
             case RedoFiles():
@@ -625,10 +687,55 @@ class Session:
             news=self._news,
             invocation=invocation,
             mentionables=lambda: self.mentionables,
+            agents_settled=self._agents.settled if self._agents is not None else None,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
         self._work.begin(turn.run())
+
+    def _interrupt(self) -> None:
+        self._work.interrupt()
+        if self._agents is not None:
+            self._agents.stop_all()
+
+    # --- subagents ----------------------------------------------------------------------------------------------
+
+    def _begin_inner(self, parts: InnerParts, model: str) -> Inner:
+        locks = self._calls.locks if parts.folder is None else None
+        outer = Outer(parts.relay, locks, self._settle_decided)
+        inner = Session(self._recorder.session, parts.services, lambda publish: parts.relay, outer=outer)
+        place = str(self._services.workspace.cwd)
+        inner.start(model, self._environment.replace(place, str(parts.folder)) if parts.folder else self._environment)
+        return inner
+
+    def _settle_decided(self) -> None:
+        self._requests.settle_decided()
+        if self._agents is not None:
+            self._agents.settle_decided()
+
+    def settle_decided(self) -> None:
+        """Settle the open requests that need no question any more."""
+        self._requests.settle_decided()
+
+    def _heard(self, title: str, text: str) -> None:
+        """A subagent in the background reports."""
+        if self._closed:
+            return
+        if self._work.busy:
+            self._offered.tell_model(title, text)
+        else:
+            add_note(self._recorder, title, text)
+            self._models.measure()
+
+    async def worked(self) -> None:
+        """Returns when nothing runs."""
+        await self._work.settled()
+
+    @property
+    def answer(self) -> str:
+        """The newest text of the model; empty where it has said nothing."""
+        said = (message.text for message in reversed(self.view.messages) if message.role == "assistant")
+        return next((text.strip() for text in said if text.strip()), "")
 
     def _ended(self, defect: BaseException | None) -> None:
         if defect is not None:
@@ -746,7 +853,8 @@ class Session:
         Raises:
             JobsError: there is no such job.
         """
-        return await self._jobs.jobs.output(job)
+        transcript = await asyncio.to_thread(self._agents.transcript, job) if self._agents is not None else None
+        return transcript if transcript is not None else await self._jobs.jobs.output(job)
 
     async def stop_job(self, job: str) -> JobInfo:
         """End all processes of a job, and what became of it.
@@ -754,6 +862,8 @@ class Session:
         Raises:
             JobsError: there is no such job.
         """
+        if self._agents is not None and (ended := await self._agents.ended(job)) is not None:
+            return ended
         return await self._jobs.jobs.stop(job)
 
     def report_defect(self, error: BaseException) -> None:
@@ -765,14 +875,18 @@ class Session:
             return
         self._closed = True
         await self._work.stop()
+        if self._agents is not None:
+            await self._agents.close()
         await self.hooks.end()
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         await self._sandbox.stop()
         await self._jobs.close()
-        await asyncio.to_thread(self._services.end_processes)
-        await self.files.close()
-        await asyncio.to_thread(self._services.sandbox.close)
+        if self._outer is None:
+            await asyncio.to_thread(self._services.end_processes)
+            await self.files.close()
+        if self._outer is None or self._outer.locks is None:  # in a work tree of its own it has its own
+            await asyncio.to_thread(self._services.sandbox.close)
         await self._compactions.snapshots.close(self._connection.client)
         await self._connection.close()
         await self._recorder.close()

@@ -16,6 +16,7 @@ from swecli.core.llm.types import ModelClient
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
 from swecli.core.protocol.budget import TAIL
 from swecli.core.protocol.events import (
+    MAIN,
     Body,
     CompactionCompleted,
     CompactionRedone,
@@ -61,6 +62,8 @@ def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collec
     answer: tuple[int, Usage] | None = None
     found: KnownSize | None = None
     for event in reversed(events):
+        if event.agent != MAIN:
+            continue
         match event.body:
             case SessionStarted(model=named) | ModelChanged(model=named) if found is not None:
                 return found if named in names else None
@@ -102,9 +105,12 @@ def closing_bodies(ledger: Ledger, state: SessionState, detail: str, *, turn: bo
     asked = (request for request, question in state.questions.items() if question.item or not turn)
     bodies += [QuestionAnswered(request, (), "engine") for request in asked]
     answered = {item for response in ledger.responses.values() for item in response.items}
+    agents = {agent.started.item: agent.id for agent in state.agents.values()}
     kept: list[str] = []
     for item in ledger.open.values():
-        bodies.append(ItemCompleted(item.id, "interrupted", _final_parts(item, item.id in answered)))
+        bodies.append(
+            ItemCompleted(item.id, "interrupted", _final_parts(item, item.id in answered, agents.get(item.id)))
+        )
         if item.id not in answered and item.part is not None and item.kind in ("text", "reasoning", "tool"):
             kept.append(item.id)
     if state.step_open:
@@ -135,11 +141,12 @@ def recover(ledger: Ledger, state: SessionState) -> list[Body]:
     return bodies
 
 
-def _final_parts(item: OpenItem, answered: bool) -> tuple[Part, ...]:
+def _final_parts(item: OpenItem, answered: bool, agent: str | None) -> tuple[Part, ...]:
     if isinstance(item.part, ToolCallPart):
         if not answered:
             return ()
         text = EFFECT_UNKNOWN if item.running else NOT_EXECUTED
+        text += f' The transcript of what was done: read_result with ref_id "{agent}".' if agent else ""
         return (ToolResultPart(item.part.call_id, item.part.name, text, is_error=True),)
     return (item.part,) if item.part is not None and item.kind in ("text", "reasoning", "opaque") else ()
 
@@ -245,7 +252,7 @@ class SessionSnapshots:
     def _restore(self, snapshot: Snapshot) -> None:
         before, seq = Ledger(), snapshot.measure.seq
         for event in self._recorder.facts:
-            if event.seq <= seq:
+            if event.seq <= seq and event.agent == MAIN:
                 before.apply(event)
         if project(before) == snapshot.messages:
             return  # what is lost did not matter

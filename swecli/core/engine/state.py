@@ -13,6 +13,9 @@ from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
+    MAIN,
+    AgentEnded,
+    AgentStarted,
     CompactionCompleted,
     ContextMeasured,
     Event,
@@ -144,14 +147,42 @@ def _number(item: str) -> int:
 
 
 @dataclass(slots=True)
+class AgentRecord:
+    """What is known of a subagent. ``outcome`` is None while it works; ``began`` and ``ended`` are Unix seconds."""
+
+    started: AgentStarted
+    turn: int
+    began: float
+    model: str
+    steps: int = 0
+    tally: Tally = Tally()
+    outcome: TurnOutcome | None = None
+    reason: str = ""
+    ended: float | None = None
+    folder: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.started.agent
+
+    @property
+    def tokens(self) -> int:
+        return (self.tally.usage.input_total or 0) + (self.tally.usage.output_total or 0)
+
+    @property
+    def cost(self) -> str | None:
+        return None if self.tally.cost is None else str(self.tally.cost)
+
+
+@dataclass(slots=True)
 class SessionState:
     """Current values. ``turn_open`` is True between TurnStarted and TurnEnded, ``step_open`` while a model
     request has no final answer yet."""
 
     seq: int = 0
+    items: int = 0
     started_seq: int = 0
     turn: int = 0
-    items: int = 0
     steps: int = 0
     turn_open: bool = False
     outcome: TurnOutcome | None = None
@@ -188,9 +219,19 @@ class SessionState:
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     """What the model is told of besides swecli's own tools, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
+    """Of the session and its subagents."""
+    agents: dict[str, AgentRecord] = field(default_factory=dict[str, AgentRecord])
+    """Subagents by id, in the order in which they began."""
 
     def apply(self, event: Event) -> None:
         self.seq = max(self.seq, event.seq)
+        if event.agent == MAIN:
+            self._of_session(event)
+        else:
+            self._of_agent(event)
+        self._count_waiting(event.ts)
+
+    def _of_session(self, event: Event) -> None:
         match event.body:
             case SessionStarted(mode=mode, model=model):
                 self.mode, self.model, self.started_seq = mode, model, event.seq
@@ -241,6 +282,25 @@ class SessionState:
             case ToolsChanged(added=added, removed=removed):
                 kept = {name: tool for name, tool in self.offered.items() if name not in removed}
                 self.offered = kept | {tool.name: tool for tool in added}
+            case PermissionResolved(by="user", choice="once" | "always") as resolved:
+                self._resolve(resolved, event)
+                self.untrusted = ()
+            case AgentStarted(agent=agent, model=model) as began:
+                self.agents[agent] = AgentRecord(began, event.turn, event.ts, model, folder=began.folder)
+            case AgentEnded(agent=agent, outcome=ended, reason=reason, folder=folder) if agent in self.agents:
+                record = self.agents[agent]
+                record.outcome, record.reason, record.ended, record.folder = ended, reason, event.ts, folder
+            case FilesRestored(direction=direction, files=files):
+                paths = {file.path for file in files}
+                self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
+            case ItemCompleted(item=item):
+                self.items = max(self.items, _number(item))
+            case _:
+                self._of_anyone(event)
+
+    def _of_anyone(self, event: Event) -> None:
+        """What the user is asked, and what concerns the workspace, whoever it comes from."""
+        match event.body:
             case PermissionRequested() as request:
                 self.permissions[request.request] = request
             case PermissionResolved() as resolved:
@@ -251,16 +311,41 @@ class SessionState:
                 self.questions[asked.request] = asked
             case QuestionAnswered(request=request):
                 self.questions.pop(request, None)
-            case FilesRestored(direction=direction, files=files):
-                paths = {file.path for file in files}
-                self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
             case FileChanged(path=path):
                 self.taken_back.discard(path)
-            case ItemCompleted(item=item):
-                self.items = max(self.items, _number(item))
             case _:
                 pass
-        self._count_waiting(event.ts)
+
+    def _of_agent(self, event: Event) -> None:
+        record = self.agents.get(event.agent)
+        match event.body:
+            case StepStarted() if record is not None:
+                record.steps += 1
+            case SessionStarted(model=model) | ModelChanged(model=model) if record is not None:
+                record.model = model
+            case StepEnded(usage=usage, cost=cost, estimated=estimated):
+                self._spend(record, "", event.turn, usage, cost, estimated)
+            case CompactionCompleted(usage=usage, cost=cost) if usage is not None:
+                self._spend(record, "", event.turn, usage, cost)
+            case PriceSet(model=model, price=price):
+                self.spending.settle(model, price)
+            case SideAnswered(model=model, usage=usage, cost=cost):
+                self._spend(record, model, event.turn, usage, cost)
+            case _:
+                self._of_anyone(event)
+
+    def _spend(
+        self,
+        record: AgentRecord | None,
+        model: str,
+        turn: int,
+        usage: Usage | None,
+        cost: str | None,
+        estimated: bool = False,
+    ) -> None:
+        if record is not None:
+            record.tally = record.tally.plus(usage, _decimal(cost), estimated)
+        self.spending.add(model or (record.model if record is not None else ""), turn, usage, cost, estimated)
 
     def _count_waiting(self, now: float) -> None:
         if self.permissions or self.questions:
@@ -271,8 +356,6 @@ class SessionState:
 
     def _resolve(self, resolved: PermissionResolved, event: Event) -> None:
         request = self.permissions.pop(resolved.request, None)
-        if resolved.by == "user" and resolved.choice in ("once", "always"):
-            self.untrusted = ()
         if request and request.rule and resolved.choice == "always" and resolved.span in ("turn", "session"):
             origin = FOR_THIS_TURN if resolved.span == "turn" else f"always, turn {event.turn}"
             known = {rule.text for rule in self.rules}

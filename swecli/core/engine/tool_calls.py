@@ -19,6 +19,7 @@ from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
+    MAIN,
     FileChanged,
     ItemCheckpointed,
     ItemCompleted,
@@ -29,7 +30,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
-from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.base import AgentRunner, ToolContext, ToolError, ToolOutcome
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import Jobs
 
@@ -47,6 +48,16 @@ def conflict(one: Effects, other: Effects) -> bool:
     return _touches(one, other) or _touches(other, one)
 
 
+def conflict_of_agents(one: Effects, other: Effects) -> bool:
+    """Of calls of different agents. Only what changes something waits: what one reads while another one runs a command
+    is as it was."""
+    if one.interactive or other.interactive or one.internal or other.internal:
+        return False
+    if one.opaque or other.opaque:
+        return bool(one.opaque or one.writes) and bool(other.opaque or other.writes)
+    return _touches(one, other) or _touches(other, one)
+
+
 def _touches(writer: Effects, other: Effects) -> bool:
     touched = (*other.reads, *other.writes)
     return any(overlap(path, known) for path in writer.writes for known in touched)
@@ -54,17 +65,21 @@ def _touches(writer: Effects, other: Effects) -> bool:
 
 class EffectLocks:
     """First come, first served: a call waits for every earlier one that it conflicts with, running or
-    waiting."""
+    waiting. Agents that work in the same folder share one."""
 
     def __init__(self) -> None:
-        self._holders: list[tuple[Effects, asyncio.Event]] = []
+        self._holders: list[tuple[Effects, str, asyncio.Event]] = []
 
     @asynccontextmanager
-    async def hold(self, effects: Effects) -> AsyncGenerator[None, None]:
+    async def hold(self, effects: Effects, agent: str = MAIN) -> AsyncGenerator[None, None]:
         """Wait for the turn of these effects, and keep others off until left."""
         released = asyncio.Event()
-        earlier = [done for known, done in self._holders if conflict(effects, known)]
-        entry = (effects, released)
+        earlier = [
+            done
+            for known, other, done in self._holders
+            if (conflict if other == agent else conflict_of_agents)(effects, known)
+        ]
+        entry = (effects, agent, released)
         self._holders.append(entry)
         try:
             for done in earlier:
@@ -119,8 +134,14 @@ class ToolCalls:
         hooks: SessionHooks,
         request_compaction: Callable[[], str] | None = None,
         jobs: Jobs | None = None,
+        agents: AgentRunner | None = None,
+        recall: Recall | None = None,
+        locks: EffectLocks | None = None,
+        agent: str = MAIN,
     ) -> None:
         self._services = services
+        self._agents = agents
+        self._agent = agent
         self._hooks = hooks
         self._request_compaction = request_compaction
         self._jobs = jobs
@@ -130,9 +151,9 @@ class ToolCalls:
         self._results = results
         self._sandbox = sandbox
         self._consents = Consents(services, recorder, requests, sandbox, hooks)
-        self._recall = Recall(recorder.ledger, services.blobs)
+        self._recall = recall or Recall(recorder.ledger, services.blobs)
         self._files = SeenFiles(recorder, services.workspace.cwd)
-        self._locks = EffectLocks()
+        self.locks = locks or EffectLocks()
         self._live = LiveOutput()
         self._said: dict[str, str] = {}
         """What hooks want the model to read behind a result, by call."""
@@ -170,6 +191,7 @@ class ToolCalls:
             last_seen=self._files.last_seen,
             request_compaction=self._request_compaction,
             jobs=self._jobs,
+            agents=self._agents,
             editor=self._services.editor,
         )
 
@@ -201,7 +223,7 @@ class ToolCalls:
                 if before:
                     await asyncio.wait(before)
                 await self._files_recorded(consent)
-                async with self._locks.hold(call.effects):
+                async with self.locks.hold(call.effects, self._agent):
                     if not await self._consents.holds(consent):
                         consent, call = None, consent.call.as_proposed()
                         continue

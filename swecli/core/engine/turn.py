@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swecli.core.context_management.context_manager import PreparedRequest
-from swecli.core.context_management.gateway import over_cap
+from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import Compactions, report_cache_miss
@@ -23,6 +23,7 @@ from swecli.core.engine.model_call import (
     Asking,
     Call,
     StepAccount,
+    cap_reached,
     has_content,
     tokens_left,
     why_not_again,
@@ -89,9 +90,11 @@ class Turn:
         news: ExtensionNews,
         invocation: Invocation | None = None,
         mentionables: Callable[[], Sequence[Mentionable]] = tuple,
+        agents_settled: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
-        attaches. With an ``invocation`` the message is yet to be made of it."""
+        attaches. With an ``invocation`` the message is yet to be made of it. ``agents_settled`` waits for
+        subagents in the background, and says whether there were any."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -104,6 +107,7 @@ class Turn:
         self._offered = offered
         self._asking = Asking(services, recorder)
         self._item = item
+        self._agents_settled = agents_settled
         self._mentions = mentions if invocation is None else invocation.mentions
         self._invoking = invoking
         self._news = news
@@ -210,7 +214,12 @@ class Turn:
             if self._hooks.stopped:
                 raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
             await self._check_repeats(calls)
-            if not calls and not self._goes_on(message) and not await self._hooks.stop(message.text):
+            if (
+                not calls
+                and not self._goes_on(message)
+                and not await self._has_news(message)
+                and not await self._hooks.stop(message.text)
+            ):
                 return TurnStopped("done", _last_word(message))
 
     async def _attach(self, words: Sequence[str]) -> None:
@@ -253,15 +262,9 @@ class Turn:
         limits = self._services.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
             raise TurnStopped("limit", f"stopped after {limits.max_steps} model steps, as asked", "max_turns")
-        totals = self._recorder.state
-        spent = totals.tokens
-        if limits.max_tokens is not None and spent >= limits.max_tokens:
-            raise TurnStopped(
-                "limit", f"stopped after {spent:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens"
-            )
-        if limits.max_price is not None and (totals.cost is None or totals.cost >= limits.max_price):
-            cost = f"${totals.cost:.4f}" if totals.cost is not None else "an unknown price"
-            raise TurnStopped("limit", f"stopped after {cost}; the cap is ${limits.max_price}", "max_price")
+        reached = cap_reached(self._services, self._recorder)
+        if reached is not None:
+            raise TurnStopped("limit", *reached)
 
     def _check_left(self, prepared: PreparedRequest) -> None:
         """A request is not sent that alone would go past the cap."""
@@ -333,6 +336,8 @@ class Turn:
         advice = " ".join(filter(None, (why_not_again(error), error.hint)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
         reason = f"{error.message}{stop} {advice}".strip()
+        if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # others spent it meanwhile
+            return TurnStopped("limit", error.message, "max_tokens")
         kind = "content_filter" if error.moderated else error.kind
         return TurnStopped("blocked" if error.kind == "context_overflow" else "error", reason, kind)
 
@@ -357,6 +362,12 @@ class Turn:
         self._account.end()
         self._compactions.measure(self._client)
         self._unmeasured = False
+
+    async def _has_news(self, message: Message) -> bool:
+        """Whether subagents in the background have reported: where nobody could send a further message, the model
+        waits for them."""
+        waits = self._services.context.unattended and self._agents_settled is not None and has_content(message)
+        return waits and self._agents_settled is not None and await self._agents_settled()
 
     def _goes_on(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""

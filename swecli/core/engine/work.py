@@ -99,6 +99,11 @@ class Work:
             # already scheduled, so the cancellation goes after it.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
+    async def settled(self) -> None:
+        """Returns when nothing runs."""
+        while self._task is not None:
+            await asyncio.wait((self._task,))
+
     async def stop(self) -> None:
         task = self._task
         if task is not None:

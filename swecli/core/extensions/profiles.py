@@ -78,14 +78,15 @@ class AgentProfile:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProfile:
-    """What a profile comes to in a session. ``tools`` are names of the session's tools, in its order; ``model`` is
-    empty for the session's own."""
+    """What a profile comes to in a session. ``tools`` are names of the session's tools, in its order, ``missing`` those
+    that it names and the session has not; ``model`` is empty for the session's own."""
 
     name: str
     prompt: str
     tools: tuple[str, ...]
     model: str
     mode: Mode
+    missing: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -132,7 +133,7 @@ def resolve_profile(
     """What the profile comes to where these tools, and this mode, are the session's. ``models`` are the names that can
     be used, None where they are not known."""
     problems = list(profile.problems)
-    wanted = tuple(tools)
+    wanted, unknown = tuple(tools), list[str]()
     if profile.tools is not None:
         wanted, unknown = _named(profile.tools, tools)
         if unknown:
@@ -145,7 +146,7 @@ def resolve_profile(
         model = ""
     own = profile.mode if profile.mode is not None else mode
     tightest = own if _ORDER.index(own) < _ORDER.index(mode) else mode
-    return ResolvedProfile(profile.name, profile.prompt, kept, model, tightest, tuple(problems))
+    return ResolvedProfile(profile.name, profile.prompt, kept, model, tightest, tuple(unknown), tuple(problems))
 
 
 def _named(said: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:

@@ -589,6 +589,40 @@ class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """What stopped it, where that is known."""
 
 
+MAIN = "main"
+"""The agent that the user talks to."""
+
+
+class AgentStarted(Tagged, frozen=True, tag="agent_started"):
+    """A subagent begins to work for the call ``item``; its own events follow with ``agent`` in their envelope, without
+    deltas of text. ``item`` of its events are unlike those of all others."""
+
+    agent: str
+    item: str
+    title: str
+    profile: str
+    model: str
+    background: bool = False
+    """Whether the call ended when the work began; the result comes as a note."""
+    folder: str = ""
+    """Its own work tree; empty where it works in the session's folder."""
+
+
+class AgentEnded(Tagged, frozen=True, tag="agent_ended"):
+    """A subagent has ended, and nothing of it runs any more. ``folder`` is its work tree where that was kept."""
+
+    agent: str
+    outcome: TurnOutcome
+    reason: str = ""
+    steps: int = 0
+    tokens: int = 0
+    """Input and output of all its requests."""
+    cost: str | None = None
+    """US dollars as a decimal string; None = unknown."""
+    duration: float = 0.0
+    folder: str = ""
+
+
 class HookRan(Tagged, frozen=True, tag="hook_ran"):
     """A hook ran for an event. ``outcome``: "ok"; "blocked" and "asked" as it wished; "context" where it told the model
     something; "stopped" where it ended the work; "problem" where it failed, was not started, or ran too long;
@@ -679,6 +713,8 @@ Body = (
     | SandboxChanged
     | HookRan
     | ToolsChanged
+    | AgentStarted
+    | AgentEnded
 )
 """The closed union of known bodies, discriminated by ``type``."""
 
@@ -700,7 +736,7 @@ class Event(Struct, frozen=True):
     session: str
     turn: int
     body: Body | Unknown
-    agent: str = "main"
+    agent: str = MAIN
     v: int = PROTOCOL_VERSION
 
 

@@ -353,7 +353,8 @@ _FEWEST = 2
 """Events that make a session of an id that no row of a session has: a single one may bear a damaged id."""
 _BEGINNING = """
     SELECT CAST(body AS BLOB) FROM events
-    WHERE session_id = ? AND type IN ('session_started', 'item_started', 'item_completed') ORDER BY seq LIMIT 40
+    WHERE session_id = ? AND agent = 'main'
+        AND type IN ('session_started', 'item_started', 'item_completed') ORDER BY seq LIMIT 40
 """
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
 from swecli.core.protocol.codec import CodecError, decode_body, decode_messages, encode_body, encode_messages, to_text
 from swecli.core.protocol.events import (
+    MAIN,
     Body,
     CompactionCompleted,
     Event,
@@ -108,7 +109,7 @@ _NEXT_FACT = """
 """
 _COLUMNS = """
     s.id, s.title, s.cwd, s.model, s.created, s.updated, s.swecli, s.parent,
-    (SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started')
+    (SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started' AND e.agent = 'main')
 """
 
 
@@ -125,7 +126,8 @@ _STEPS = """
     FROM events WHERE type = 'step_ended' GROUP BY session_id
 """
 _NEWEST_ITEMS = """
-    SELECT CAST(body AS BLOB) FROM events WHERE session_id = ? AND type IN ('item_started', 'item_completed')
+    SELECT CAST(body AS BLOB) FROM events
+    WHERE session_id = ? AND agent = 'main' AND type IN ('item_started', 'item_completed')
     ORDER BY seq DESC LIMIT ?
 """
 _LATEST = 32_503_680_000.0
@@ -376,6 +378,8 @@ class SessionStore:
     def _project(self, connection: sqlite3.Connection, event: Event) -> None:
         """Keep the session's row in step with what its events say."""
         body = event.body
+        if event.agent != MAIN:
+            return
         if isinstance(body, ItemStarted) and body.kind == "user":
             self._user_items[event.session, body.item] = body.title if body.name == "command" else ""
         elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
@@ -130,6 +130,30 @@ class LastPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentTask:
+    """What a subagent is to do. ``agent`` names its profile; ``background``: the call ends when the work begins;
+    ``worktree``: in a work tree of its own, also where the profile does not say so."""
+
+    title: str
+    prompt: str
+    agent: str
+    background: bool = False
+    worktree: bool = False
+
+
+class AgentRunner(Protocol):
+    """Runs subagents."""
+
+    async def work(self, item: str, task: AgentTask, output: Callable[[str], None]) -> ToolOutcome:
+        """Have the task done for the call ``item``. ``output`` takes what is known of it before it ends.
+
+        Raises:
+            ToolError: it can't begin.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use. ``cwd`` is the working directory of the session, ``roots`` the workspace
     directories (resolved). ``output`` takes live output text as it comes (any thread of the event loop)."""
@@ -160,6 +184,8 @@ class ToolContext:
     """What the user made of this call's change, in order: each of what the one before left."""
     jobs: Jobs | None = None
     """Runs commands, also in the background; None where nothing may outlive its call."""
+    agents: AgentRunner | None = None
+    """Runs subagents; None where there are none, as in a subagent."""
     contained: bool = False
     """The user has not approved the command: it may run only in a full sandbox."""
     planned: LastPlan = field(default_factory=LastPlan, compare=False)

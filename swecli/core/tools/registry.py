@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -85,6 +85,7 @@ ALIASES = MappingProxyType(
         "todowrite": "update_todos",
         "todo_write": "update_todos",
         "askuserquestion": "ask_user",
+        "agent": "task",
         "webfetch": "web_fetch",
         "fetch": "web_fetch",
     }
@@ -164,6 +165,14 @@ class ToolRegistry:
         """The tools of all sources, by source in the order of their first arrival, then by name."""
         return tuple(tool for tools in self._sources.values() for tool in tools.values())
 
+    def selected(self, names: Collection[str]) -> ToolRegistry:
+        """A registry of its own with those of the tools that are there now and have one of these names."""
+        registry = ToolRegistry(tool for tool in self._tools.values() if tool.name in names)
+        for source, tools in self._sources.items():
+            if wanted := [tool for tool in tools.values() if tool.name in names]:
+                registry.settle(source, wanted)
+        return registry
+
     # --- all tools --------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> AnyTool | None:
@@ -195,7 +204,7 @@ class ToolRegistry:
 
 
 LEAN_TOOLS = ("compact_context", "edit_file", "read_file", "read_result", "run_command", "search", "write_file")
-LEFT_OUT = ("apply_patch", "ask_user", "job", "list_files", "recall", "update_todos", "web_fetch")
+LEFT_OUT = ("apply_patch", "ask_user", "job", "list_files", "recall", "task", "update_todos", "web_fetch")
 WITHOUT: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("edits",), "run_command": ("background",)})
 """Parameters that the model is not told of: a second form of the same, and what would need one more tool."""
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path", "old_string", "new_string")})

@@ -119,7 +119,9 @@ class SessionCommands:
 
 
 def _job(job: JobInfo) -> ShownCommand:
-    about = f"pid {job.pid}" if job.status == "running" else job.note
+    about = job.note
+    if job.status == "running":
+        about = f"pid {job.pid}" if job.pid else "subagent"
     return ShownCommand(
         job.id,
         job.command,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Final, Literal, overload
 
 from swecli.core.protocol.blocks import DisplayBlock, ImageBlock
@@ -72,6 +73,35 @@ class ReasoningBlock:
     """Why it broke off."""
 
 
+AGENT_CALLS: Final = 60
+"""Calls of a subagent that are listed, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFigures:
+    """A subagent as its call shows it. ``outcome`` is empty while it works; ``doing`` is what it is at, ``calls`` are
+    the titles of its calls, the newest ones, ``earlier`` how many were before them. ``cost`` is None where a price is
+    unknown."""
+
+    id: str
+    profile: str
+    background: bool = False
+    outcome: TurnOutcome | Literal[""] = ""
+    steps: int = 0
+    tokens: int = 0
+    cost: Decimal | None = Decimal(0)
+    doing: str = ""
+    calls: tuple[str, ...] = ()
+    earlier: int = 0
+    asks: int = 0
+    """Questions to the user that are open."""
+
+    def with_call(self, title: str) -> AgentFigures:
+        calls = (*self.calls, title)
+        cut = max(0, len(calls) - AGENT_CALLS)
+        return replace(self, doing=title, calls=calls[cut:], earlier=self.earlier + cut)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolBlock:
     """A tool call. ``arguments`` is the JSON text written so far, ``output`` the end of the live output,
@@ -96,6 +126,8 @@ class ToolBlock:
     """When it began to run, in Unix seconds."""
     elapsed: int = 0
     """Seconds that it has been running, as far as they are shown."""
+    agent: AgentFigures | None = None
+    """The subagent that works for the call."""
 
 
 @dataclass(frozen=True, slots=True)

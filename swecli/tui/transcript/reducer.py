@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Final
 
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import (
+    MAIN,
+    AgentEnded,
+    AgentStarted,
     Body,
     CacheBreak,
     CompactionCompleted,
@@ -35,15 +39,20 @@ from swecli.core.protocol.events import (
     RetryScheduled,
     Rewound,
     SessionStarted,
+    StepEnded,
+    StepStarted,
     ToolsChanged,
     TurnEnded,
+    Unknown,
 )
 from swecli.core.protocol.hook_words import hook_line
-from swecli.core.protocol.messages import ImagePart
+from swecli.core.protocol.messages import ImagePart, ToolCallPart
 from swecli.event_lines import CLEARING, completed_line, started_words
 from swecli.figures import duration
+from swecli.tui.tool_words import call_title
 from swecli.tui.transcript.blocks import (
     CHOSEN,
+    AgentFigures,
     AnswerBlock,
     Block,
     CompactionBlock,
@@ -137,6 +146,8 @@ class Reducer:
         self._stored = stored
         self._finished: list[str] = []
         """Blocks that are stored, too, as soon as the operations at hand are carried out."""
+        self.agents: dict[str, str] = {}
+        """Items of the calls that subagents work for, by agent."""
         self.requests: dict[str, str] = {}
         """Item of each open question or request for consent."""
         self._pieces: dict[tuple[str, str], list[str]] = {}
@@ -176,8 +187,11 @@ class Reducer:
 
     def _feed(self, event: Event) -> None:
         body = event.body
-        if isinstance(body, ItemDelta):
+        if isinstance(body, ItemDelta) and event.agent == MAIN:
             self._pieces.setdefault((body.item, body.channel), []).append(body.text)
+            return
+        if event.agent != MAIN:
+            _of_agent(self, event)
             return
         handler = _HANDLERS.get(type(body))
         if handler is None:
@@ -234,7 +248,7 @@ class Reducer:
                     self.put(replace(block, text=block.text + text))
                 case ToolBlock() if channel == "arguments":
                     self.put(replace(block, arguments=block.arguments + text))
-                case ToolBlock() if channel == "output":
+                case ToolBlock(agent=None) if channel == "output":
                     self.put(with_output(block, text))
                 case _:
                     pass
@@ -418,6 +432,59 @@ def _notice(reducer: Reducer, event: Event, body: Body) -> None:
         reducer.put(notice)
 
 
+def _agent_started(reducer: Reducer, event: Event, body: AgentStarted) -> None:
+    block = reducer.block(body.item)
+    if isinstance(block, ToolBlock):
+        reducer.agents[body.agent] = body.item
+        figures = AgentFigures(body.agent, body.profile, body.background, doing="waiting for a free slot")
+        reducer.put(replace(block, agent=figures, output=""))
+
+
+def _agent_ended(reducer: Reducer, event: Event, body: AgentEnded) -> None:
+    block = reducer.block(reducer.agents.pop(body.agent, ""))
+    if isinstance(block, ToolBlock) and block.agent is not None:
+        cost = None if body.cost is None else Decimal(body.cost)
+        figures = replace(
+            block.agent, outcome=body.outcome, steps=body.steps, tokens=body.tokens, cost=cost, doing="", asks=0
+        )
+        reducer.put(replace(block, agent=figures))
+
+
+def _of_agent(reducer: Reducer, event: Event) -> None:
+    """An event of a subagent changes the block of its call."""
+    block = reducer.block(reducer.agents.get(event.agent, ""))
+    if not isinstance(block, ToolBlock) or block.agent is None:
+        return
+    figures = _figures_after(block.agent, event.body)
+    if figures != block.agent:
+        reducer.put(replace(block, agent=figures))
+
+
+def _figures_after(figures: AgentFigures, body: Body | Unknown) -> AgentFigures:
+    match body:
+        case StepStarted():
+            doing = figures.calls[-1] if figures.calls else "waiting for the model"
+            return replace(figures, steps=figures.steps + 1, doing=doing)
+        case StepEnded(usage=usage, cost=cost):
+            used = 0 if usage is None else (usage.input_total or 0) + (usage.output_total or 0)
+            total = None if figures.cost is None or cost is None else figures.cost + Decimal(cost)
+            return replace(figures, tokens=figures.tokens + used, cost=total)
+        case ItemStarted(kind="reasoning"):
+            return replace(figures, doing="thinking")
+        case ItemStarted(kind="text"):
+            return replace(figures, doing="writing")
+        case ItemCheckpointed(part=ToolCallPart(name=name), title=title, running=False, awaits="") if title:
+            return figures.with_call(call_title(name, title))
+        case RetryScheduled(reason=reason):
+            return replace(figures, doing=reason)
+        case PermissionRequested() | QuestionAsked():
+            return replace(figures, asks=figures.asks + 1)
+        case PermissionResolved() | QuestionAnswered():
+            return replace(figures, asks=max(0, figures.asks - 1))
+        case _:
+            return figures
+
+
 def _responded(reducer: Reducer, event: Event, body: ModelResponded) -> None:
     """Ends the line about a retry; the items say the rest."""
 
@@ -440,4 +507,6 @@ _HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {
     Rewound: _rewound,
     **dict.fromkeys(NOTICES, _notice),
     ModelResponded: _responded,
+    AgentStarted: _agent_started,
+    AgentEnded: _agent_ended,
 }

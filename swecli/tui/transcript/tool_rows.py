@@ -28,7 +28,7 @@ from swecli.core.workspace.command_output import COLOURS, last_states
 from swecli.figures import BAR, duration
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.tool_words import words_for
-from swecli.tui.transcript.blocks import ToolBlock
+from swecli.tui.transcript.blocks import AgentFigures, ToolBlock
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.markdown import render_markdown, render_table
 from swecli.tui.transcript.palette import Palette
@@ -424,6 +424,8 @@ def _style_of(status: str, palette: Palette) -> Style:
 def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     """Result and state in words, so that they are not told by colour alone."""
     style = _style_of(block.status, palette)
+    if block.agent is not None and (block.status == "running" or (block.agent.background and block.status == "ok")):
+        return _agent_state(block, block.agent, palette)
     if block.status == "pending":
         return (f"writing · {len(block.arguments):,} characters" if len(block.arguments) > 400 else "", style)
     if block.status == "waiting":
@@ -442,7 +444,35 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     return (" · ".join(filter(None, (word, block.detail, note, timing))), style)
 
 
+def _agent_state(block: ToolBlock, agent: AgentFigures, palette: Palette) -> tuple[str, Style]:
+    """Who works for the call, how far it is and what it took."""
+    cost = f"${agent.cost:.4f}" if agent.cost else ""
+    parts = (
+        f"{agent.id} {agent.profile}",
+        "in the background" if agent.background and not agent.outcome else agent.outcome,
+        f"{agent.steps} step{'' if agent.steps == 1 else 's'}" if agent.steps else "",
+        f"{agent.tokens:,} tokens" if agent.tokens else "",
+        cost,
+        duration(block.elapsed) if block.elapsed else "",
+        "waiting for your approval" if agent.asks else "",
+    )
+    style = palette.warning if agent.asks else _style_of("error" if agent.outcome == "error" else "", palette)
+    return " · ".join(filter(None, parts)), style
+
+
+def _agent_rows(agent: AgentFigures, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
+    """What a subagent is at; expanded, what it did, too."""
+    lines = [f"… {agent.earlier:,} earlier calls"] if expanded and agent.earlier else []
+    lines += agent.calls if expanded else ()
+    if agent.doing and lines[-1:] != [agent.doing]:
+        lines.append(agent.doing)
+    return [row for line in lines for row in Styled(cut(safe_line(line), width), palette.dim).rows(width)]
+
+
 def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
+    agent = block.agent
+    if agent is not None and (block.status == "running" or not agent.outcome):
+        return _agent_rows(agent, width, palette, expanded=expanded)
     if block.status == "waiting":
         return _preview(block, width, palette) if expanded else []
     if block.status == "running" or (block.status == "pending" and block.output):
@@ -451,6 +481,7 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
     out: list[Row] = []
     if expanded:
         out += _command(block, width, palette)
+        out += _agent_rows(agent, width, palette, expanded=True) if agent is not None else []
     out += _displays(block, block.blocks, width, palette, expanded=expanded)
     if not block.blocks and block.result and (expanded or block.status == "error"):
         rows = output_rows(block.result, width, palette)

@@ -10,9 +10,10 @@ from swecli.core.ports import BlobRef
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.sessions.results import reference_text, usual_excerpt
 from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.task import TaskTool
 from swecli.library import ContextBudget
 
-REGISTRY = ToolRegistry(builtin_tools())
+REGISTRY = ToolRegistry((*builtin_tools(), TaskTool(lambda: ())))
 HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
 
 
@@ -56,7 +57,7 @@ def test_tools_from_elsewhere_stay() -> None:
 
 def test_what_the_words_for_a_small_window_name_is_offered() -> None:
     request = manager().prepare(HELLO, info=info(8_192)).request
-    left_out = [name for name in LEFT_OUT if name != "job"]  # a word of its own
+    left_out = [name for name in LEFT_OUT if name not in ("job", "task")]  # words of their own
     told = "".join(block.text for block in request.system) + "".join(tool.description for tool in request.tools)
     assert not [name for name in left_out if name in told]
     reference = reference_text(BlobRef("r1", "run_command", 9), "some text", usual_excerpt(9, failed=False))

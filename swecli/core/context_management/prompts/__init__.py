@@ -24,6 +24,7 @@ PromptName = Literal[
     "init_system",
     "review",
     "commit_system",
+    "subagent",
 ]
 
 LEAN_WINDOW = 16_384

@@ -1,0 +1,468 @@
+"""Subagents: tasks of the model that sessions of their own carry out, inside of this one.
+
+A subagent is a session of the same engine with services of its own. Its events go through the recorder of the session
+that it works for, so they are stored before anything is shown, in one order with all others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import structs
+
+from swecli.core.context_management.prompts import read_prompt
+from swecli.core.engine.agent_profiles import AgentProfile, tightest, tools_of
+from swecli.core.engine.agent_transcript import Report, report_text, transcript_of
+from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.model_call import cap_reached, tokens_left
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import ModelUnavailable, Services, TurnLimits
+from swecli.core.engine.work import add_note
+from swecli.core.git_files import git_facts
+from swecli.core.llm.types import ModelClient
+from swecli.core.permissions.types import Call, Decision, Policy
+from swecli.core.protocol.blocks import MarkdownBlock
+from swecli.core.protocol.commands import Command, SetMode, Submit
+from swecli.core.protocol.events import (
+    DELTAS,
+    AgentEnded,
+    AgentStarted,
+    Event,
+    FileChanged,
+    Mode,
+    Notice,
+    PermissionRequested,
+    RetryScheduled,
+    TurnEnded,
+    TurnOutcome,
+)
+from swecli.core.tools.base import AgentTask, ToolError, ToolOutcome
+from swecli.core.workspace.jobs import JobInfo
+from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of
+
+ITEMS: Final = 1_000_000
+"""Numbers that the items of one subagent may have; those of the next one begin after them."""
+EVENTS: Final = 1_000_000_000_000
+T = TypeVar("T")
+
+
+class Inner(Protocol):
+    """A session that works inside of another one."""
+
+    def start(self, model: str | None, environment: str) -> None: ...
+
+    def send(self, command: Command) -> None: ...
+
+    def settle_decided(self) -> None:
+        """Settle the open requests that need no question any more."""
+        ...
+
+    async def worked(self) -> None:
+        """Returns when nothing runs."""
+        ...
+
+    @property
+    def answer(self) -> str:
+        """The newest text of the model."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Relay:
+    """The log of a subagent: its events become events of the session, under its name. Texts as they stream are left
+    out: what an item holds follows anyway, and nobody reads along with several agents."""
+
+    def __init__(self, recorder: Recorder, agent: str, number: int, profile: str) -> None:
+        self._recorder = recorder
+        self._named = f"{agent} ({profile})"
+        self.agent = agent
+        self.turn = recorder.turn
+        self.first = (number * EVENTS, number * ITEMS)
+        self.ended: TurnEnded | None = None
+        self.trouble = ""
+        """The newest error that belongs to no turn."""
+        self.changed: dict[str, None] = {}
+
+    def append(self, event: Event) -> None:
+        body = event.body
+        match body:
+            case TurnEnded():
+                self.ended = body
+            case FileChanged(path=path):
+                self.changed[path] = None
+            case Notice(level="error", text=text):
+                self.trouble = text
+            case PermissionRequested(facts=facts):
+                body = structs.replace(body, facts=(f"asked by {self._named}", *facts))
+            case RetryScheduled():
+                pass
+            case _ if isinstance(body, DELTAS):
+                return
+            case _:
+                pass
+        self._recorder.relay(body, self.agent, self.turn)
+
+    async def barrier(self) -> None:
+        await self._recorder.barrier()
+
+    async def close(self) -> None:
+        """The session goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class InnerParts:
+    """What a subagent's session is made of. ``folder`` is its own work tree, None in the folder of the session."""
+
+    relay: Relay
+    services: Services
+    folder: Path | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    """One subagent that works or waits to."""
+
+    item: str
+    task: AgentTask
+    profile: AgentProfile
+    relay: Relay
+    services: Services
+    model: str
+    inner: Inner | None = None
+    tree: WorkTree | None = None
+    work: asyncio.Task[None] | None = None
+    """Of one in the background."""
+
+    @property
+    def agent(self) -> str:
+        return self.relay.agent
+
+
+class Subagents:
+    """Starts, bounds and ends the subagents of one session; implements ``AgentRunner``. ``begin`` makes the session of
+    one and starts it with a model; ``tell`` takes a title and a text for the conversation."""
+
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        hooks: SessionHooks,
+        begin: Callable[[InnerParts, str], Inner],
+        tell: Callable[[str, str], None],
+    ) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._hooks = hooks
+        self._begin = begin
+        self._tell = tell
+        self._slots = asyncio.Semaphore(services.subagents.at_once)
+        self._runs: dict[str, _Run] = {}
+        """Those that have not ended, by id."""
+        self._count = 0
+
+    # --- the task -------------------------------------------------------------------------------------------------
+
+    async def work(self, item: str, task: AgentTask, output: Callable[[str], None]) -> ToolOutcome:
+        run = self._prepared(item, task)
+        self._runs[run.agent] = run
+        folder = str(self._folder_of(run) or "")
+        began = AgentStarted(run.agent, item, task.title, run.profile.name, run.model, task.background, folder)
+        self._recorder.emit(began)
+        if task.background:
+            run.work = asyncio.create_task(self._in_background(run))
+            text = f"{run.agent} ({run.profile.name}) works in the background. Its result comes as a message."
+            return ToolOutcome(text, detail=f"{run.agent} works in the background")
+        output(f'{run.agent} ({run.profile.name}); its transcript: read_result with ref_id "{run.agent}"\n')
+        report = await self._carried_out(run)
+        blocks = (MarkdownBlock(report.answer),) if report.answer else ()
+        return ToolOutcome(self._reported(report), blocks, report.detail, is_error=not report.done)
+
+    async def _in_background(self, run: _Run) -> None:
+        try:
+            report = await self._carried_out(run)
+        except ToolError as error:
+            self._tell(
+                f"{run.agent} could not work: {error}", f"{run.agent} ({run.task.title}) could not work: {error}"
+            )
+            return
+        self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}", self._reported(report))
+
+    def _reported(self, report: Report) -> str:
+        options, monitor = self._services.subagents, self._services.context.monitor
+        return report_text(report, options.result_tokens, monitor.count_tokens)
+
+    async def _carried_out(self, run: _Run) -> Report:
+        """Returns when it has ended and nothing of it runs. Cancelled, it is interrupted first; one in the background
+        then reports what it has."""
+        began = self._services.monotonic()
+        answer, problem = "", ""
+        kept = False
+        try:
+            async with self._slots:
+                try:
+                    await uninterrupted(self._make_tree(run))
+                    told = await self._hooks.subagent_started(run.agent, run.profile.name)
+                    inner = run.inner = self._begin(self._parts(run), run.model)
+                    try:
+                        await self._converse(run, inner, told)
+                    finally:
+                        await uninterrupted(inner.close())
+                        answer = inner.answer
+                except WorkTreeError as error:
+                    problem = str(error)
+                    raise ToolError(problem) from error
+                finally:
+                    if run.tree is not None:
+                        kept = await uninterrupted(self._kept(run.tree))
+            if run.relay.ended is None:
+                problem = run.relay.trouble or "it could not begin"
+                raise ToolError(problem)
+        except asyncio.CancelledError:
+            if not run.task.background:
+                raise
+        finally:
+            del self._runs[run.agent]
+            folder = str(run.tree.root) if run.tree is not None and kept else ""
+            self._end(run, problem, self._services.monotonic() - began, folder)
+        record = self._recorder.state.agents[run.agent]
+        tree = run.tree
+        cwd = tree.folder if tree is not None else self._services.workspace.cwd
+        branch = tree.branch if tree is not None else ""
+        return Report(record, answer, _shown(run.relay.changed, cwd), record.folder, branch)
+
+    async def _converse(self, run: _Run, inner: Inner, told: str) -> None:
+        """Give the task; what a hook adds to it comes with it, and what keeps the subagent going follows."""
+        added = f"\n\n[Added by the user's SubagentStart hook]\n{told}" if told else ""
+        message, continued = f"{run.task.prompt}{added}", 0
+        while message:
+            inner.send(Submit(message, mentions=()))
+            await inner.worked()
+            ended = run.relay.ended
+            if ended is None or ended.outcome != "done":
+                return
+            message = await self._hooks.subagent_stopped(run.agent, run.profile.name, inner.answer, continued=continued)
+            continued += 1
+
+    def _end(self, run: _Run, problem: str, duration: float, folder: str) -> None:
+        record, ended = self._recorder.state.agents[run.agent], run.relay.ended
+        outcome: TurnOutcome = "error" if problem else ended.outcome if ended is not None else "interrupted"
+        reason = problem or (ended.reason if ended is not None else "interrupted")
+        self._recorder.emit(
+            AgentEnded(run.agent, outcome, reason, record.steps, record.tokens, record.cost, duration, folder)
+        )
+
+    # --- its work tree --------------------------------------------------------------------------------------------
+
+    def _folder_of(self, run: _Run) -> Path | None:
+        """Where its work tree will be; None where it has none, or where none can be made."""
+        git = git_facts(self._services.workspace.cwd)
+        if not (run.task.worktree or run.profile.worktree) or git is None or self._services.worktrees is None:
+            return None
+        return place_of(self._services.worktrees, git.root, self._name(run))
+
+    def _name(self, run: _Run) -> str:
+        return f"{''.join(sign for sign in self._recorder.session if sign.isalnum())[-12:]}-{run.agent}"
+
+    async def _make_tree(self, run: _Run) -> None:
+        if not (run.task.worktree or run.profile.worktree):
+            return
+        base, place = self._services.worktrees, self._services.workspace
+        if base is None:
+            raise WorkTreeError("Worktrees can't be made in this run. Give the task without worktree.")
+        run.tree = await asyncio.to_thread(add_worktree, place.cwd, base, self._name(run), place.environment)
+
+    async def _kept(self, tree: WorkTree) -> bool:
+        return await asyncio.to_thread(keep_or_remove, tree, self._services.workspace.environment)
+
+    def _parts(self, run: _Run) -> InnerParts:
+        """In a work tree of its own nothing has to be undone, and commands are contained there."""
+        tree = run.tree
+        if tree is None:
+            return InnerParts(run.relay, run.services)
+        services = run.services
+        place = replace(services.workspace, cwd=tree.folder, roots=(tree.root,))
+        sandbox = services.sandbox_for(tree.root)
+        services = replace(services, workspace=place, checkpoints=None, sandbox=sandbox)
+        return InnerParts(run.relay, services, tree.folder)
+
+    # --- what it works with ---------------------------------------------------------------------------------------
+
+    def _prepared(self, item: str, task: AgentTask) -> _Run:
+        services, state = self._services, self._recorder.state
+        profile = self._profile(task.agent)
+        names, unknown = tools_of(profile, services.tools.names())
+        if not names:
+            raise ToolError(f"The agent {profile.name} has no tools that exist here. Use another agent.")
+        if unknown:
+            text = f"The agent {profile.name} works without {', '.join(unknown)}: there is no such tool."
+            self._recorder.emit(Notice(text, "warning", "agents"))
+        model = profile.model or services.subagents.model or state.model
+        try:
+            client = services.make_client(model)
+        except ModelUnavailable as error:
+            raise ToolError(f"The agent {profile.name} can't work with the model {model}: {error}") from error
+        self._count = max(self._count, len(state.agents)) + 1
+        relay = Relay(self._recorder, f"agent-{self._count}", self._count, profile.name)
+        return _Run(item, task, profile, relay, self._inner_services(profile, names, client, model), model)
+
+    def _profile(self, name: str) -> AgentProfile:
+        profiles = {profile.name: profile for profile in self._services.profiles()}
+        found = profiles.get(name) or profiles.get(name.strip().lower())
+        if found is None:
+            raise ToolError(f"There is no agent {name!r}. Agents: {', '.join(profiles)}.")
+        return found
+
+    def _inner_services(self, profile: AgentProfile, names: Sequence[str], client: ModelClient, model: str) -> Services:
+        """The session's services with an own context, own tools, an own mode and own caps. What the user allowed in the
+        session, and whose text came into it, holds for its subagents at once."""
+        services, recorder, options = self._services, self._recorder, self._services.subagents
+        first = [client]
+
+        def make_client(wanted: str) -> ModelClient:
+            return first.pop() if first and wanted == model else services.make_client(wanted)
+
+        def decide(policy: Policy, call: Call) -> Decision:
+            state = recorder.state
+            known = {*policy.rules}
+            rules = (*policy.rules, *(rule for rule in state.rules if rule not in known))
+            untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
+            return services.decide(replace(policy, rules=rules, untrusted=untrusted), call)
+
+        tools = services.tools.selected(names)
+        prompt = "\n\n".join(filter(None, (read_prompt("subagent"), profile.prompt)))
+        return replace(
+            services,
+            tools=tools,
+            context=services.context_for(tools, prompt),
+            make_client=make_client,
+            decide=decide,
+            policy=replace(services.policy, mode=tightest(profile.mode, recorder.state.mode)),
+            limits=TurnLimits(options.max_steps, options.max_tokens, options.max_price, services.limits.max_retries),
+            snapshots=None,
+            extensions=(),
+            outer_cap=lambda: cap_reached(services, recorder),
+            outer_tokens=lambda: tokens_left(services, recorder),
+        )
+
+    # --- while they work ------------------------------------------------------------------------------------------
+
+    def send(self, command: Command) -> None:
+        """Pass on a reply: the one that it is for takes it."""
+        for inner in self._working():
+            inner.send(command)
+
+    def follow(self, mode: Mode) -> None:
+        """The mode of the session is another one."""
+        for run in self._runs.values():
+            if run.inner is not None:
+                run.inner.send(SetMode(tightest(run.profile.mode, mode)))
+            policy = replace(run.services.policy, mode=tightest(run.profile.mode, mode))
+            run.services = replace(run.services, policy=policy)
+
+    def settle_decided(self) -> None:
+        for inner in self._working():
+            inner.settle_decided()
+
+    def _working(self) -> list[Inner]:
+        return [run.inner for run in self._runs.values() if run.inner is not None]
+
+    def stop(self, agent: str) -> bool:
+        """Interrupt one in the background. False where none of this name works there."""
+        run = self._runs.get(agent)
+        if run is None or run.work is None:
+            return False
+        # A task that is cancelled before its first step runs nothing, not even its end.
+        asyncio.get_running_loop().call_soon(run.work.cancel)
+        return True
+
+    async def ended(self, agent: str) -> JobInfo | None:
+        """Interrupt one in the background, and what became of it; None where there is none of this name."""
+        run = self._runs.get(agent)
+        if self.stop(agent) and run is not None and run.work is not None:
+            await asyncio.wait((run.work,))
+        return next((job for job in self.jobs() if job.id == agent), None)
+
+    def stop_all(self) -> None:
+        """Interrupt what works in the background; what a call waits for ends with the call."""
+        for agent in [*self._runs]:
+            self.stop(agent)
+
+    @property
+    def in_background(self) -> bool:
+        return any(run.work is not None for run in self._runs.values())
+
+    async def settled(self) -> bool:
+        """Wait for what works in the background. False where nothing did."""
+        works = [run.work for run in self._runs.values() if run.work is not None]
+        if works:
+            await asyncio.wait(works)
+        return bool(works)
+
+    async def close(self) -> None:
+        self.stop_all()
+        await self.settled()
+
+    # --- looking at them ------------------------------------------------------------------------------------------
+
+    def jobs(self) -> tuple[JobInfo, ...]:
+        """Those of the background, as jobs."""
+        return tuple(
+            JobInfo(
+                record.id,
+                f"{record.started.profile}: {record.started.title}",
+                record.started.item,
+                0,
+                record.began,
+                "running" if record.outcome is None else "exited" if record.outcome == "done" else "killed",
+                None if record.outcome is None else 0 if record.outcome == "done" else 1,
+                record.ended,
+                note=record.reason,
+                reported=record.outcome is not None,
+            )
+            for record in self._recorder.state.agents.values()
+            if record.started.background
+        )
+
+    def transcript(self, agent: str) -> str | None:
+        """All that one did; None where there is none of this name. May take the time of a disk."""
+        if agent not in self._recorder.state.agents:
+            return None
+        return transcript_of(self._recorder.facts, agent) or "(it has not begun)"
+
+
+def _shown(paths: Iterable[str], cwd: Path) -> tuple[str, ...]:
+    return tuple(str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path for path in paths)
+
+
+def close_interrupted(recorder: Recorder) -> None:
+    """Record the ends of subagents that a kill cut off. The model is told of those that worked in the background; of
+    the others their calls tell."""
+    cut_off = [one for one in recorder.state.agents.values() if one.outcome is None]
+    for one in cut_off:
+        recorder.emit(AgentEnded(one.id, "interrupted", STOPPED, one.steps, one.tokens, one.cost, folder=one.folder))
+        if one.started.background:
+            text = report_text(Report(one, ""), STOPPED_TOKENS, len)
+            add_note(recorder, f"{one.id} was interrupted: {one.started.title}", text)
+
+
+STOPPED: Final = "swecli was stopped"
+STOPPED_TOKENS: Final = 2_000
+"""Characters, which are no fewer than tokens."""
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """The result of ``work``, which goes on to its end although the caller is cancelled; the cancellation follows."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()
