@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from swecli.assembly.models import ModelSupply, describe
+from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import examine_sandbox
 from swecli.assembly.startup import Startup
 from swecli.core.engine.services import ModelUnavailable
@@ -17,6 +17,7 @@ from swecli.core.llm.offers import Account
 from swecli.core.llm.types import ModelInfo
 from swecli.core.llm.windows import LOCAL_PROVIDERS, endpoint_of, find_local_servers, list_models
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.core.protocol.budget import window_words
 from swecli.launch import LaunchOptions
 
 HEADERS = ("Provider", "Address", "Key", "Model", "Window", "$ per million in / out", "Reached")
@@ -103,13 +104,12 @@ async def _row(
     assert isinstance(client, HttpModelClient)
     reached, problem = await _reach(supply, client) if online else ("not asked", "")
     info = at_work if at_work is not None and at_work.ref == client.info.ref else client.info
-    window = f"{info.window:,} ({describe(info)})" if info.window is not None else "?"
     cells = (
         name,
         without_password(client.config.base_url),
         _key(account),
         info.name,
-        window,
+        window_words(info.window, info.window_source),
         _price(supply, account, info.name),
         reached,
     )

@@ -213,19 +213,6 @@ class Windows:
         return info != before
 
 
-def describe(info: ModelInfo) -> str:
-    return _WORDS.get(info.window_source, info.window_source)
-
-
-_WORDS = {
-    "user": "your settings",
-    "endpoint": "the server says so",
-    "learned": "reported in a server error",
-    "catalogue": "the catalogue",
-    "assumed": "assumed; nothing is known about it",
-}
-
-
 class AccountError(ValueError):
     """A key can't be stored. One sentence."""
 

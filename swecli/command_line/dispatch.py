@@ -188,7 +188,20 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
         if stop.code is None:
             raise
         return never_began(options.output_format, stop.code)
-    return await run(session, options, {"settings": _settings_shown, "permissions": _permissions_shown}, stop, schema)
+    return await run(
+        session,
+        options,
+        {"settings": _settings_shown, "permissions": _permissions_shown},
+        stop,
+        schema,
+        lambda: _large_message(options),
+    )
+
+
+def _large_message(options: LaunchOptions) -> float:
+    from swecli.command_line.config import preferences
+
+    return preferences(options).large_message
 
 
 def answer_schema(text: str) -> AnswerSchema:

@@ -47,10 +47,11 @@ async def _requested(options: LaunchOptions) -> dict[str, Any]:
             if isinstance(event.body, TurnEnded):
                 reason = event.body.reason
                 break
+        connected = session.view.model is not None
     finally:
         await session.close()
     if not shown:
-        raise StartError(f"nothing would be sent: {reason}", ExitCode.FAILURE)
+        raise StartError(f"nothing would be sent: {reason}", ExitCode.FAILURE if connected else ExitCode.CONFIG)
     return shown[0]
 
 

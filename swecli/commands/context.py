@@ -15,7 +15,7 @@ from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.core.context_management.cache import CachedRequest, RecordedMiss
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.protocol.blocks import TableBlock, TextBlock
-from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
 from swecli.figures import bar, dollars, percent, portion
 
@@ -163,7 +163,7 @@ def context_text(view: SessionView) -> str:
     if budget is None:
         lines = ["Not measured yet; the first request measures it."]
         if model is not None and model.window:
-            lines.append(f"{model.ref} has a window of {number(model.window)} tokens ({model.window_source}).")
+            lines.append(f"{model.ref} has a window of {window_words(model.window, model.window_source)}.")
         return "\n".join(lines)
     sign = "" if budget.source == "measured" else "~"
     parts = [
@@ -171,7 +171,7 @@ def context_text(view: SessionView) -> str:
         f" ({_SOURCES[budget.source]})",
         bar(budget.share, _BAR_CELLS),
         _components(budget),
-        f"Window {number(budget.window)} tokens{_named(budget.window_source)}, {number(budget.reserve)} of them kept"
+        f"Window {window_words(budget.window, budget.window_source)}, {number(budget.reserve)} of them kept"
         f" for the answer.{_thresholds(budget)}",
         conversation_text(view.conversation),
         _LEVELS[budget.level],
@@ -211,10 +211,6 @@ def _part(name: str, tokens: int, share: float | None, limit: str = "") -> tuple
     if share is None:
         return (name, number(tokens), "?", limit)
     return (name, number(tokens), portion(share), bar(share, _PART_CELLS, ends=False), limit)
-
-
-def _named(source: str) -> str:
-    return f" ({source})" if source else ""
 
 
 def _thresholds(budget: Budget) -> str:

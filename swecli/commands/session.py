@@ -12,6 +12,7 @@ from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand
 from swecli.commands.context import aligned, labelled, number
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
+from swecli.core.protocol.budget import window_words
 from swecli.core.protocol.commands import CarryOut, SetMode
 from swecli.core.protocol.events import Mode, Price, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
@@ -67,7 +68,7 @@ def status_text(view: SessionView) -> str:
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # what requests are measured against
         size, source = budget.window, budget.window_source
-    window = f", window {number(size)} tokens ({source})" if size else ""
+    window = f", window {window_words(size, source)}" if size else ""
     return labelled(
         (
             ("swecli", __version__),

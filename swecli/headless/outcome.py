@@ -17,19 +17,23 @@ from swecli.commands.base import CommandResult, Screen, SlashCommand, run_comman
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, commands_of, parse
 from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     MAIN,
+    ContextMeasured,
     Event,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    ModelChanged,
     ModelResponded,
     Notice,
     PermissionRequested,
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    SessionStarted,
     StepEnded,
     StepStarted,
     TurnEnded,
@@ -125,7 +129,9 @@ class Outcome:
     """Feed it every event of the run, in order."""
 
     def __init__(self) -> None:
-        self.session = ""
+        self.session = self.model = ""
+        self.budget: Budget | None = None
+        """The newest measure of the context."""
         self.turns = 0
         self.steps = 0
         self._ended_steps = 0
@@ -248,7 +254,12 @@ class Outcome:
                 self.stop = None
                 self.turns += 1
                 self._new_step()
+            case SessionStarted(model=model) | ModelChanged(model=model):
+                self.model = model
+            case ContextMeasured(budget=budget):
+                self.budget = budget
             case StepStarted(budget=budget):
+                self.budget = budget
                 self.steps += budget.level != "block"  # for which nothing was asked
                 self._new_step()
             case ModelResponded(stop=stop):

@@ -7,13 +7,7 @@ from typing import Any, Literal, Protocol
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.codec import encode_event, to_text
 from swecli.core.protocol.commands import Command, ReplyPermission
-from swecli.core.protocol.events import (
-    MAIN,
-    ContextMeasured,
-    Event,
-    QuestionAsked,
-    StepStarted,
-)
+from swecli.core.protocol.events import Event, QuestionAsked
 from swecli.core.protocol.messages import usage_words
 from swecli.event_lines import EventLines, trouble_line
 from swecli.headless.outcome import Denial, Outcome
@@ -49,6 +43,8 @@ def result_object(outcome: Outcome) -> dict[str, Any]:
         if stop is not None
         else None,
         "session": outcome.session,
+        "model": outcome.model or None,
+        "context": context_figures(outcome.budget),
         "turns": outcome.turns,
         "steps": outcome.steps,
         "usage": {
@@ -63,6 +59,20 @@ def result_object(outcome: Outcome) -> dict[str, Any]:
             {"tool": denial.tool, "title": denial.title, "reason": denial.reason, "approval_needed": denial.asked}
             for denial in outcome.denials
         ],
+    }
+
+
+def context_figures(budget: Budget | None) -> dict[str, Any] | None:
+    """The figures of ``/context``, in tokens; None while nothing was measured."""
+    if budget is None:
+        return None
+    return {
+        "used": budget.used,
+        "effective": budget.effective,
+        "window": budget.window,
+        "window_source": budget.window_source,
+        "share": round(budget.share, 6),
+        "shown": budget.shown,
     }
 
 
@@ -120,13 +130,10 @@ class TranscriptPrinter:
 
     def __init__(self, out: Output, banner: str = "") -> None:
         self._lines = EventLines(lambda line: out.text(f"{line}\n"), cut=True)
-        self._budget: Budget | None = None
         if banner:
             self._lines.say([banner])
 
     def event(self, event: Event) -> None:
-        if isinstance(event.body, StepStarted | ContextMeasured) and event.agent == MAIN:
-            self._budget = event.body.budget
         if isinstance(event.body, QuestionAsked):
             self._lines.say(question.text for question in event.body.questions)
         self._lines.event(event)
@@ -137,10 +144,11 @@ class TranscriptPrinter:
             self._lines.say([f"> {answer}{f': {command.note}' if command.note else ''}"])
 
     def finish(self, outcome: Outcome) -> None:
-        self._lines.say([*closing_lines(outcome), _figures(outcome, self._budget)])
+        self._lines.say([*closing_lines(outcome), _figures(outcome)])
 
 
-def _figures(outcome: Outcome, budget: Budget | None) -> str:
+def _figures(outcome: Outcome) -> str:
+    budget = outcome.budget
     parts = [outcome.status, f"{outcome.steps} model steps"]
     if tokens := usage_words(outcome.usage):
         parts.append(tokens)

@@ -18,6 +18,7 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.codec import CodecError, decode_command, to_text
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
+from swecli.core.workspace.mentions import mentioned
 from swecli.exit_codes import ExitCode
 from swecli.headless import outcome
 from swecli.headless.outcome import Outcome
@@ -108,6 +109,8 @@ SETTLE_SECONDS = 0.05
 """How often the end of a run is checked for while no event comes."""
 CLOSE_SECONDS = 10.0
 """How long the session may take to stop its processes and store its facts."""
+LONG = 2_000
+"""Characters from which on a message without files may be large."""
 LINGER = 1.0
 """Seconds for which a run that a signal ends waits for somebody to read the rest of its output."""
 
@@ -124,6 +127,8 @@ class Request:
     approve_all: bool = False
     screens: Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]] = field(default_factory=lambda: {})
     """What is shown in place of screens that a slash command opens."""
+    large: Callable[[], float] = lambda: 1.0
+    """The share of the window above which the size of the message is reported."""
     schema: AnswerSchema | None = None
     """What the last answer has to match; the model may correct it once."""
 
@@ -153,6 +158,7 @@ class HeadlessRun:
         self._closed_output = False
         self._wake = asyncio.Event()
         self._command: asyncio.Future[outcome.Shown] | None = None
+        self._weighing: asyncio.Future[None] | None = None
         self._repaired = False
         self._turns_before = session.view.totals.turns
 
@@ -182,7 +188,21 @@ class HeadlessRun:
         elif isinstance(command, Invocation):
             self._command = asyncio.ensure_future(outcome.run_slash(self._session, command, self._request.screens))
         elif prompt:
-            self._session.send(Submit(prompt, mentions=self._request.mentions))
+            self._weighing = asyncio.ensure_future(self._submit(Submit(prompt, mentions=self._request.mentions)))
+
+    async def _submit(self, message: Submit) -> None:
+        """Send a message. One that takes much of the window is reported: there is nobody to ask."""
+        words = mentioned(message.text) if message.mentions is None else message.mentions
+        if words or len(message.text) > LONG:
+            from swecli.core.engine.message_weight import all_of, weigh, weigh_mentions
+
+            view = self._session.view
+            weighed = await weigh_mentions(words, view.cwd, view.roots, view.model)
+            weight = all_of(weigh(message.text, 0, view.budget), weighed)
+            if weight.share > await asyncio.to_thread(self._request.large):
+                self._complain(f"swecli: this message takes {weight.shown}")
+        if not self._stopping:
+            self._session.send(message)
 
     async def _delivered(self) -> None:
         """Wait until all output is written; for a run that a signal ends, not for ever."""
@@ -216,6 +236,8 @@ class HeadlessRun:
                         return
                     self._take(event)
                     following = asyncio.ensure_future(_next(events))
+            if self._weighing is not None:
+                await self._weighing
             if self._command is not None:
                 shown = await self._command
                 if shown.text or self._outcome.ended is None:  # else the command began a turn, and its answer counts
@@ -243,8 +265,8 @@ class HeadlessRun:
         return not self._input_open and self._outcome.idle
 
     def _done(self) -> bool:
-        command_runs = self._command is not None and not self._command.done()
-        return self._may_end() and not command_runs and not self._session.view.busy and not self._corrects()
+        works = any(task is not None and not task.done() for task in (self._command, self._weighing))
+        return self._may_end() and not works and not self._session.view.busy and not self._corrects()
 
     def _corrects(self) -> bool:
         """Look whether the answer is what it has to be. True while it is not known yet: an event is still to come, or
@@ -349,9 +371,11 @@ async def run(
     screens: Mapping[Screen, Callable[[LaunchOptions], tuple[DisplayBlock, ...]]],
     stop: Stop,
     schema: AnswerSchema | None = None,
+    large: Callable[[], float] = lambda: 1.0,
 ) -> ExitCode:
     """Do what the options ask for with this session, and close it. ``screens`` says what is shown in place of screens
-    that slash commands open; the last answer has to match the ``schema``."""
+    that slash commands open; the last answer has to match the ``schema``; ``large`` is the share of the window above
+    which the size of a message is reported."""
     writer = Writer()
     out, err = Output(sys.stdout, writer), Output(sys.stderr, writer)
     request = Request(
@@ -360,6 +384,7 @@ async def run(
         commands=_standard_input() if options.input_format == "stream-json" else None,
         approve_all=options.approve_all,
         screens={name: partial(show, options) for name, show in screens.items()},
+        large=large,
         schema=schema,
     )
     code = await HeadlessRun(session, request, printer_for(options, out, err), err.note, writer, stop).run()

@@ -25,10 +25,10 @@ from swecli.tui.themes.appearance import Appearance
 from swecli.tui.themes.library import AUTO
 
 if TYPE_CHECKING:
+    from swecli.core.engine.message_weight import Weight
     from swecli.core.engine.session import Session
     from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
-    from swecli.tui.prompt.weight import Weight
 
 
 class Actions:
@@ -199,15 +199,18 @@ class Actions:
         if self._screen.dock.panel is not picker:
             self.flash("Answer the model's question first")
 
-    async def ask_large(self, weight: Weight, *, files: bool) -> str:
-        """What to do with a large message: "send", "keep" it as a file, or "cancel"."""
+    async def ask_large(self, weight: Weight, *, pastes: bool, mentions: int) -> str:
+        """What to do with a large message: "send", "keep" only paths of what it brings, or "cancel"."""
         from swecli.tui.dock.picker import Choice
 
         choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.fits else []
-        if files:
-            choices.append(
-                Choice("keep", "Keep it as a file, send its path", "the model reads the parts that it needs")
+        if pastes or mentions:
+            keep = (
+                "Keep it as a file, send its path"
+                if pastes
+                else f"Send only the {'path' if mentions == 1 else 'paths'}"
             )
+            choices.append(Choice("keep", keep, "the model reads the parts that it needs"))
         choices.append(Choice("cancel", "Cancel", "back into the prompt"))
         fits = "" if weight.fits else ": too large to send"
         return await self._chosen(f"This message takes {weight.shown}{fits}", choices)

@@ -158,6 +158,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.input = InputController(main, self.session, self.actions, self.copier)
         main.prompt.editor.blind = self.session.no_images
         main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
+        main.prompt.mentions.weigh = self.session.mentions_shown
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
         main.prompt.suggestions.look = lambda: main.run_worker(self.input.own_commands(), group="commands")
         self.loaded = True

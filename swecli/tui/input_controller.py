@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from swecli.commands.base import SHELL_USE, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import RunShell, Steer, Submit
-from swecli.core.workspace.mentions import mentioned_by_hand
+from swecli.core.workspace.mentions import mentioned, mentioned_by_hand
 from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
 from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
@@ -87,6 +87,8 @@ class InputController:
         self._copier = copier
         self._early = asyncio.Lock()
         """Held by what was sent before the session was open; waiting for it is in order."""
+        self._weighing = asyncio.Lock()
+        """Held while a message is weighed or asked about, so that nothing overtakes it."""
 
     async def submit(self, text: str) -> None:
         """Do what the text asks for."""
@@ -109,11 +111,12 @@ class InputController:
             if unknown:
                 await self.own_commands()
                 meaning = interpret(message.text, self._actions.commands)
-            match meaning:
-                case None:
-                    pass
-                case Say():
+            async with self._weighing:
+                if isinstance(meaning, Say):
                     await self._say(message, most)
+            match meaning:
+                case None | Say():
+                    pass
                 case Shell(command):
                     await self._run_shell(command)
                 case NotSent(why):
@@ -138,10 +141,10 @@ class InputController:
         session = self._session
         if not message.pastes and not message.images and await self._noted(message.text):
             return
-        text = await self._lightened(message, most)
-        if text is None:
+        lightened = await self._lightened(message, most)
+        if lightened is None:
             return
-        mentions = mentioned_by_hand(text, message.typed if text == message.text else text)
+        text, mentions = lightened
         steers = session.state.busy and not message.queue and not message.images
         session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
         if session.view is not None and session.view.model is None:
@@ -173,23 +176,32 @@ class InputController:
                 self._screen.prompt.put_back(text)
         return True
 
-    async def _lightened(self, message: PromptEditor.Submitted, most: float) -> str | None:
-        """The text to send. A message that takes more of the window is asked about: it may go as it is, with files in
-        place of its pastes, or back into the prompt, which is None."""
-        if not message.pastes and not message.images:
-            return message.text
-        weight = self._session.weigh(message.text, len(message.images))
+    async def _lightened(
+        self, message: PromptEditor.Submitted, most: float
+    ) -> tuple[str, tuple[str, ...] | None] | None:
+        """The text to send and what it mentions. A message that takes more of the window is asked about: it may go as
+        it is, with files in place of its pastes and paths in place of what it mentions, or back into the prompt, which
+        is None."""
+        as_it_is = message.text, mentioned_by_hand(message.text, message.typed)
+        words = mentioned(message.typed)
+        if not message.pastes and not message.images and not words:
+            return as_it_is
+        weighed = await self._session.weigh_mentions(words)
+        attaches = sum(mention.tokens > 0 for mention in weighed)
+        from swecli.core.engine.message_weight import all_of
+
+        weight = all_of(self._session.weigh(message.text, len(message.images)), weighed)
         if weight.share <= most:
-            return message.text
-        match await self._actions.ask_large(weight, files=bool(message.pastes)):
+            return as_it_is
+        match await self._actions.ask_large(weight, pastes=bool(message.pastes), mentions=attaches):
             case "send":
-                return message.text
+                return as_it_is
             case "keep" if self._session.view is not None:
-                from swecli.tui.prompt.weight import keep_as_files
+                from swecli.tui.prompt.pasted_files import keep_as_files
 
                 cwd = self._session.view.cwd
                 try:
-                    return await asyncio.to_thread(keep_as_files, message.typed, message.pastes, cwd)
+                    return (await asyncio.to_thread(keep_as_files, message.typed, message.pastes, cwd), ())
                 except OSError as error:
                     why = error.strerror or str(error)
                     self._screen.activity.flash(f"The file can't be written ({why}); nothing was sent", 8.0)

@@ -39,6 +39,8 @@ class Rows(Widget, can_focus=False):
         super().__init__(id=id)
         self._limit = limit
         self._rows: list[Row] = []
+        self._widest = 0
+        """Characters of the longest label."""
         self.selected = 0
 
     @property
@@ -48,6 +50,7 @@ class Rows(Widget, can_focus=False):
     def show(self, rows: Sequence[Row], selected: int = 0) -> None:
         taller = len(rows) != len(self._rows)
         self._rows = list(rows)
+        self._widest = max((len(row.label) + len(row.mark) for row in self._rows), default=0)
         self.selected = min(max(0, selected), max(0, len(rows) - 1))
         self.refresh(layout=taller)
 
@@ -70,8 +73,7 @@ class Rows(Widget, can_focus=False):
         row = self._rows[index]
         chosen = index == self.selected
         marker = "› " if chosen else "  "
-        labels = max((len(entry.label) + len(entry.mark) for entry in self._rows), default=0)
-        column = min(labels + 2, max(12, width * 3 // 5))
+        column = min(self._widest + 2, max(12, width * 3 // 5))
         label = safe_line(f"{row.mark}{row.label}")
         line = Content(marker + label)
         if row.detail and width > 30:

@@ -34,8 +34,8 @@ from swecli.tui.status_bar import STARTING, Facts
 from swecli.tui.terminal import TerminalStatus
 
 if TYPE_CHECKING:
+    from swecli.core.engine.message_weight import WeighedMention, Weight
     from swecli.core.engine.session import Session, SessionView
-    from swecli.tui.prompt.weight import Weight
 
 FRAME = 1 / 30
 """Seconds between two updates of the screen at most."""
@@ -301,12 +301,26 @@ class SessionController:
 
     def weigh(self, text: str, images: int = 0) -> Weight:
         """What this would take of the window."""
-        from swecli.tui.prompt.weight import weigh
+        from swecli.core.engine.message_weight import weigh
 
-        budget = None if self.view is None else self.view.budget
-        if budget is None or budget.source == "unknown":
-            return weigh(text, images, 0)
-        return weigh(text, images, budget.effective, budget.used)
+        return weigh(text, images, None if self.view is None else self.view.budget)
+
+    async def weigh_mentions(self, words: Sequence[str]) -> tuple[WeighedMention, ...]:
+        """What these words after ``@`` would attach; nothing while there is no session."""
+        from swecli.core.engine.message_weight import weigh_mentions
+
+        view = self.view
+        if view is None or not words:
+            return ()
+        known = self.mentionable_words
+        files = [word for word in words if word not in known and word.rstrip(".,;:!?)]}") not in known]
+        return await weigh_mentions(files, view.cwd, view.roots, view.model)
+
+    async def mentions_shown(self, words: Sequence[str]) -> str:
+        """The same for people, in one line."""
+        from swecli.core.engine.message_weight import mentions_line
+
+        return mentions_line(await self.weigh_mentions(words), self.weigh(""))
 
     # --- the screen ---
 

@@ -153,7 +153,7 @@ async def test_the_doctor_names_providers_windows_and_keys_but_no_key(tmp_path: 
     for piece in (
         "from OPENAI_API_KEY",
         "stored",
-        "1,050,000 (the catalogue)",
+        "1,050,000 tokens (the catalogue)",
         "2 / 10",
         "openai/gpt-6-sol would answer",
     ):
@@ -186,7 +186,7 @@ async def test_online_each_provider_is_asked(tmp_path: Path) -> None:
         models = supply(tmp_path, {"VLLM_BASE_URL": server.url})
         text, healthy = await report(models, "vllm/qwen", online=True)
         assert healthy
-        assert "4,096 (the server says so)" in text
+        assert "4,096 tokens (the server says so)" in text
         assert "yes, 1 models" in text
         text, _ = await report(models, "vllm/other", online=True)
         assert "other is not listed" in text

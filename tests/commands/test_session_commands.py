@@ -78,7 +78,7 @@ async def test_context_shows_the_figures_of_the_meter() -> None:
         "  tools           1,900   2%  ▎                 of max. 3,000",
         "  conversation   47,100  47%  ███████▌",
         "  free           50,000  50%  ████████",
-        "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer.",
+        "Window 120,000 tokens (the catalogue), 20,000 of them kept for the answer.",
         "3 messages in the conversation. The oldest is 2 hours old.",
     ]
 

@@ -79,5 +79,8 @@ def test_what_makes_no_request_is_an_error(program: Program) -> None:
     assert "--dry-run" in both.stderr
     unknown = dry(program, "-m", "nobody/model")
     assert unknown.code == 52
+    keyless = dry(program, "-m", "groq/model")
+    assert keyless.code == 52
+    assert "GROQ_API_KEY" in keyless.stderr
     assert "nobody" in unknown.stderr
     assert unknown.stdout == ""

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
@@ -120,6 +121,21 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         return json.loads(self.stdout.splitlines()[-1])
+
+
+async def test_a_message_that_takes_much_of_the_window_is_reported_before_it_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "large.txt").write_text("a line of the log\n" * 60)
+    for share, prompt, reported in (
+        (0.25, "why? @large.txt", True),
+        (0.99, "why? @large.txt", False),
+        (0, "hi", False),
+    ):
+        session = FakeSession([step(), *said("Done.")])
+        session.view.cwd, session.view.roots, session.view.budget = tmp_path, (tmp_path,), BUDGET
+        run = Run(session, prompt=prompt, large=lambda share=share: share)
+        assert await run.code() == ExitCode.OK
+        assert ("swecli: this message takes ~" in run.stderr) is reported
+        assert session.commands == [Submit(prompt)]
 
 
 async def test_text_puts_the_answer_of_the_last_step_on_stdout() -> None:

@@ -82,6 +82,7 @@ class FakeSession:
         self._queue: list[Submit] = []
         self._seq = 0
         self._turn = 0
+        self.mentionables: tuple[Any, ...] = ()
         self._past: list[Event] = []
         self._subscribers: list[asyncio.Queue[Event | None]] = []
         self._task: asyncio.Task[None] | None = None

@@ -66,7 +66,7 @@ OWN: dict[str, tuple[tuple[Body, ...], Scene]] = {
             TurnStarted("u1"),
             *user("Summarise this log: [Pasted text #1: 4,210 lines, 310K]"),
             Rewound("u1", "the message was not sent", "Summarise this log: [Pasted text #1: 4,210 lines, 310K]"),
-            TurnEnded("blocked", "The context would be 182 % full. Try: /clear starts with an empty context."),
+            TurnEnded("blocked", "The context would be 182% full. Try: /clear starts with an empty context."),
         ),
         blocked,
     ),

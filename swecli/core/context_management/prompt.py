@@ -169,7 +169,7 @@ def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
     if budget is None or budget.level == "ok":
         return ""
     text = (
-        f"The context window is {percent(budget)} % full. Read narrow ranges, keep output short, and bring what you "
+        f"The context window is {percent(budget)}% full. Read narrow ranges, keep output short, and bring what you "
         "are doing to a state that can be resumed."
     )
     return f"{text} Before large work free space with compact_context." if can_compact else text

@@ -240,7 +240,7 @@ async def attach(
     known = {one.word: one for one in mentionables}
     named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
     calls = {word: _begin_call(recorder, one.tool, one.arguments, one.word) for word, one in named.items()}
-    found = await asyncio.to_thread(_resolved, [word for word in words if word not in named], cwd, model)
+    found = await asyncio.to_thread(resolved_mentions, [word for word in words if word not in named], cwd, model)
     for mention in found:
         if mention.problem:
             tell(mention.word, mention.problem)
@@ -275,14 +275,14 @@ def _begin_call(recorder: Recorder, tool: str, arguments: Mapping[str, object], 
     return Call(item, part, note=f"[Attached by the user: @{word}]")
 
 
-def _resolved(words: Sequence[str], cwd: Path, model: ModelInfo) -> list[Mention]:
+def resolved_mentions(words: Sequence[str], cwd: Path, model: ModelInfo | None) -> list[Mention]:
     """What the words name, each file once, with what a look at it tells."""
     mentions = (resolve(word, cwd) for word in words)
     found = {(one.path, one.first, one.last): one for one in mentions if one is not None}
     return [one if one.problem or one.is_folder else _examined(one, model) for one in found.values()]
 
 
-def _examined(mention: Mention, model: ModelInfo) -> Mention:
+def _examined(mention: Mention, model: ModelInfo | None) -> Mention:
     """The mention, with the problem that its file is nothing that the model can be shown."""
     try:
         with open_regular(mention.path) as (descriptor, status):
@@ -293,7 +293,7 @@ def _examined(mention: Mention, model: ModelInfo) -> Mention:
     if image_type(head) is None:
         if is_binary(head):
             problem = f"it is a binary file ({binary_kind(head)}, {readable_size(status.st_size)})"
-    elif model.images is False:
+    elif model is not None and model.images is False:
         problem = f"{model.ref} can't see images"
     elif status.st_size > MAX_IMAGE:
         problem = f"the image has {readable_size(status.st_size)}, more than {readable_size(MAX_IMAGE)}"

@@ -252,6 +252,19 @@ class Found:
         return self.model.prices if self.how in ("exact", "dated") else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """What a name is looked up by, spelled once for all providers: a server may list thousands of models."""
+
+    exact: tuple[str, ...]
+    undated: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: str) -> _Forms:
+        plain = undated(model)
+        return cls(tuple(map(spelling, tails(model))), tuple(map(spelling, tails(plain))) if plain != model else ())
+
+
 class Catalog:
     """The models, in the order of the file: by provider, current ones first."""
 
@@ -281,10 +294,12 @@ class Catalog:
         its name at the provider that makes it, or at another: one with the window that most hosts have."""
         host = provider_name(provider)
         plain = without_variant(host, model)
-        for form in (model, plain):
-            if found := self._at(host, form):
-                return found if form == model else Found(found.model, "variant")
-        return self._elsewhere(plain)
+        if found := self._at(host, _Forms.of(model)):
+            return found
+        forms = _Forms.of(plain)
+        if plain != model and (found := self._at(host, forms)):
+            return Found(found.model, "variant")
+        return self._elsewhere(plain, forms)
 
     def nearest(self, provider: str, model: str, count: int = 3) -> tuple[str, ...]:
         """References (``provider/name``) of the models whose names are most like this one, best first: of the
@@ -301,24 +316,22 @@ class Catalog:
         refs = dict.fromkeys(by_name[name].ref for name in (*close, *inside))
         return tuple(refs)[:count]
 
-    def _at(self, provider: str, model: str) -> Found | None:
-        names = self._names.get(provider)
-        if names is None:
-            return None
-        for form in tails(model):
-            if exact := names.get(spelling(form)):
+    def _at(self, provider: str, forms: _Forms) -> Found | None:
+        names = self._names.get(provider, {})
+        for form in forms.exact:
+            if exact := names.get(form):
                 return Found(exact, "exact")
-        for form in tails(undated(model)):
-            if dated := names.get(spelling(form)):
+        for form in forms.undated:
+            if dated := names.get(form):
                 return Found(dated, "dated")
         return None
 
-    def _elsewhere(self, model: str) -> Found | None:
+    def _elsewhere(self, model: str, forms: _Forms) -> Found | None:
         maker = provider_name(model.partition("/")[0])
         for provider in (maker, *MAKERS):
-            if found := self._at(provider, model):
+            if found := self._at(provider, forms):
                 return Found(found.model, "elsewhere")
-        others = [found.model for provider in self._names if (found := self._at(provider, model))]
+        others = [found.model for provider in self._names if (found := self._at(provider, forms))]
         sizes = Counter(item.window for item in others if item.window is not None)
         others.sort(key=lambda item: (-sizes.get(item.window or 0, 0), item.window or 0))
         return Found(others[0], "elsewhere") if others else None

@@ -76,3 +76,21 @@ class Budget(Struct, frozen=True):
         percent = self.share * 100
         whole = min(99, round(percent)) if percent < 100 else round(percent)
         return f"{'~' if self.source == 'estimated' else ''}{whole}%"
+
+
+_SOURCES: Final = {
+    "user": "your settings",
+    "settings": "your settings",
+    "endpoint": "the server says so",
+    "learned": "reported in a server error",
+    "catalogue": "the catalogue",
+    "script": "the script",
+    "assumed": "assumed; nothing is known about it",
+}
+
+
+def window_words(window: int | None, source: str) -> str:
+    """A window and where its size is known from, as everything shows it; ``?`` where there is none."""
+    if not window:
+        return "?"
+    return f"{window:,} tokens{f' ({_SOURCES.get(source, source)})' if source else ''}"

@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import Field
 
 from swecli.core.permissions.types import Effects
+from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import (
@@ -244,14 +245,22 @@ class ReadFile(Tool[ReadFileParams]):
 
         def read(stop: Callable[[], bool]) -> ToolOutcome:
             try:
-                return _read(path, params, ctx, stop)
+                return read_page(path, params, ctx.editor, stop)
             except OSError as error:
                 raise explained(error, path, ctx) from error
 
         return await reading(read)
 
 
-def _read(path: Path, params: ReadFileParams, ctx: ToolContext, stop: Callable[[], bool]) -> ToolOutcome:
+def read_page(
+    path: Path, params: ReadFileParams, editor: EditorFiles | None = None, stop: Callable[[], bool] = lambda: False
+) -> ToolOutcome:
+    """What the model is shown of a file, with what is not saved yet in the editor.
+
+    Raises:
+        ToolError: there is no such line, or it is too far into a large file.
+        OSError: the file can't be read.
+    """
     with open_regular(path) as (descriptor, status):
         head = os.read(descriptor, 8_192)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -266,7 +275,7 @@ def _read(path: Path, params: ReadFileParams, ctx: ToolContext, stop: Callable[[
         seen: tuple[SeenFile, ...] = ()
         if status.st_size <= _WHOLE:
             disk = read_all(descriptor, status.st_size)
-            raw = as_in_editor(path, disk, ctx.editor)
+            raw = as_in_editor(path, disk, editor)
             if not raw:
                 return ToolOutcome("(the file is empty)", (), "empty", seen=(_seen(path, b"", 1, 1),))
             page = _page_of_text(decode(raw), params)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from swecli.core.protocol.blocks import FileEntry, FileListBlock
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
 from swecli.core.workspace.search import (
     Line,
+    Listing,
     ListingError,
     SearchError,
     SearchRequest,
@@ -53,19 +55,43 @@ class ListFiles(Tool[ListFilesParams]):
             )
         except (ListingError, OSError) as error:
             raise ToolError(str(error)) from error
-        entries = tuple(FileEntry(ctx.display(start / entry.path), is_dir=entry.is_dir) for entry in listing.entries)
-        shown = "\n".join(f"{entry.path}/" if entry.is_dir else entry.path for entry in entries)
-        count = "1 entry" if listing.total == 1 else f"{listing.total:,} entries"
-        if not listing.complete:
-            count = f"more than {count}"
+        entries = _entries(start, listing, ctx.display)
         if not entries:
             name = ctx.display(start)
             text = f"No file in {name} matches {params.glob}." if params.glob else f"{name} is empty or fully ignored."
-        elif len(entries) < listing.total or not listing.complete:
-            text = f"{shown}\n[{len(entries)} of {count}; narrow it with path, glob or depth]"
         else:
-            text = shown
-        return ToolOutcome(text, (FileListBlock(entries, listing.total),), count)
+            text = _shown(entries, listing)
+        return ToolOutcome(text, (FileListBlock(entries, listing.total),), _count(listing))
+
+
+async def listing_text(folder: Path, roots: tuple[Path, ...], display: Callable[[Path], str]) -> str:
+    """What the model is shown of a folder.
+
+    Raises:
+        ToolError: listing it takes too long.
+        OSError: it can't be listed.
+    """
+    try:
+        listing = await list_tree(folder, roots, environment={}, depth=_DEFAULT_DEPTH, limit=MAX_ENTRIES)
+    except ListingError as error:
+        raise ToolError(str(error)) from error
+    return _shown(_entries(folder, listing, display), listing)
+
+
+def _entries(start: Path, listing: Listing, display: Callable[[Path], str]) -> tuple[FileEntry, ...]:
+    return tuple(FileEntry(display(start / entry.path), is_dir=entry.is_dir) for entry in listing.entries)
+
+
+def _count(listing: Listing) -> str:
+    count = "1 entry" if listing.total == 1 else f"{listing.total:,} entries"
+    return count if listing.complete else f"more than {count}"
+
+
+def _shown(entries: Sequence[FileEntry], listing: Listing) -> str:
+    shown = "\n".join(f"{entry.path}/" if entry.is_dir else entry.path for entry in entries)
+    if len(entries) < listing.total or not listing.complete:
+        return f"{shown}\n[{len(entries)} of {_count(listing)}; narrow it with path, glob or depth]"
+    return shown
 
 
 def _require_directory(start: Path, ctx: ToolContext) -> None:

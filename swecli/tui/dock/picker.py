@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -15,7 +17,7 @@ from swecli.tui.dock.choices import ChoiceList, step_of
 from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
-from swecli.tui.prompt.completion import score
+from swecli.tui.prompt.completion import last_part, score_folded
 
 NUMBERED = 9
 """Choices that a digit can tell apart."""
@@ -31,6 +33,18 @@ class Choice:
     label: str
     detail: str = ""
     current: bool = False
+
+
+class _Named(NamedTuple):
+    """A choice with its label as it is searched."""
+
+    choice: Choice
+    text: str
+    base: str
+
+
+def _folded(choice: Choice) -> str:
+    return choice.label.casefold()
 
 
 class Picker(DockPanel):
@@ -66,6 +80,10 @@ class Picker(DockPanel):
         self._title = title
         self._choices = list(choices)
         self._shown = list(choices)
+        self._marked = any(choice.current for choice in self._choices)
+        self._made: dict[Choice, Row] = {}
+        self._found: tuple[str, list[_Named]] = ("", [])
+        """The words typed last, and what they left: longer ones leave no more."""
         self._free = free
         self._narrows = narrow
         self._unasked = unasked
@@ -177,13 +195,24 @@ class Picker(DockPanel):
             return
         self._narrowed_by = self._filter.value
         query = "".join(self._narrowed_by.split())  # names have no blanks: several words are parts of one
-        ranked = [(rank, choice) for choice in self._choices if (rank := score(query, choice.label)) is not None]
-        self._shown = [choice for _, choice in sorted(ranked, key=lambda entry: entry[0])] if query else self._choices
+        self._shown = self._matching(query.casefold()) if query else self._choices
         self._filter.display = self._filter.display or bool(query)
         if self._filter.display and not self._filter.has_focus:
             self._filter.focus()
         self._show(0)
         self._point()
+
+    def _matching(self, wanted: str) -> list[Choice]:
+        before, pool = self._found
+        if not before or not wanted.startswith(before):
+            pool = [_Named(choice, text, last_part(text)) for choice in self._choices if (text := _folded(choice))]
+        ranked = [
+            (rank, place, named)
+            for place, named in enumerate(pool)
+            if (rank := score_folded(wanted, named.text, named.base, named.choice.label)) is not None
+        ]
+        self._found = (wanted, [named for _, _, named in ranked])
+        return [named.choice for _, _, named in sorted(ranked, key=itemgetter(0, 1))]
 
     def escape(self) -> None:
         if self._cancelled is not None:
@@ -225,13 +254,15 @@ class Picker(DockPanel):
             return all(word in label for word in typed.lower().split())
         return self._free and len(typed.split()) == 1 and all(typed.partition("/"))
 
+    def _row(self, choice: Choice) -> Row:
+        row = self._made.get(choice)
+        if row is None:
+            mark = ("\u25cf " if choice.current else "  ") if self._marked else ""
+            row = self._made[choice] = Row(choice.label, "", choice.detail, mark)
+        return row
+
     def _show(self, selected: int) -> None:
-        marks = any(choice.current for choice in self._choices)
-        rows = [
-            Row(choice.label, "", choice.detail, ("\u25cf " if choice.current else "  ") if marks else "")
-            for choice in self._shown
-        ]
-        self._list.show(rows, selected)
+        self._list.show([self._row(choice) for choice in self._shown], selected)
         self._note.display = not self._shown and not self._free
         self._note.update(Content(self._nothing))
         self.fit()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
+from swecli.core.workspace.mentions import mentioned
 from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import Clock
 from swecli.tui.keymap import Keymap
@@ -60,9 +61,57 @@ class Waiting(Static):
         self.update(Content("\n").join([line.truncate(width, ellipsis=True) for line in lines]))
 
 
+class MentionWeights(Static):
+    """What the files that the draft mentions would take of the window, one line below it."""
+
+    DEFAULT_CSS = "MentionWeights { height: 1; color: $foreground-muted; text-style: $muted-style; display: none; }"
+
+    def __init__(self) -> None:
+        super().__init__("", id="mention-weights", markup=False)
+        self.weigh: Callable[[Sequence[str]], Awaitable[str]] | None = None
+        """A line about words after ``@``; None while nothing can be known."""
+        self._words: tuple[str, ...] = ()
+        self._text = ""
+        self._timer: Timer | None = None
+
+    def follow(self, text: str) -> None:
+        """The draft has changed."""
+        words = mentioned(text) if "@" in text else ()
+        if words == self._words:
+            return
+        self._words = words
+        if self._timer is not None:
+            self._timer.stop()
+        if words:
+            self._timer = self.set_timer(WEIGH_AFTER, self._weigh)
+        else:
+            self._show("")
+
+    def _weigh(self) -> None:
+        self.run_worker(self._told(self._words), group="mentions", exclusive=True)
+
+    async def _told(self, words: tuple[str, ...]) -> None:
+        line = "" if self.weigh is None else await self.weigh(words)
+        if words == self._words:
+            self._show(safe_line(line))
+
+    def _show(self, text: str) -> None:
+        self._text = text
+        self.display = bool(text)
+        self.fit()
+
+    def fit(self) -> None:
+        """Cut the line to the width that there is now."""
+        width = max(1, self.app.size.width - 3)
+        self.update(Content(f"  {self._text}").truncate(width, ellipsis=True))
+
+
 PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"
 STEERING = "Enter steers the running turn · Tab queues for after it"
 STARTING = "You can type now…"
+
+WEIGH_AFTER = 0.15
+"""Seconds without a change of the mentions after which their files are looked at."""
 
 SAVE_AFTER = 0.4
 """Seconds without a key after which the draft is saved."""
@@ -130,6 +179,7 @@ class Prompt(Vertical):
         self._history = History(None if state is None else state / "history.jsonl", complain)
         self._search = HistorySearch(self._history, self._walk, self.keymap)
         self._waiting = Waiting()
+        self.mentions = MentionWeights()
         self._drafts = Drafts(state)
         self._walked: str | None = None
         self._save_timer: Timer | None = None
@@ -146,6 +196,7 @@ class Prompt(Vertical):
         with Horizontal():
             yield Static(Content("› "), id="prompt-mark")
             yield self.editor
+        yield self.mentions
 
     def on_resize(self) -> None:
         self.fit()
@@ -155,6 +206,7 @@ class Prompt(Vertical):
         self.editor.styles.max_height = max(1, min(MAX_LINES, self.screen.size.height * 2 // 5))
         self._invite()
         self._waiting.fit()
+        self.mentions.fit()
 
     def adopt_draft(self) -> None:
         """Take over what a killed process left unsent, unless the user types already."""
@@ -342,6 +394,7 @@ class Prompt(Vertical):
     @on(TextArea.Changed)
     def _changed(self, event: TextArea.Changed) -> None:
         event.stop()
+        self.mentions.follow(self.editor.text)
         if self.editor.text == self._walked:
             self.suggestions.close()
         else:

@@ -26,10 +26,18 @@ def score(query: str, name: str) -> tuple[int, int, str] | None:
     A name whose last part starts with the query comes first, then one that contains it, then scattered
     letters, the closest together first; shorter names win ties.
     """
-    wanted, text = query.casefold(), name.casefold()
+    text = name.casefold()
+    return score_folded(query.casefold(), text, last_part(text), name)
+
+
+def last_part(text: str) -> str:
+    return text.rstrip("/").rsplit("/", 1)[-1]
+
+
+def score_folded(wanted: str, text: str, base: str, name: str) -> tuple[int, int, str] | None:
+    """As ``score``, of a query and a name that are casefolded already; ``base`` is the last part of the name."""
     if not wanted:
         return (0, len(name), name)
-    base = text.rstrip("/").rsplit("/", 1)[-1]
     if base.startswith(wanted):
         return (0, len(name), name)
     if text.startswith(wanted):

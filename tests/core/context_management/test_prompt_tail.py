@@ -26,7 +26,7 @@ def test_everything_is_one_marked_note() -> None:
     assert text.startswith("<swecli-note>")
     assert text.endswith("</swecli-note>")
     assert text.count("swecli-note>") == 2
-    for part in (mode_note("plan"), "[x] read\n[>] fix\n[ ] test", "83 %", "branch main", "extra"):
+    for part in (mode_note("plan"), "[x] read\n[>] fix\n[ ] test", "83%", "branch main", "extra"):
         assert part in text
     assert text == tail_text(mode="plan", todos=todos, budget=budget(830, "warn"), notes=["branch main", "extra"])
 
@@ -42,8 +42,8 @@ def test_text_from_outside_can_not_end_the_note(attack: str) -> None:
 def test_the_model_hears_of_its_window_from_the_warning_on() -> None:
     assert usage_note(None) == ""
     assert usage_note(budget(799, "ok")) == ""
-    assert "80 %" in usage_note(budget(800, "warn"))
-    assert "96 %" in usage_note(budget(960, "compact"))
+    assert "80%" in usage_note(budget(800, "warn"))
+    assert "96%" in usage_note(budget(960, "compact"))
 
 
 def test_the_environment_is_a_few_plain_lines() -> None:

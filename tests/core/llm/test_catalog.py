@@ -155,3 +155,16 @@ def test_any_text_can_be_asked_for(provider: str, name: str) -> None:
     found = catalog.lookup(provider, name)
     assert found is None or found.model in catalog.models
     assert len(catalog.nearest(provider, name)) <= 3
+
+
+def test_a_name_is_spelled_once_whatever_the_number_of_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    spelled: list[str] = []
+
+    def counting(name: str) -> str:
+        spelled.append(name)
+        return spelling(name)
+
+    catalog = load_catalog()
+    monkeypatch.setattr("swecli.core.llm.catalog.spelling", counting)
+    assert catalog.lookup("openai", "vendor/nobody-knows-it-2024-01-02") is None
+    assert len(spelled) <= 8 < len(catalog.providers)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import ReplyPermission, SetEffort, SetMode, SetModel
+from swecli.tui.dock.choices import Choice as Row
 from swecli.tui.dock.choices import ChoiceList
+from swecli.tui.prompt.completion import last_part, score_folded
 from tests.tui.scenes import RUN, WORK
 from tests.tui.support import Running, Session, running
 
@@ -81,6 +87,45 @@ async def test_a_model_that_is_not_listed_can_be_typed() -> None:
         await it.shows("enter uses the typed text")
         await it.press("enter")
         assert await picked(it) == "new/one"
+
+
+async def test_of_3000_models_a_key_looks_only_at_what_the_keys_before_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, as every machine has its own time: names that are folded, judged and made into rows."""
+    many = tuple(f"vendor-{n % 50}/model-{n}" for n in range(3_000))
+    judged: list[str] = []
+    folded: list[str] = []
+    made: list[str] = []
+
+    def judging(wanted: str, text: str, base: str, name: str) -> tuple[int, int, str] | None:
+        judged.append(name)
+        return score_folded(wanted, text, base, name)
+
+    def splitting(text: str) -> str:
+        folded.append(text)
+        return last_part(text)
+
+    def making(label: str, *rest: str) -> Row:
+        made.append(label)
+        return Row(label, *rest)
+
+    monkeypatch.setattr("swecli.tui.dock.picker.score_folded", judging)
+    monkeypatch.setattr("swecli.tui.dock.picker.last_part", splitting)
+    monkeypatch.setattr("swecli.tui.dock.picker.Row", making)
+    async with running(models=lambda: many) as it:
+        it.app.actions.open("pick_model")
+        await it.shows("Model:", many[0])
+        for typed in ("2", "29", "299", "2999"):
+            left = {name for name in many if re.search(".*".join(typed[:-1]), name)}
+            judged.clear()
+            await it.press(typed[-1])
+            await it.until(lambda: judged)
+            assert set(judged) - {"fake/model"} == left
+        await it.shows("vendor-49/model-2999")
+        assert len(folded) == len(many) + 1  # and the model in use
+        assert len(made) == len(set(made)) == len(many) + 1
+        await it.press("backspace", "backspace", "backspace", "backspace")
+        await it.shows(many[0])
+        assert len(made) == len(many) + 1
 
 
 async def test_a_short_list_is_numbered_and_a_number_picks() -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pytest
 from textual import events
 
 from swecli.core.context_management.counter import sampled
+from swecli.core.engine.message_weight import SAMPLE, WeighedMention, Weight, weigh
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import PermissionRequested
 from swecli.tui.prompt.editor import Pastes
-from swecli.tui.prompt.weight import SAMPLE, Weight, keep_as_files, weigh
+from swecli.tui.prompt.pasted_files import keep_as_files
 from tests.tui.support import Running, Session, running
 
 BUDGET = Budget((), 1000, 1100, 10_000, 12_000, 2_000, "ok", "measured")
@@ -37,7 +42,7 @@ def test_the_weight_in_words() -> None:
     assert Weight(3, 40_000).shown == "~3 tokens, <1% of the window"
     assert Weight(3200, 3000).shown == "~3.2K tokens, more than the window"
     assert not Weight(3200, 4000, used=900).fits
-    assert weigh("", 2, 32_000).shown == "~3.2K tokens, 10% of the window"
+    assert weigh("", 2, replace_effective(32_000)).shown == "~3.2K tokens, 10% of the window"
 
 
 def test_fifty_megabytes_are_judged_by_three_parts() -> None:
@@ -52,7 +57,7 @@ def test_fifty_megabytes_are_judged_by_three_parts() -> None:
     assert sum(counted) < 100_000
     began = time.process_time()
     pastes = Pastes()
-    pastes.weigh = lambda text, images: weigh(text, images, 100_000).shown
+    pastes.weigh = lambda text, images: weigh(text, images, replace_effective(100_000)).shown
     assert "M tokens" in pastes.fold(text)
     assert time.process_time() - began < 2.0
 
@@ -128,6 +133,63 @@ def replace_effective(effective: int) -> Budget:
     import msgspec
 
     return msgspec.structs.replace(BUDGET, effective=effective)
+
+
+async def test_what_is_mentioned_is_weighed_below_the_prompt_and_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "small.txt").write_text("one line\n")
+    (tmp_path / "large.txt").write_text(LARGE[: len(LARGE) // 2])
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("a")
+    (tmp_path / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (tmp_path / "data.bin").write_bytes(bytes(100))
+    made = session((), ())
+    made.view.cwd, made.view.roots = tmp_path, (tmp_path,)
+    async with running(session=made, size=(220, 30)) as it:
+        await it.until(lambda: it.app.session.port is not None)
+        await it.type("see @small.txt")
+        await it.shows("@small.txt: ~", "tokens, <1% of the window")
+        await it.type(" @docs/ @shot.png @gone.txt @data.bin @pytest.fixture")
+        await it.shows("3 mentions: ~1.6K tokens, 16% of the window", "@docs/ ~", "@shot.png ~1.6K")
+        await it.shows("@gone.txt: no such file", "@data.bin: it is a binary file")
+        assert "@pytest.fixture:" not in it.screen()
+        await it.press("enter")
+        await it.until(lambda: len(it.session.sent(Submit)) == 1)
+        assert it.session.sent(Submit)[0].mentions is None
+        await it.hides("3 mentions")
+
+        await it.type("why? @large.txt")
+        await it.press("enter")
+        await it.shows("This message takes ~", "of the window", "Send it as it is", "Send only the path")
+        it.clock.now += 1
+        await it.press("escape")
+        await it.until(lambda: it.text == "why? @large.txt")
+        await it.press("enter")
+        await it.shows("Send only the path")
+        it.clock.now += 1
+        await it.press("down", "enter")
+        await it.until(lambda: len(it.session.sent(Submit)) == 2)
+        assert it.session.sent(Submit)[1] == Submit("why? @large.txt", (), ())
+
+
+async def test_nothing_overtakes_a_message_that_is_weighed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("one line\n")
+    made = session((), ())
+    made.view.cwd, made.view.roots = tmp_path, (tmp_path,)
+    going = asyncio.Event()
+
+    async def slowly(words: Sequence[str], *rest: Any) -> tuple[WeighedMention, ...]:
+        await going.wait()
+        return ()
+
+    monkeypatch.setattr("swecli.core.engine.message_weight.weigh_mentions", slowly)
+    async with running(session=made) as it:
+        await it.until(lambda: it.app.session.port is not None)
+        await it.say("first @a.txt ")
+        await it.say("second")
+        going.set()
+        await it.until(lambda: len(it.session.sent(Submit)) + len(it.session.sent(Steer)) == 2)
+        sent = [command for command in it.session.commands if isinstance(command, Submit | Steer)]
+        assert [command.text for command in sent] == ["first @a.txt ", "second"]
 
 
 def saved(folder: Path) -> int:

@@ -17,6 +17,7 @@ from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
 from swecli.core.permissions.protected import installed_reason, protected_name, protected_reason
 from swecli.core.permissions.shell.expand import Situation
+from swecli.core.permissions.shell.options import Options
 from swecli.core.permissions.shell.syntax import UnprovenError
 
 EditKind = Literal["folder", "file", "name", "format"]
@@ -24,46 +25,9 @@ EditKind = Literal["folder", "file", "name", "format"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
-    alone: frozenset[str]
-    valued: frozenset[str]
-
-    @classmethod
-    def of(cls, text: str) -> _Options:
-        words = text.split()
-        return cls(
-            frozenset(word for word in words if not word.endswith("=")),
-            frozenset(word[:-1] for word in words if word.endswith("=")),
-        )
-
-    def operands(self, words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]] | None:
-        """The options and the operands among the words; None where an option is not known."""
-        found: set[str] = set()
-        operands: list[str] = []
-        rest = list(words)
-        while rest:
-            word = rest.pop(0)
-            option, equals, _ = word.partition("=")
-            if word == "--":
-                return frozenset(found), (*operands, *rest)
-            if not word.startswith("-"):
-                operands.append(word)
-            elif word in self.alone:
-                found.add(word)
-            elif option in self.valued and (equals or rest):
-                found.add(option)
-                del rest[: 0 if equals else 1]
-            elif not word.startswith("--") and word != "-" and {f"-{letter}" for letter in word[1:]} <= self.alone:
-                found |= {f"-{letter}" for letter in word[1:]}
-            else:
-                return None
-        return frozenset(found), tuple(operands)
-
-
-@dataclass(frozen=True, slots=True)
 class _Tables:
-    files: Mapping[str, _Options]
-    formatters: Mapping[tuple[str, ...], _Options]
+    files: Mapping[str, Options]
+    formatters: Mapping[tuple[str, ...], Options]
     starters: tuple[tuple[str, ...], ...]
     configured: Mapping[str, tuple[str, ...]]
 
@@ -76,8 +40,8 @@ def _tables() -> _Tables:
     text = files(__package__ or "").joinpath("edits.toml").read_text(encoding="utf-8")
     data = cast("dict[str, dict[str, str]]", tomllib.loads(text))
     return _Tables(
-        {name: _Options.of(options) for name, options in data["files"].items()},
-        {tuple(name.split()): _Options.of(options) for name, options in data["formatters"].items()},
+        {name: Options.of(options) for name, options in data["files"].items()},
+        {tuple(name.split()): Options.of(options) for name, options in data["formatters"].items()},
         tuple(tuple(starter.split()) for starter in data["starters"]["node"].split(",")),
         {name: tuple(names.split()) for name, names in data["configured"].items()},
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import cast
+
+from swecli.core.permissions.shell.options import Options
 
 MAX_RULE = 300
 """Characters of a rule that a person may be expected to read."""
@@ -32,23 +33,10 @@ class NoOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
-    alone: tuple[str, ...] = ()
-    valued: tuple[str, ...] = ()
-
-    def length(self, word: str) -> int:
-        """How many words this option takes; 0 where it is none that is known."""
-        option, equals, _ = word.partition("=")
-        if option in self.valued:
-            return 1 if equals else 2
-        return 1 if any(fnmatchcase(word, wanted) for wanted in self.alone) else 0
-
-
-@dataclass(frozen=True, slots=True)
 class _Table:
     forms: Mapping[str, tuple[tuple[str, ...], ...]]
     """By program, each without it."""
-    options: Mapping[str, _Options]
+    options: Mapping[str, Options]
     never: Mapping[str, str]
 
 
@@ -63,13 +51,7 @@ def _table() -> _Table:
         if line.strip():
             program, *rest = line.split()
             forms[program] = (*forms.get(program, ()), tuple(rest))
-    options: dict[str, _Options] = {}
-    for program, text in cast("dict[str, str]", data["options"]).items():
-        words = text.split()
-        options[program] = _Options(
-            tuple(word for word in words if not word.endswith("=")),
-            tuple(word[:-1] for word in words if word.endswith("=")),
-        )
+    options = {program: Options.of(text) for program, text in cast("dict[str, str]", data["options"]).items()}
     never = {name: why for why, names in cast("dict[str, str]", data["never"]).items() for name in names.split()}
     return _Table(forms, options, never)
 
@@ -116,14 +98,14 @@ def _by_form(words: Sequence[str | None], program: str, is_script: IsScript) -> 
     table = _table()
     known = program if program in table.forms else (words[0] or "").rpartition("/")[2].casefold()
     for form in table.forms.get(known, ()):
-        found = _fits(form, words, table.options.get(known, _Options()), is_script)
+        found = _fits(form, words, table.options.get(known, Options()), is_script)
         if found is not None:
             return found
     return None
 
 
 def _fits(
-    form: Sequence[str], words: Sequence[str | None], options: _Options, is_script: IsScript
+    form: Sequence[str], words: Sequence[str | None], options: Options, is_script: IsScript
 ) -> Offered | NoOffer | None:
     """What a form offers for these words; None where they don't begin like it."""
     at, script = 1, ""
@@ -151,7 +133,7 @@ def _fits(
     return None
 
 
-def _after_options(words: Sequence[str | None], at: int, options: _Options) -> int:
+def _after_options(words: Sequence[str | None], at: int, options: Options) -> int:
     while at < len(words):
         length = options.length(words[at] or "")
         if not length or None in words[at : at + length]:

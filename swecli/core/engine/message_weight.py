@@ -1,0 +1,117 @@
+"""What a message takes of the context window, with the files that it mentions: known before it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled
+from swecli.core.engine.files import resolved_mentions
+from swecli.core.engine.results import display_name
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.budget import Budget
+from swecli.core.tools.base import ToolError
+from swecli.core.tools.read_file import ReadFileParams, read_page
+from swecli.core.tools.search import listing_text
+from swecli.core.workspace.mentions import MOST, Mention
+from swecli.figures import portion, tokens
+
+SAMPLE = 30_000
+"""Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """``window`` is what a request may have, in tokens, 0 while that is unknown; ``used`` is what it has already."""
+
+    tokens: int
+    window: int
+    used: int = 0
+
+    @property
+    def share(self) -> float:
+        return self.tokens / self.window if self.window > 0 else 0.0
+
+    @property
+    def fits(self) -> bool:
+        return self.window <= 0 or self.used + self.tokens <= self.window
+
+    @property
+    def shown(self) -> str:
+        count = f"~{tokens(self.tokens)} tokens"
+        if self.window <= 0:
+            return count
+        if self.share > 1:
+            return f"{count}, more than the window"
+        return f"{count}, {portion(self.share)} of the window"
+
+
+def weigh(text: str, images: int, budget: Budget | None) -> Weight:
+    """Of a text and a number of images; ``budget`` is the measure of the conversation before them."""
+    counted = sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS
+    if budget is None or budget.source == "unknown":
+        return Weight(counted, 0)
+    return Weight(counted, budget.effective, budget.used)
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedMention:
+    """What one mention attaches, as the tool that reads it would show it, or why it attaches nothing."""
+
+    word: str
+    tokens: int = 0
+    problem: str = ""
+
+
+async def weigh_mentions(
+    words: Sequence[str], cwd: Path, roots: Sequence[Path], model: ModelInfo | None
+) -> tuple[WeighedMention, ...]:
+    """What the words after ``@`` attach, each file once; words that name nothing are left out."""
+    found = await asyncio.to_thread(resolved_mentions, words, cwd, model)
+    weighed: list[WeighedMention] = []
+    attached = 0
+    for mention in found:
+        if mention.problem:
+            weighed.append(WeighedMention(mention.word, problem=mention.problem))
+        elif attached == MOST:
+            weighed.append(WeighedMention(mention.word, problem=f"a message can attach at most {MOST} files"))
+        else:
+            attached += 1
+            weighed.append(await _weighed(mention, cwd, roots))
+    return tuple(weighed)
+
+
+def all_of(weight: Weight, mentions: Sequence[WeighedMention]) -> Weight:
+    """A message together with what it mentions."""
+    return replace(weight, tokens=weight.tokens + sum(mention.tokens for mention in mentions))
+
+
+def mentions_line(mentions: Sequence[WeighedMention], empty: Weight) -> str:
+    """For people, in one line: the sum with its share of the window, what can't be attached, then each of several.
+    ``empty`` is a message without anything, in the window of now."""
+    attached = [one for one in mentions if not one.problem]
+    problems = [f"@{one.word}: {one.problem}" for one in mentions if one.problem]
+    if len(attached) == 1:
+        return " · ".join([f"@{attached[0].word}: {all_of(empty, attached).shown}", *problems])
+    total = [f"{len(attached)} mentions: {all_of(empty, attached).shown}"] if attached else []
+    return " · ".join([*total, *problems, *(f"@{one.word} ~{tokens(one.tokens)}" for one in attached)])
+
+
+async def _weighed(mention: Mention, cwd: Path, roots: Sequence[Path]) -> WeighedMention:
+    try:
+        if mention.is_folder:
+            text, images = await listing_text(mention.path, tuple(roots), lambda path: display_name(str(path), cwd)), 0
+        else:
+            text, images = await asyncio.to_thread(_page, mention)
+    except (ToolError, OSError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        return WeighedMention(mention.word, problem=reason.partition("\n")[0])
+    return WeighedMention(mention.word, weigh(text, images, None).tokens)
+
+
+def _page(mention: Mention) -> tuple[str, int]:
+    lines = {"offset": mention.first, "limit": mention.last - mention.first + 1} if mention.last else {}
+    outcome = read_page(mention.path, ReadFileParams.model_validate({"path": str(mention.path), **lines}))
+    return outcome.text, len(outcome.images)

@@ -1,0 +1,40 @@
+"""Pastes that are kept as files, so that only their paths are sent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from swecli.core.atomic_text import make_private
+
+
+def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> str:
+    """The message with the path of a file in place of each paste.
+
+    Raises:
+        OSError: a file can't be written.
+    """
+    from swecli.core.tools.base import plural  # not needed by the first frame
+
+    folder = cwd / ".swecli" / "pastes"
+    make_private(folder)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    for placeholder, text in pastes:
+        path = _free(folder)
+        data = text.encode("utf-8", "replace")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        lines = text.count("\n") + (not text.endswith("\n"))
+        typed = typed.replace(placeholder, f"{path.relative_to(cwd)} (a pasted text of {plural(lines, 'line')})", 1)
+    return typed
+
+
+def _free(folder: Path) -> Path:
+    number = 1 + max(
+        (int(path.stem[6:]) for path in folder.glob("paste-*.txt") if path.stem[6:].isdecimal()), default=0
+    )
+    return folder / f"paste-{number}.txt"

@@ -1,0 +1,71 @@
+"""Model, window and percentage are the same values in the same words wherever they are shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from swecli.commands.context import context_document, context_text
+from swecli.commands.session import status_text
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.budget import Budget, window_words
+from swecli.core.protocol.events import ContextMeasured, Event, SessionStarted, TurnStarted
+from swecli.figures import tokens
+from swecli.headless.outcome import Outcome
+from swecli.headless.printers import context_figures, result_object
+from swecli.tui.status_bar import Facts, line
+from tests.support.fake_session import FakeSession
+
+CASES = {
+    "known": ("openai/gpt-6-sol", 1_050_000, "catalogue", "measured", "1,050,000 tokens (the catalogue)"),
+    "unknown window": (
+        "office/m",
+        32_000,
+        "assumed",
+        "estimated",
+        "32,000 tokens (assumed; nothing is known about it)",
+    ),
+    "set by the user": ("office/m", 50_000, "user", "measured", "50,000 tokens (your settings)"),
+    "capped by the user": ("openai/gpt-6-sol", 60_000, "settings", "measured", "60,000 tokens (your settings)"),
+    "local server": ("ollama/qwen3", 40_960, "endpoint", "measured", "40,960 tokens (the server says so)"),
+    "told by an error": ("office/m", 65_536, "learned", "estimated", "65,536 tokens (reported in a server error)"),
+}
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_every_surface_has_the_same_figures(case: str, resumed: bool) -> None:
+    ref, window, source, measure, words = CASES[case]
+    effective = window - window // 5
+    used = effective // 3
+    budget = Budget((), used, used, effective, window, window // 5, "ok", measure, source)  # type: ignore[arg-type]
+    provider, _, name = ref.partition("/")
+    session = FakeSession([])
+    session.view.model, session.view.budget = ModelInfo(provider, name, window), budget
+
+    outcome = Outcome()
+    bodies = (SessionStarted("/work", ref, "default", "0", resumed), TurnStarted("u1"), ContextMeasured(budget))
+    for number, body in enumerate(bodies, 1):
+        outcome.apply(Event(number, 0.0, "fake", "t1", body))
+    result, document = result_object(outcome), context_document(session)  # type: ignore[arg-type]
+    status, context = status_text(session.view), context_text(session.view)
+    bar = "".join(piece.text for piece in line(Facts("default", ref, budget), 200))
+
+    assert window_words(window, source) == words
+    assert f"{ref}, window {words}" in status
+    assert f"Window {words}, " in context
+    assert result["model"] == document["model"] == ref
+    assert name in bar
+
+    percentage = budget.shown
+    assert f"{percentage} of {effective:,} tokens" in status
+    assert f"Context {percentage}: " in context
+    assert f"of {effective:,} tokens" in context
+    assert f"{percentage} of {tokens(effective)}" in bar
+    assert result["context"] == context_figures(budget)
+    assert result["context"]["shown"] == percentage
+    assert result["context"]["share"] == document["share"]
+    for figure in ("used", "effective", "window", "window_source"):
+        assert result["context"][figure] == document["budget"][figure]
+    json.dumps(result)
