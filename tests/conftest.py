@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.context_management import counter
+
 # Where the environment forbids it, each worker compiles all tests and the program anew: two thirds of the collection.
 sys.dont_write_bytecode = False
 ROOT = Path(__file__).parents[1]
@@ -53,6 +55,33 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 20)
+
+
+ESTIMATE = counter._estimate
+COUNTING = ROOT / "tests" / "core" / "context_management"
+
+
+class Estimates(dict[tuple[int, int], float]):
+    """What texts were estimated at, by length and hash, so that no text is held."""
+
+    def estimate(self, text: str) -> float:
+        key = len(text), hash(text)
+        if key not in self:
+            self[key] = ESTIMATE(text)
+        return self[key]
+
+
+ESTIMATES = Estimates()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def estimated(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each session counts the same instructions and tools. They are estimated once, but in the tests of the counting
+    itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.path.is_relative_to(COUNTING):
+            patch.setattr(counter, "_estimate", ESTIMATES.estimate)
+        yield
 
 
 def skip_lines(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> list[str]:

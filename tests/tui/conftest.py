@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from tests.tui.settled import Threads
@@ -24,3 +28,20 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", threads.settled)
     monkeypatch.setattr(Pilot, "resize_terminal", lambda *given: threads.resize(*given))
     monkeypatch.setattr("textual.pilot.wait_for_idle", threads.settled)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def parsed() -> Iterator[None]:
+    """Each application reads the same style sheets with the same variables; they are parsed for the first one only."""
+    parse = Stylesheet._parse_rules
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def parse_once(sheet: Stylesheet, css: str, *given: Any, **named: Any) -> Any:
+        key = (css, given, tuple(named.items()), tuple(sheet._variables.items()))
+        if key not in known:
+            known[key] = parse(sheet, css, *given, **named)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
