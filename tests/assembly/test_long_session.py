@@ -24,7 +24,7 @@ OBJECTS_PER_TURN = 125
 
 
 def _script() -> str:
-    steps = ['window = 26000\nchunk = "whole"\naside = "The goal is to go on."\n']
+    steps = ['window = 27500\nchunk = "whole"\naside = "The goal is to go on."\n']
     for number in range(TURNS):
         call = f"{{ tool = 'run_command', arguments = {{ command = 'cat long.txt; echo {number}' }} }}"
         steps.append(f"[[step]]\ncall = [{call}]\n[[step]]\ntext = 'Turn {number} is done.'\n")

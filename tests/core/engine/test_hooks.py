@@ -240,7 +240,7 @@ async def test_esc_skips_a_running_hook_and_then_interrupts(tmp_path: Path) -> N
         await until(lambda: (tmp_path / "began").exists())
         it.send(Interrupt(skip=True))
         await until(lambda: it.gates.started == ["make"])
-        assert ran(it) == [("PreToolUse", "skipped")]
+        await until(lambda: ran(it) == [("PreToolUse", "skipped")])
         it.send(Interrupt(skip=True))
         await until(lambda: not it.session.view.busy)
         assert it.gates.log[-1] == ("cancel", "make")
