@@ -294,20 +294,9 @@ def build_services(
 ) -> Services:
     """Everything that a session needs besides its history and its store; ``blobs`` is where large results go."""
     settings = startup.loaded.settings
-    left_out = {
-        *(() if settings.tools.web_fetch else (WebFetch.name,)),
-        *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
-    }
-    tools = builtin_tools(settings.tools.command_timeout)
     files = extension_files(options, startup)
     skills = files.now.skills
-    own: list[AnyTool] = [tool for tool in tools if tool.name not in left_out]
-    if any(skill.for_model for skill in skills.values()):
-        own.append(SkillTool(lambda: files.now.skills))
-    if settings.subagents.enabled:
-        told = {one.name: one.description for one in files.profiles.values()}
-        own.append(TaskTool(lambda: sorted(told.items())))
-    registry = ToolRegistry(own)
+    registry = ToolRegistry(own_tools(settings, files))
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
@@ -371,6 +360,21 @@ def build_services(
         extensions=extensions,
         tool_deferral=settings.tools.tool_deferral_threshold,
     )
+
+
+def own_tools(settings: Settings, files: ExtensionFiles) -> list[AnyTool]:
+    """swecli's tools, as far as the settings leave them in."""
+    left_out = {
+        *(() if settings.tools.web_fetch else (WebFetch.name,)),
+        *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
+    }
+    own: list[AnyTool] = [tool for tool in builtin_tools(settings.tools.command_timeout) if tool.name not in left_out]
+    if any(skill.for_model for skill in files.now.skills.values()):
+        own.append(SkillTool(lambda: files.now.skills))
+    if settings.subagents.enabled:
+        told = {one.name: one.description for one in files.profiles.values()}
+        own.append(TaskTool(lambda: sorted(told.items())))
+    return own
 
 
 def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:

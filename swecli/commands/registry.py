@@ -81,8 +81,13 @@ COMMANDS: tuple[SlashCommand, ...] = (
 def commands_of(session: Session) -> tuple[SlashCommand, ...]:
     """All commands that count in a session: those of swecli, then Markdown commands and skills as they are now, then
     prompts of MCP servers. May read files."""
+    return (*COMMANDS, *session_commands(session))
+
+
+def session_commands(session: Session) -> tuple[SlashCommand, ...]:
+    """Those of them that do not come with swecli."""
     own = (one for one in custom_commands(session) if find(one.name) is None)
-    return (*COMMANDS, *own, *prompt_commands(session))
+    return (*own, *prompt_commands(session))
 
 
 def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:

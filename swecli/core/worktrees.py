@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import Paths, workspace_key
 from swecli.core.git_files import git_facts
 
@@ -61,7 +62,7 @@ def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str
     if root.exists():
         raise WorkTreeError(f"{root} exists already. Use another name, or work in it: swecli -C {root}")
     commit = _git(git.root, environment, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", empty="no commit yet")
-    root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(root.parent)
     _git(git.root, environment, "worktree", "add", "-b", branch, "--", str(root), commit)
     below = cwd.relative_to(git.root) if cwd.is_relative_to(git.root) else Path()
     folder = root / below if (root / below).is_dir() else root

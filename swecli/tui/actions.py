@@ -62,6 +62,8 @@ class Actions:
         self._pending: list[str] = []
         self._asked_prices: set[str] = set()
         """Settings that were changed and count from the next session on."""
+        self.builtin: Sequence[SlashCommand] = ()
+        """Commands that come with swecli."""
         self.commands: Sequence[SlashCommand] = ()
         self.model_tried = asyncio.Event()
         """Clear while a model that was picked is tried: a message waits until it is connected."""

@@ -177,7 +177,8 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
-        self.actions.commands = self.main.prompt.suggestions.commands = await asyncio.to_thread(self._backend.commands)
+        self.actions.builtin = await asyncio.to_thread(self._backend.commands)
+        self.actions.commands = self.main.prompt.suggestions.commands = self.actions.builtin
         self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self.commands_loaded.set()
         await self._ask_trust()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from swecli.commands.base import SHELL_USE, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import RunShell, Steer, Submit
-from swecli.core.workspace.mentions import mentioned, mentioned_by_hand
 from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
 from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
@@ -126,12 +125,12 @@ class InputController:
 
     async def own_commands(self) -> None:
         """Look which commands of the user's and the project's there are, and offer them."""
-        from swecli.commands.registry import commands_of
+        from swecli.commands.registry import session_commands
 
         port = self._session.port
         if port is None:
             return
-        found = await asyncio.to_thread(commands_of, port)
+        found = (*self._actions.builtin, *await asyncio.to_thread(session_commands, port))
         names = [(command.name, command.summary, command.arguments) for command in found]
         if names != [(command.name, command.summary, command.arguments) for command in self._actions.commands]:
             self._actions.commands = self._screen.prompt.suggestions.commands = found
@@ -182,6 +181,8 @@ class InputController:
         """The text to send and what it mentions. A message that takes more of the window is asked about: it may go as
         it is, with files in place of its pastes and paths in place of what it mentions, or back into the prompt, which
         is None."""
+        from swecli.core.workspace.mentions import mentioned, mentioned_by_hand  # the first frame needs it not
+
         as_it_is = message.text, mentioned_by_hand(message.text, message.typed)
         words = mentioned(message.typed)
         if not message.pastes and not message.images and not words:

@@ -35,6 +35,7 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "read_result": ToolWords("◇", "Read result", "Reading result"),
         "recall": ToolWords("↺", "Recall", "Recalling"),
         "task": ToolWords("◆", "Task", "Working on task"),
+        "tool_search": ToolWords("⌕", "Find tools", "Finding tools"),
         "skill": ToolWords("✦", "Skill", "Reading skill"),
         "compact_context": ToolWords("⊟", "Compact", "Compacting"),
     }

@@ -16,7 +16,6 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
-from swecli.core.workspace.mentions import mentioned
 from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import Clock
 from swecli.tui.keymap import Keymap
@@ -76,7 +75,11 @@ class MentionWeights(Static):
 
     def follow(self, text: str) -> None:
         """The draft has changed."""
-        words = mentioned(text) if "@" in text else ()
+        words: Sequence[str] = ()
+        if "@" in text:
+            from swecli.core.workspace.mentions import mentioned  # the first frame needs it not
+
+            words = mentioned(text)
         if words == self._words:
             return
         self._words = words

@@ -12,11 +12,15 @@ from unittest.mock import patch
 from msgspec import structs
 
 from swecli.core.extensions.skills import read_skill
+from swecli.core.llm.types import ToolSchema
 from swecli.core.ports import BlobStore, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.tools import web_fetch
 from swecli.core.tools.arguments import parse_arguments
+from swecli.core.tools.base import AnyTool, ToolOutcome
 from swecli.core.tools.skill import SkillTool
+from swecli.core.tools.task import TaskTool
+from swecli.core.tools.tool_search import ToolSearch
 from swecli.core.web import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
 from tests.core.extensions.support import found
@@ -46,6 +50,8 @@ CALLS: Mapping[str, Mapping[str, object]] = {
     "run_command": {"command": "printf '\\033[32m1 passed\\033[0m\\n10%%\\r100%%\\n'; exit 3"},
     "search": {"pattern": "price", "path": "shop"},
     "skill": {"name": "prices", "arguments": "pens"},
+    "task": {"description": "Find the price", "prompt": "Where is the price?", "agent": "explore"},
+    "tool_search": {"query": "change a calendar"},
     "update_todos": {
         "todos": [
             {"text": "find the price", "status": "completed"},
@@ -98,6 +104,13 @@ class _Jobs:
         return "listening on port 8000\nstopped\n"
 
 
+class _Agents:
+    """A subagent that has an answer."""
+
+    async def work(self, item: str, task: object, output: object) -> ToolOutcome:
+        return ToolOutcome("The price is in shop/pricing.py:3.", (), "done, 3 steps")
+
+
 async def made(name: str, folder: Path) -> Made:
     """Call the tool of this name in ``folder`` with its sample arguments."""
     bench = ToolBench(folder)
@@ -111,10 +124,16 @@ async def made(name: str, folder: Path) -> Made:
         blobs=cast("BlobStore", stored),
         transcript=cast("TranscriptSearch", stored),
         request_compaction=stored.request_compaction,
+        agents=cast("Any", _Agents()),
         jobs=cast("Jobs", _Jobs()) if name == "job" else None,
     )
     skill = read_skill(found("---\nname: prices\ndescription: d\n---\nUse pounds.", "prices", "skills"))
-    tool = SkillTool(lambda: {"prices": skill}) if name == "skill" else bench.registry.get(name)
+    others: dict[str, AnyTool] = {
+        "skill": SkillTool(lambda: {"prices": skill}),
+        "task": TaskTool(lambda: (("explore", "Searches and reads."),)),
+        "tool_search": ToolSearch(lambda query: (ToolSchema("mcp__calendar__move", "Moves a date.", {}),), lambda: 3),
+    }
+    tool = others.get(name) or bench.registry.get(name)
     assert tool is not None
     arguments = json.dumps(CALLS[name], ensure_ascii=False)
     params = parse_arguments(arguments, tool)
