@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ def _script() -> str:
     return "\n".join(steps)
 
 
+@pytest.fixture(autouse=True)
+def usual_garbage_collection() -> Iterator[None]:
+    """Garbage is looked for as often as in the program; the other tests do it more rarely."""
+    rarely = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*rarely)
+
+
 @pytest.mark.parametrize("store", [True, False])
 async def test_outputs_leave_memory_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: bool) -> None:
     work, script = tmp_path / "work", tmp_path / "long.toml"
@@ -48,7 +58,6 @@ async def test_outputs_leave_memory_and_come_back(tmp_path: Path, monkeypatch: p
                         break
             event = None
             only = tracemalloc.Filter(inclusive=True, filename_pattern=command_output.__file__)
-            gc.collect()
             statistics = tracemalloc.take_snapshot().filter_traces([only]).statistics("filename")
         finally:
             tracemalloc.stop()
