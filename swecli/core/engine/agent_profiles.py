@@ -10,8 +10,6 @@ from swecli.core.protocol.events import Mode
 
 NEVER: Final = frozenset(("task", "ask_user"))
 """A subagent starts no subagents, and talks to nobody but the agent that started it."""
-_ORDER: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto")
-"""The modes, the tightest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +25,6 @@ class AgentProfile:
     model: str = ""
     mode: Mode | None = None
     worktree: bool = False
-
-
-def tightest(own: Mode | None, session: Mode) -> Mode:
-    """The mode of a subagent: never looser than that of the session."""
-    return session if own is None or _ORDER.index(own) > _ORDER.index(session) else own
 
 
 def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import structs
 
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.engine.agent_profiles import AgentProfile, tightest, tools_of
+from swecli.core.engine.agent_profiles import AgentProfile, tools_of
 from swecli.core.engine.agent_transcript import Report, report_text, transcript_of
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import cap_reached, tokens_left
@@ -23,7 +23,7 @@ from swecli.core.engine.services import ModelUnavailable, Services, TurnLimits
 from swecli.core.engine.work import add_note
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ModelClient
-from swecli.core.permissions.types import Call, Decision, Policy
+from swecli.core.permissions.types import Call, Decision, Policy, tightest
 from swecli.core.protocol.blocks import MarkdownBlock
 from swecli.core.protocol.commands import Command, SetMode, Submit
 from swecli.core.protocol.events import (

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from swecli.core.extensions.front_matter import Problem, read_front_matter
 from swecli.core.extensions.skills import described, model_of, unknown_fields
 from swecli.core.extensions.sources import FoundFile, Origin, Source, as_name, is_name
+from swecli.core.permissions.types import tightest
 from swecli.core.protocol.events import Mode
 
 _KNOWN = frozenset(
@@ -32,8 +33,6 @@ _MODES: MappingProxyType[str, Mode | None] = MappingProxyType(
         "auto": "auto",
     }
 )
-_ORDER: tuple[Mode, ...] = ("plan", "default", "accept-edits", "auto")
-"""The modes, the tightest first."""
 
 _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -144,9 +143,8 @@ def resolve_profile(
     if model and models is not None and model not in models:
         problems.append(Problem(0, f"the model {model} is not available here; the session's answers"))
         model = ""
-    own = profile.mode if profile.mode is not None else mode
-    tightest = own if _ORDER.index(own) < _ORDER.index(mode) else mode
-    return ResolvedProfile(profile.name, profile.prompt, kept, model, tightest, tuple(unknown), tuple(problems))
+    own = tightest(profile.mode, mode)
+    return ResolvedProfile(profile.name, profile.prompt, kept, model, own, tuple(unknown), tuple(problems))
 
 
 def _named(said: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:

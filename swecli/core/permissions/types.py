@@ -118,3 +118,12 @@ class Decision:
     def offer(self) -> str | None:
         """The offered rules as one text, for people."""
         return ", ".join(self.offers) or None
+
+
+_ORDER: tuple[Mode, ...] = ("plan", "default", "accept-edits", "auto")
+"""The modes, the tightest first."""
+
+
+def tightest(own: Mode | None, session: Mode) -> Mode:
+    """The mode of a subagent: never looser than that of the session."""
+    return session if own is None or _ORDER.index(own) > _ORDER.index(session) else own

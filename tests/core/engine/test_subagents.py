@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from swecli.core.engine.agent_profiles import AgentProfile, tightest, tools_of
+from swecli.core.engine.agent_profiles import AgentProfile, tools_of
 from swecli.core.engine.services import ModelUnavailable, SubagentOptions
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelClient
+from swecli.core.permissions.types import tightest
 from swecli.core.protocol.commands import Interrupt, ReplyPermission, SetMode, StopJob, Submit
 from swecli.core.protocol.events import (
     AgentEnded,
