@@ -9,7 +9,7 @@ MINUTES ?= 10
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test check bench soak test-live test-interop docs lock clean
+.PHONY: help demo run test check bench soak soak-sessions test-live test-interop docs lock clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -48,10 +48,13 @@ soak: $(DEV) ## Random commands under strace (needs bubblewrap, strace), then th
 	@$(BIN)/python scripts/proof_fuzz.py --minutes $(MINUTES)
 	@$(BIN)/python scripts/soak.py --minutes $(MINUTES) $(ARGS)
 
+soak-sessions: $(DEV) ## Sessions only, once: 1,000 kills of the program in the middle of turns, 300 random sequences of turn, edit, shell, rewind, undo, fork
+	@$(BIN)/python scripts/soak.py --minutes 0 tests/e2e/test_kill.py tests/core/engine/test_rewind_sequences.py $(ARGS)
+
 test-live: $(DEV) ## Four small tasks against the provider whose key is in the environment
 	@SWECLI_LIVE=1 $(BIN)/pytest tests/live -rs $(ARGS)
 
-test-interop: $(DEV) ## swecli against the LiteLLM proxy and MCP servers, installed into build/: no key
+test-interop: $(DEV) ## swecli against the LiteLLM proxy, MCP and language servers, ACP clients, all in build/, and Chromium: no key
 	@$(BIN)/python scripts/interop.py $(ARGS)
 
 docs: $(DEV) ## Write what in docs/ is generated

@@ -15,15 +15,21 @@ PARTS = (
     "decoding",
     "session",
     "screen",
+    "inspector",
     "context",
     "store",
+    "sessions",
     "memory",
+    "memory_sessions",
     "files",
     "sandbox",
     "processes",
     "replay",
     "live",
     "everyday",
+    "recovery",
+    "ecosystem",
+    "headless",
 )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from swecli.core.workspace.jobs import Foreground, Jobs
+from swecli.core.workspace.jobs import Jobs, RunOptions
 from swecli.core.workspace.process import CommandSpec
 
 GIGABYTE = 1_000_000_000
@@ -58,7 +58,7 @@ async def _command(jobs: Jobs, command: str, folder: str) -> float:
         nonlocal shown
         shown += len(text)
 
-    return (await jobs.run(spec, Foreground("t1"), lambda _output, _status: "", show)).duration
+    return (await jobs.run(spec, RunOptions("t1"), lambda _output, _status: "", show)).duration
 
 
 async def _beat(gaps: list[float]) -> None:

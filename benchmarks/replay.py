@@ -35,7 +35,7 @@ from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextP
 from swecli.core.protocol.messages import Part as MessagePart
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
-from tests.support.prefix_cache import Charge, PrefixCache
+from swecli.lab.prefix_cache import Charge, PrefixCache
 
 LONG = 400_000
 """Tokens of a long session; the recorded ones are put together to such."""
@@ -242,7 +242,7 @@ def block_tokens(texts: Texts) -> Any:
     """The provider's tokenizer."""
     from swecli.core.context_management.counter import SizeCache
     from swecli.core.llm.types import ToolSchema
-    from tests.support.prefix_cache import Framed
+    from swecli.lab.prefix_cache import Framed
 
     sizes = SizeCache(texts)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from swecli.core.sandbox.plan import SandboxOptions
-from swecli.core.sandbox.probe import Folders, Ground
+from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.process import run_process
 
@@ -28,7 +28,7 @@ def run() -> Iterator[tuple[str, float, str]]:
         bare = _median(lambda: _bare(work))
         yield "a command without a sandbox", bare, "ms"
         for name, path in (("bubblewrap", os.environ["PATH"]), ("Landlock", "/nowhere")):
-            ground = Ground((str(work),), str(Path.home()), {**os.environ, "PATH": path})
+            ground = SandboxWorkspace((str(work),), str(Path.home()), {**os.environ, "PATH": path})
             sandbox = Sandbox(SandboxOptions(mode="on"), ground, Folders(base / "state"))
             started = time.perf_counter()
             state = sandbox.check()

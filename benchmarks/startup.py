@@ -109,22 +109,26 @@ def _variables(home: str) -> dict[str, str]:
 
 
 def _early_keys(tmux: bool) -> list[float]:
-    """Seconds until keys are answered that are typed from the first frame on."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         window = Window(SWECLI, tmux=tmux, variables=_variables(home), cwd=Path(home))
         try:
-            window.until(SPLASH)
-            window.send(GLYPHS[0])
-            window.until(GLYPHS[0])
-            delays = []
-            for glyph in GLYPHS[1 : EARLY + 1]:
-                delays.append(-window.send(glyph) + window.until(glyph))
-                end = time.monotonic() + EARLY_GAP
-                while (left := end - time.monotonic()) > 0:
-                    window.read(left)
-            return delays
+            return early_keys(window)
         finally:
             window.close()
+
+
+def early_keys(window: Window) -> list[float]:
+    """Seconds until keys are answered that are typed from the first frame on."""
+    window.until(SPLASH)
+    window.send(GLYPHS[0])
+    window.until(GLYPHS[0])
+    delays: list[float] = []
+    for glyph in GLYPHS[1 : EARLY + 1]:
+        delays.append(-window.send(glyph) + window.until(glyph))
+        end = time.monotonic() + EARLY_GAP
+        while (left := end - time.monotonic()) > 0:
+            window.read(left)
+    return delays
 
 
 def _seconds(command: Sequence[str]) -> float:

@@ -1,4 +1,6 @@
-"""Runs tests/interop against real third-party programs: the LiteLLM proxy, and MCP servers from npm and PyPI.
+"""Runs tests/interop against real third-party programs: the LiteLLM proxy, MCP servers from npm and PyPI, language
+servers and clients of the Agent Client Protocol from npm, and where they are installed Chromium, clangd, gopls and
+rust-analyzer (Debian: apt-get install chromium clangd gopls golang-go).
 
     make test-interop
 
@@ -9,6 +11,7 @@ machine but that: the proxy answers from its own mock or from a scripted server.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -38,6 +41,7 @@ def installed() -> Path:
     return program
 
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SERVERS = ROOT / "build" / "interop-mcp"
 NPM = ("@modelcontextprotocol/server-everything", "@modelcontextprotocol/server-filesystem")
 PYPI = ("mcp-server-git", "mcp-server-time")
@@ -55,14 +59,53 @@ def installed_servers() -> Path:
     return SERVERS
 
 
+LANGUAGE_SERVERS = ROOT / "build" / "interop-lsp"
+TYPESCRIPT = {"seven": ("typescript@7",), ".": ("typescript-language-server@5", "typescript@5")}
+"""By the folder that they are installed in."""
+
+
+def installed_language_servers() -> Path:
+    """The folder of the language servers, after whatever has to be installed."""
+    if not (LANGUAGE_SERVERS / "node_modules" / "typescript" / "lib" / "tsserver.js").exists():
+        for folder, packages in TYPESCRIPT.items():
+            place = LANGUAGE_SERVERS / folder
+            print(f"Installing {', '.join(packages)} into {place.relative_to(ROOT)} ...", flush=True)
+            place.mkdir(parents=True, exist_ok=True)
+            command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(place), *packages]
+            subprocess.run(command, check=True)
+    return LANGUAGE_SERVERS
+
+
+CLIENTS = ROOT / "build" / "interop-acp"
+ACP = ("@agentclientprotocol/sdk@2", "acpx")
+
+
+def installed_clients() -> Path:
+    """The folder of the Agent Client Protocol's clients, after whatever has to be installed."""
+    if not (CLIENTS / "node_modules" / "acpx").exists():
+        print(f"Installing {', '.join(ACP)} into {CLIENTS.relative_to(ROOT)} ...", flush=True)
+        CLIENTS.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(CLIENTS), *ACP], check=True)
+    return CLIENTS
+
+
 def main() -> int:
     """Install what is missing and run the tests."""
     try:
-        program, servers = installed(), installed_servers()
+        places = {
+            "": installed(),
+            "_MCP": installed_servers(),
+            "_LSP": installed_language_servers(),
+            "_ACP": installed_clients(),
+        }
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"Not everything could be installed: {error}", file=sys.stderr)
         return 1
-    environment = {**os.environ, "SWECLI_INTEROP": str(program), "SWECLI_INTEROP_MCP": str(servers)}
+    browser = next(filter(None, map(shutil.which, BROWSERS)), "")
+    if not browser:
+        print("No Chromium is installed: the HTML export is not opened.", file=sys.stderr)
+    found = {f"SWECLI_INTEROP{name}": str(place) for name, place in places.items()}
+    environment = {**os.environ, **found, "SWECLI_BROWSER": browser}
     tests = [sys.executable, "-m", "pytest", "tests/interop", "-rs", *sys.argv[1:]]
     return subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode
 

@@ -82,7 +82,7 @@ def main() -> int:
             terminal.shows("README describes")
             terminal.hides("esc to interrupt")
             terminal.rest(1.5)
-            for letter in "/context\r":
+            for letter in "/context text\r":
                 terminal.send(letter)
                 terminal.rest(0.08)
             terminal.shows("kept for the answer")

@@ -5,43 +5,64 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from swecli.assembly.doctor import examiner
+from swecli.assembly.memory import project_instructions
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.permissions import require_rules, rule_notices
 from swecli.assembly.services import (
+    adjustable,
     build_services,
+    inherit_changes,
     open_checkpoints,
-    project_instructions,
     require_sandbox,
     session_environment,
     workspace_mark,
 )
-from swecli.assembly.startup import flags_of, read_startup, require_trust, startup_of
-from swecli.assembly.storage import Stored, give_back_free_blocks, give_back_large_blocks, open_storage
+from swecli.assembly.session_list import tidy_up
+from swecli.assembly.startup import Startup, flags_of, read_startup, require_trust, startup_of
+from swecli.assembly.storage import (
+    Stored,
+    give_back_free_blocks,
+    give_back_large_blocks,
+    open_log,
+    open_storage,
+    uncollected,
+)
 from swecli.core.atomic_text import close_to_others
+from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
+from swecli.core.config.load import ConfigError
 from swecli.core.config.settings import Settings
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
-from swecli.core.engine.batch import run_lines
-from swecli.core.engine.services import ModelUnavailable, NoWindowKnowledge, Services
+from swecli.core.engine.services import Adjustable, ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
 from swecli.core.llm.secrets import Masker, is_unmistakable
 from swecli.core.llm.transport import ExchangeDump
-from swecli.core.llm.types import ModelClient
+from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.ports import EditorFiles
-from swecli.core.protocol.events import Mode
+from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.events import Mode, RotKind
 from swecli.core.workspace.process import secret_values
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions, StartError
 
+if TYPE_CHECKING:
+    from swecli.assembly.bundle import Bundle
+
 SHOWN_AFTER = 20.0
 """Seconds after which a session that is continued has been shown, and what it took to read it is free again."""
+
+
+TIDY_SECONDS = 0.4
+"""Seconds at the end of a session for its search index and for sessions that may go; the next end does the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +76,8 @@ class _Parts:
     notices: tuple[str, ...]
     remarks: tuple[str, ...]
     dump: ExchangeDump | None
+    bundle: Bundle | None = None
+    """What the session goes on from."""
 
 
 async def open_session(
@@ -74,12 +97,16 @@ async def open_session(
         parts = replace(parts, services=_without_models(parts.services, instead))
     if editor is not None:
         parts = replace(parts, services=replace(parts.services, editor=editor))
-    session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
+    with uncollected():
+        stored = parts.stored
+        session = Session(stored.session_id, parts.services, stored.make_log, stored.history, before=stored.before)
     loop = asyncio.get_running_loop()
     if parts.stored.history:
-        parts.stored.history = ()  # the session has it, or reads it back
+        parts.stored.history, parts.stored.before = (), None  # the session has it, or reads it back
         loop.call_later(SHOWN_AFTER, loop.run_in_executor, None, give_back_free_blocks)
     parts.stored.tell = lambda text: session.notice(text, "error")
+    if parts.stored.log is not None:
+        parts.stored.log.tell = lambda text: _tell(loop, session, text)
     monitor = parts.services.context.monitor
     for helper in (monitor.counter, monitor.ratios):
         if isinstance(helper, HybridCounter | LearnedRatios):
@@ -89,6 +116,8 @@ async def open_session(
     if parts.services.checkpoints is not None:
         parts.services.checkpoints.tell = lambda text: session.notice(text, "warning")
     session.start(parts.model, parts.environment)
+    if parts.bundle is not None:
+        parts.bundle.begin(session)
     for notice in parts.notices:
         session.notice(notice, "warning")
     for remark in parts.remarks:
@@ -110,6 +139,7 @@ def _build(options: LaunchOptions) -> _Parts:
     require_trust(options, startup)
     require_rules(options, startup)
     require_sandbox(options, startup)
+    bundle = _bundle(options.bundle, options.cwd) if options.bundle is not None else None
     for folder in startup.paths.all:
         close_to_others(folder)
     settings = startup.loaded.settings
@@ -127,25 +157,88 @@ def _build(options: LaunchOptions) -> _Parts:
         except StartError:
             stored.release()
             raise
+    cover = Masker(secret for secret in secrets if is_unmistakable(secret)).cover
     if options.store:
-        stored.cover = Masker(secret for secret in secrets if is_unmistakable(secret)).cover
+        stored.cover = cover
+        stored.log = open_log(options, startup.trust.trusts, settings.log, stored.session_id)
     blobs = stored.blobs(settings.agent.result_offload_threshold)
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
+    if stored.forked_from:
+        inherit_changes(options, startup, stored.forked_from, stored.session_id)
+    if options.store and not options.look_only:
+        stored.tidy = lambda: tidy_up(startup.paths, options.cwd, settings.sessions, time.monotonic() + TIDY_SECONDS)
     checkpoints = open_checkpoints(options, startup, stored.session_id)
     services = replace(
         services,
         checkpoints=checkpoints,
         snapshots=stored.snapshots,
-        examine=examiner(options, startup, models),
+        cover=cover,
+        rename=stored.rename if options.store else None,
+        name=stored.name,
+        examine=partial(_examined, options, startup, models),
+        adjustable=partial(_read_again, options, environment, models),
+        keep_silenced=partial(_keep_silenced, environment),
     )
     rules = rule_notices(services.policy.rules)
     orphans = _orphans(workspace_mark(startup.paths, options.cwd))
     notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
     return _Parts(
-        models.equip(services), stored, model, session_environment(options, startup), notices, models.remarks, dump
+        models.equip(services),
+        stored,
+        model,
+        session_environment(options, startup),
+        notices,
+        models.remarks,
+        dump,
+        bundle,
     )
+
+
+def _bundle(path: Path, cwd: Path) -> Bundle:
+    from swecli.assembly.bundle import read_bundle  # few sessions begin with one
+
+    return read_bundle(path, cwd)
+
+
+async def _examined(
+    options: LaunchOptions, startup: Startup, models: ModelSupply, model: ModelInfo | None, online: bool
+) -> Sequence[DisplayBlock]:
+    from swecli.assembly.doctor import examine_session  # nor does one examine itself unless somebody asks
+
+    return await examine_session(options, startup, models, model, online=online)
+
+
+def _read_again(options: LaunchOptions, environment: Mapping[str, str], models: ModelSupply) -> Adjustable:
+    """What a running session takes over of the settings as they are now.
+
+    Raises:
+        ValueError: they can't be read; a sentence.
+    """
+    try:
+        startup = startup_of(options, environment)
+        require_rules(options, startup)
+    except StartError as error:
+        raise ValueError(str(error)) from None
+    models.adopt(startup.loaded.settings)
+    return adjustable(options, startup)
+
+
+def _keep_silenced(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> str:
+    """Into the user's settings. Returns their file.
+
+    Raises:
+        ValueError: it can't be written.
+    """
+    from swecli.assembly.settings import user_file  # only once somebody silences something
+
+    path = user_file(environment)
+    try:
+        set_value(path, "context.sentinel_silenced", list(kinds))
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return str(path)
 
 
 def _orphans(place: str) -> tuple[str, ...]:
@@ -190,6 +283,8 @@ async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
         instructions = project_instructions(options, startup)
         services = build_services(options, startup, instructions, no_model, lambda error: None)
         return replace(services, policy=replace(services.policy, mode=mode))
+
+    from swecli.core.engine.batch import run_lines  # no session needs it
 
     async for line in run_lines(lines, make_services):
         yield line

@@ -5,6 +5,7 @@ output are written with it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -12,11 +13,16 @@ from swecli.block_text import block_lines
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.events import (
     MAIN,
+    Body,
     CompactionCompleted,
     CompactionFailed,
+    CompactionRedone,
     CompactionStarted,
     CompactionUndone,
+    ContextEdited,
+    ContextSuggested,
     Event,
+    FilesRestored,
     HookRan,
     ItemCheckpointed,
     ItemCompleted,
@@ -26,16 +32,20 @@ from swecli.core.protocol.events import (
     ModelChanged,
     Notice,
     PermissionRequested,
+    PlanChanged,
     QueueChanged,
     RetryScheduled,
+    RewindUndone,
+    Rewound,
     SessionStarted,
     TodosChanged,
     TurnEnded,
+    Unknown,
     grounds,
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, usage_words
-from swecli.figures import duration
+from swecli.figures import duration, tokens
 from swecli.safe_text import sanitise
 
 MAX_LINES = 60
@@ -50,11 +60,15 @@ _MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
 
 class EventLines:
     """Writes the lines of a session with ``write``, which takes one line without its end. Answers and reasoning are
-    written line by line as they come, everything else when it is complete. ``cut``: only the ends of long blocks."""
+    written line by line as they come, everything else when it is complete. ``cut``: only the ends of long blocks.
+    ``past``: also what a command showed by itself when it was carried out."""
 
-    def __init__(self, write: Callable[[str], None], *, cut: bool = False) -> None:
+    def __init__(self, write: Callable[[str], None], *, cut: bool = False, past: bool = False) -> None:
         self._write = write
         self._cut = cut
+        self._past = past
+        self._restored: FilesRestored | None = None
+        """Not told yet: a rewind says itself what became of files."""
         self._started: dict[str, ItemStarted] = {}
         self._streams: dict[str, str] = {}
         """What of a running answer has not been written yet."""
@@ -87,6 +101,7 @@ class EventLines:
         if event.agent != MAIN:
             self._of_agent(event)
             return
+        self._tell_restored(event.body)
         match event.body:
             case ItemStarted() as started:
                 self._finish_lines()
@@ -99,8 +114,19 @@ class EventLines:
                 self._complete(completed)
             case PermissionRequested() as request:
                 self._ask(request)
+            case FilesRestored() as restored if self._past:
+                self._restored = restored
             case _:
                 self.say(_other_lines(event))
+
+    def end(self) -> None:
+        """No event follows."""
+        self._tell_restored(None)
+
+    def _tell_restored(self, then: Body | Unknown | None) -> None:
+        restored, self._restored = self._restored, None
+        if restored is not None and not isinstance(then, Rewound | RewindUndone):
+            self.say([line for line in (restored_line(restored),) if line])
 
     def _of_agent(self, event: Event) -> None:
         """What a subagent asks and which steps it takes; the rest is in its report."""
@@ -219,7 +245,13 @@ def _other_lines(event: Event) -> list[str]:
         case QueueChanged(queue=queue):
             return [f"Waiting: {entry.text}" for entry in queue]
         case TodosChanged(todos=todos):
-            return ["Plan:", *(f"{_MARKS[todo.status]}: {todo.text}" for todo in todos)]
+            return [
+                "Plan:" if todos else "Plan: nothing left of it",
+                *(f"{_MARKS[todo.status]}: {todo.text}" for todo in todos),
+            ]
+        case PlanChanged(path=path, accepted=False):
+            where = f"The plan is written in {path}; edit it there. " if path else ""
+            return [f"{where}/plan go carries it out; or say what should change."]
         case CompactionStarted(strategy=strategy) if (strategy,) != CLEARING:
             return [f"Compacting the context: {started_words(event.body)}."]
         case CompactionCompleted():
@@ -227,15 +259,24 @@ def _other_lines(event: Event) -> list[str]:
         case CompactionFailed(reason=reason):
             return [f"Compaction failed; nothing was changed: {reason}"]
         case CompactionUndone():
-            return ["Compaction taken back."]
+            return [UNDONE]
+        case CompactionRedone():
+            return [REDONE]
+        case Rewound() | RewindUndone():
+            return rewind_lines(event.body)
+        case ContextEdited():
+            return [edited_line(event.body)]
+        case ContextSuggested():
+            return [suggested_line(event.body)]
         case HookRan():
             line = hook_line(event.body)
             return [line] if line else []
         case TurnEnded(outcome=outcome, reason=reason, usage=usage, waited=waited) as ended:
             tokens = usage_words(usage)
             wait = f" (waited {duration(waited)} for you)" if waited >= 1 else ""
-            took = f"{duration(ended.duration - waited)}{wait}{f', {tokens}' if tokens else ''}"
-            return [f"Turn {outcome} in {took}{f': {reason}' if reason else ''}."]
+            took = f" in {duration(ended.duration - waited)}" if ended.duration else ""  # of a killed run it is unknown
+            took += f"{wait}{f', {tokens}' if tokens else ''}"
+            return [f"Turn {outcome}{took}{f': {reason}' if reason else ''}."]
         case _:
             return []
 
@@ -247,6 +288,8 @@ def trouble_line(event: Event) -> str:
             return f"{level}: {text}{f' {hint}' if hint else ''}"
         case HookRan(outcome="problem"):
             return f"warning: {hook_line(event.body)}"
+        case RetryScheduled(unreached=server, delay=delay) if server:
+            return f"can't reach {server}; next try in {duration(delay)}"
         case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
             number = f"{attempt} of {limit}" if limit else f"{attempt}"
             return f"retry {number} in {duration(delay)}: {reason}"
@@ -254,10 +297,41 @@ def trouble_line(event: Event) -> str:
             return ""
 
 
+# --- ways back, said the same in every front-end ---------------------------------------------------------------
+
+_NAMED: Final = 3
+"""Files of an undo that are named."""
+
+
+def rewind_lines(body: Rewound | RewindUndone) -> list[str]:
+    """What a rewind of the user, or its undo, did; nothing of one that swecli made itself, whose message says why."""
+    if isinstance(body, RewindUndone):
+        return [f"Rewind undone. {body.reason}".strip()]
+    if not body.name:
+        return []
+    what = "Files rewound." if body.scope == "files" else "Rewound to before that message."
+    back = [f"Your message was: {body.text}"] if body.text else []
+    return [f"{what} {body.reason}".strip(), *back, "/rewind undo takes it back."]
+
+
+def restored_line(body: FilesRestored) -> str:
+    """What /undo or /redo did to files; empty where it did nothing."""
+    if not body.files:
+        return ""
+    verb = "undone" if body.direction == "undo" else "redone"
+    named = ", ".join(file.path for file in body.files[:_NAMED])
+    more = f" and {len(body.files) - _NAMED:,} more" if len(body.files) > _NAMED else ""
+    left = f"; {len(body.conflicts):,} left alone" if body.conflicts else ""
+    return f"Changes of files {verb}: {named}{more}{left}."
+
+
 # --- compactions, said the same in every front-end ------------------------------------------------------------
 
 CLEARING: Final = ("clearing",)
 """The strategies of a batch that only cleared old results: no compaction, for everything is still in its place."""
+
+UNDONE: Final = "Compaction taken back."
+REDONE: Final = "Compaction carried out again."
 
 _MEANS: Final = {
     "chain": "old results first, then a summary",
@@ -290,9 +364,38 @@ def completed_line(body: CompactionCompleted) -> str:
         what = f"{body.cleared:,} results and arguments, " if body.cleared else ""
         return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo restores them."
     messages = f"{body.messages_before:,} to {body.messages_after:,} messages"
-    removed = f"{max(0, body.messages_before - body.messages_after):,} replaced"
+    placed = next((entry for entry in body.view if entry.id == body.item), None)
+    replaced = f"{len(placed.sources):,} items replaced, " if placed is not None and placed.sources else ""
     by = f" by {_means(body.strategies)}" if body.strategies else ""
-    return f"Context compacted{by}: {size}, {saved}{share}; {messages}, {removed}. /compact undo restores it."
+    return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}. /compact undo restores it."
+
+
+_CHANGED: Final = {
+    "pin": "pinned",
+    "unpin": "unpinned",
+    "drop": "dropped",
+    "offload": "offloaded",
+    "restore": "restored",
+}
+
+
+def edited_line(body: ContextEdited) -> str:
+    """What the user changed in the context, as one line, and how to take it back."""
+    counts = Counter(_CHANGED[change.action] for change in body.changes)
+    what = ", ".join(f"{count:,} {verb}" for verb, count in counts.items())
+    size = (
+        "" if body.tokens_before == body.tokens_after else f": {body.tokens_before:,} to {body.tokens_after:,} tokens"
+    )
+    left = any(entry.kind != "live" for entry in body.entries)
+    return f"Context changed, {what}{size}.{' /context restores them.' if left else ''}"
+
+
+def suggested_line(body: ContextSuggested) -> str:
+    """What would serve the context, as one line, and how to do it or hear no more of it."""
+    freed = f", -{tokens(body.freed)} tokens" if body.freed else ""
+    return (
+        f"Suggestion: {body.reason}. /sentinel take: {body.action}{freed}; /sentinel silence: never suggest this again."
+    )
 
 
 def _means(strategies: tuple[str, ...]) -> str:

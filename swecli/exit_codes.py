@@ -20,7 +20,7 @@ class ExitCode(IntEnum):
     UNTRUSTED = 55
     """The workspace is not trusted, and what was asked for needs that."""
     BUDGET = 60
-    """A cap on tokens or on the price was reached."""
+    """A cap or a budget of tokens or money was reached."""
     CONTEXT_BLOCKED = 61
     APPROVAL_NEEDED = 62
     """Something was not done because nobody could be asked."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -65,13 +65,23 @@ class LaunchOptions:
 
     trust: Literal["session", "declined"] | None = None
     """Stands in for the stored trust in the workspace, for this run."""
+    asked: bool = False
+    """A person was asked about trust, and about what the project wants besides: what they did not allow waits."""
 
+    worktree: str | None = None
+    """Work in a git work tree of this name instead of ``cwd``; empty for a name that is chosen."""
     continue_newest: bool = False
     """Continue the newest session of this workspace."""
     resume: str | None = None
     """Session to continue: its id or the beginning of it."""
+    bundle: Path | None = None
+    """A handoff bundle that a new session goes on from."""
+    fork: bool = False
+    """Continue a copy of the session under an id of its own; the session itself stays as it is."""
     pick_session: bool = False
     """Begin with the list of stored sessions."""
+    all_folders: bool = False
+    """The list begins with sessions of all folders, not only of this one."""
     compact_dry_run: bool = False
     """Headless only: print what a compaction would do, and change nothing."""
     dry_run: bool = False
@@ -100,6 +110,8 @@ class LaunchOptions:
 
     servers: tuple[ServerDefinition, ...] = ()
     """MCP servers beside those of settings and files, before which they count."""
+    servers_later: frozenset[str] = frozenset()
+    """Servers of the project that the user was asked about, and did not decide about: they wait."""
     json_schema: str | None = None
     """Headless only: the JSON Schema that the answer has to match, as JSON text."""
 
@@ -111,3 +123,8 @@ class LaunchOptions:
     """Shown once at the start."""
     approve_all: bool = False
     """Headless only: answer each permission question with yes (the demonstration, on its own copy)."""
+
+
+def fresh_start(options: LaunchOptions) -> LaunchOptions:
+    """The same for a new session of the same run: without what the first one began with."""
+    return replace(options, prompt="", resume=None, continue_newest=False, fork=False, bundle=None, pick_session=False)

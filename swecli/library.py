@@ -1,4 +1,4 @@
-"""The names under which programs know swecli's context: documents, figures, counters, and the context manager.
+"""The names under which programs know swecli's context: documents, figures, counters, playbook, the context manager.
 
 Nothing in the program itself needs them. ``from swecli import ...`` gives all of them and the ``Client``. Times are
 aware, in UTC; sizes are tokens.
@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Literal, TypedDict, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from swecli.core.context_management import context_manager, monitor
 from swecli.core.context_management.budget import ComponentLimits, Limits, window_of
 from swecli.core.context_management.calibration import RatioStore
+from swecli.core.context_management.codebase import read_guide
 from swecli.core.context_management.compaction.options import (
     CompactContext,
     CompactDecision,
@@ -37,12 +38,17 @@ from swecli.core.context_management.counter import CharCounter, CountsTokens, Hy
 from swecli.core.context_management.ledger import Ledger, bodies_of
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.context_retriever import ContextRetriever, Document, TaskContext, now
 from swecli.core.llm.types import ModelClient, ModelInfo, ToolSchema
 from swecli.core.llm.windows import look_up_model
+from swecli.core.playbook.bullet import Bullet
+from swecli.core.playbook.playbook import Playbook
+from swecli.core.playbook.reflector import ExecutionReflector, ToolCall
 from swecli.core.ports import BlobError
 from swecli.core.protocol import messages as protocol
 from swecli.core.protocol.budget import (
     MEMORY,
+    PLAYBOOK,
     PROJECT_INSTRUCTIONS,
     SKILLS,
     SYSTEM,
@@ -55,6 +61,7 @@ from swecli.core.protocol.events import Event
 from swecli.core.sessions import results
 
 __all__ = (
+    "Bullet",
     "CodebaseSummary",
     "CompactContext",
     "CompactDecision",
@@ -66,20 +73,25 @@ __all__ = (
     "ContextConfig",
     "ContextLimits",
     "ContextManager",
+    "ContextRetriever",
     "ContextState",
     "ContextStats",
+    "ExecutionReflector",
     "Forecast",
     "ImportanceStrategy",
     "Message",
+    "Playbook",
     "ResultStore",
     "SummarizationStrategy",
     "TaskContext",
     "TokenCounter",
     "TokenMonitor",
     "TokenUsage",
+    "ToolCall",
     "TransformersCounter",
     "TruncationStrategy",
     "UsageStats",
+    "codebase_summary",
     "context_state",
     "ledger_of",
     "message_document",
@@ -96,20 +108,12 @@ DEFAULT_LIMIT = 256_000
 # --- the context as documents -----------------------------------------------------------------------------------
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
-
-
-class Message(_Document):
+class Message(Document):
     """One message of a conversation. ``tokens`` 0 = not counted yet."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: str = ""
-    timestamp: datetime = Field(default_factory=_now)
+    timestamp: datetime = Field(default_factory=now)
     tokens: int = Field(default=0, ge=0)
     reasoning: str = ""
     tool_calls: list[dict[str, Any]] | None = None
@@ -124,14 +128,14 @@ class Message(_Document):
         return [text for text in texts if text]
 
 
-class CodebaseSummary(_Document):
+class CodebaseSummary(Document):
     """What is known of a project: folders with their files, files that matter, patterns with their places."""
 
     summary: str
     project_structure: dict[str, list[str]] = Field(default_factory=dict)
     key_files: list[str] = Field(default_factory=list)
     patterns: dict[str, str] = Field(default_factory=dict)
-    last_updated: datetime = Field(default_factory=_now)
+    last_updated: datetime = Field(default_factory=now)
     tokens: int = Field(default=0, ge=0)
 
     def texts(self) -> Sequence[str]:
@@ -140,23 +144,21 @@ class CodebaseSummary(_Document):
         return [self.summary, *(json.dumps(part, ensure_ascii=False) for part in rest if part)]
 
 
-class TaskContext(_Document):
-    """What was looked up for one task."""
-
-    task_description: str
-    relevant_files: list[str] = Field(default_factory=list)
-    grep_results: list[dict[str, Any]] = Field(default_factory=list)
-    bash_outputs: list[dict[str, Any]] = Field(default_factory=list)
-    retrieved_at: datetime = Field(default_factory=_now)
-    tokens: int = Field(default=0, ge=0)
-
-    def texts(self) -> Sequence[str]:
-        """Everything in it that has tokens."""
-        rest = (self.relevant_files, self.grep_results, self.bash_outputs)
-        return [self.task_description, *(json.dumps(part, ensure_ascii=False) for part in rest if part)]
+def codebase_summary(guide: str, written: float | None = None) -> CodebaseSummary:
+    """The guide to a project (OPENCLI.md, as ``/init`` writes it) as a document. ``written`` is Unix seconds."""
+    found = read_guide(guide)
+    summary = CodebaseSummary(
+        summary=found.summary,
+        project_structure=found.structure,
+        key_files=found.key_files,
+        patterns=found.patterns,
+        last_updated=_moment(written),
+    )
+    summary.tokens = PieceEstimator().count(guide)
+    return summary
 
 
-class ContextState(_Document):
+class ContextState(Document):
     """A snapshot of a whole context. ``compaction_threshold`` is a share of the limit."""
 
     messages: list[Message] = Field(default_factory=list)
@@ -167,7 +169,7 @@ class ContextState(_Document):
     compaction_threshold: float = Field(default=DEFAULTS.compact, gt=0, le=1)
     session_id: str
     working_dir: str
-    started_at: datetime = Field(default_factory=_now)
+    started_at: datetime = Field(default_factory=now)
     last_compacted: datetime | None = None
     compaction_count: int = Field(default=0, ge=0)
 
@@ -210,6 +212,7 @@ def context_state(
     working_dir: str,
     created: Mapping[str, float],
     compactions: Sequence[float] = (),
+    codebase: CodebaseSummary | None = None,
 ) -> ContextState:
     """The state of a session from its messages and its newest measure. ``created`` gives the time of a message by its
     id, ``compactions`` are the times of the compactions in force (all Unix seconds).
@@ -223,6 +226,7 @@ def context_state(
     ]
     return ContextState(
         messages=documents,
+        codebase_summary=codebase,
         total_tokens=budget.used if budget else 0,
         context_limit=max(1, budget.effective) if budget else DEFAULT_LIMIT,
         session_id=session_id,
@@ -234,7 +238,7 @@ def context_state(
 
 
 def _moment(at: float | None) -> datetime:
-    return datetime.fromtimestamp(at, UTC) if at is not None else _now()
+    return datetime.fromtimestamp(at, UTC) if at is not None else now()
 
 
 # --- figures ----------------------------------------------------------------------------------------------------
@@ -305,8 +309,8 @@ class ContextBudget(Budget, frozen=True):
 
     @property
     def system_prompt(self) -> int:
-        """The system prompt with all instructions and memories in it."""
-        return self._sum(SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY)
+        """The system prompt with all instructions, memories and bullets in it."""
+        return self._sum(SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK)
 
     @property
     def skill_prompts(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import queue
 import select
@@ -200,3 +201,16 @@ class Writer:
 
 def _nothing() -> None:
     """Nobody wants to know."""
+
+
+def log_in_lines(errors: Output, program: str) -> None:
+    """Have what libraries log from warnings on come as single lines of standard error; their tracebacks are of no use
+    to the user of another program that has started this one."""
+
+    class OneLine(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            error: Any = record.exc_info[1] if record.exc_info else None
+            detail = f": {type(error).__name__}: {error}" if error is not None else ""
+            errors.note(f"{program}: {record.getMessage()}{detail}"[:500])
+
+    logging.getLogger().handlers[:] = [OneLine(level=logging.WARNING)]

@@ -353,7 +353,7 @@ def test_other_words_are_messages(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["{}"], ["{}", "--help"], ["{}", "list", "--json"], ["-m", "a/b", "{}"]])
-@pytest.mark.parametrize("word", ["logs", "lab", "memory", "fleet"])
+@pytest.mark.parametrize("word", ["skills", "fleet"])
 def test_a_subcommand_of_another_version_is_never_sent(
     word: str, arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

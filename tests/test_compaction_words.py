@@ -1,7 +1,9 @@
-"""What is said of a compaction names its figures; clearing is told in words of its own."""
+"""What is said of a compaction names its figures; clearing and suggestions are told in words of their own."""
 
-from swecli.core.protocol.events import CompactionCompleted, CompactionStarted
-from swecli.event_lines import completed_line, started_words
+from msgspec.structs import replace
+
+from swecli.core.protocol.events import CompactionCompleted, CompactionStarted, ContextSuggested, ViewEntry
+from swecli.event_lines import completed_line, started_words, suggested_line
 
 
 def test_a_compaction_says_percent_strategy_and_what_was_saved() -> None:
@@ -11,8 +13,10 @@ def test_a_compaction_says_percent_strategy_and_what_was_saved() -> None:
     done = CompactionCompleted("k1", (), 24_580, 5_400, 45, 12, ("summary",), "text", effective=25_600)
     assert completed_line(done) == (
         "Context compacted by a summary: 24,580 to 5,400 tokens, 19,180 saved (96% to 21% of the window); "
-        "45 to 12 messages, 33 replaced. /compact undo restores it."
+        "45 to 12 messages. /compact undo restores it."
     )
+    view = (ViewEntry("summary", "k1", "text", ("u1", "t2", "t2.result")), ViewEntry("live", "u9"))
+    assert "; 3 items replaced, 45 to 12 messages. " in completed_line(replace(done, view=view))
 
 
 def test_clearing_is_no_compaction() -> None:
@@ -26,3 +30,13 @@ def test_clearing_is_no_compaction() -> None:
 def test_events_of_an_earlier_version_have_no_window() -> None:
     assert started_words(CompactionStarted("k1", "auto", "chain", 900)).startswith("900 tokens; ")
     assert "%" not in completed_line(CompactionCompleted("k1", (), 900, 300, 20, 5, ("summary", "truncation")))
+
+
+def test_a_suggestion_says_why_what_it_frees_and_how_to_hear_no_more_of_it() -> None:
+    told = ContextSuggested("stale", "", 31_000, "52% is old and unused", "offload 14 stale outputs", 80_000, 49_000)
+    assert suggested_line(told) == (
+        "Suggestion: 52% is old and unused. /sentinel take: offload 14 stale outputs, -31K tokens; "
+        "/sentinel silence: never suggest this again."
+    )
+    pin = ContextSuggested("repeated", "", 3, "said 3 times: “No tabs.”", "pin it", 80_000, 80_000)
+    assert "/sentinel take: pin it; /sentinel silence" in suggested_line(pin)

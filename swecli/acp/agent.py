@@ -30,6 +30,8 @@ from acp.schema import (
     SessionAdditionalDirectoriesCapabilities,
     SessionCapabilities,
     SessionCloseCapabilities,
+    SessionDeleteCapabilities,
+    SessionForkCapabilities,
     SessionInfo,
     SessionListCapabilities,
     SessionResumeCapabilities,
@@ -52,6 +54,7 @@ from swecli.acp.conversation import (
 from swecli.acp.files import ClientFiles
 from swecli.acp.options import MODE, BadChoice, modes
 from swecli.acp.prompts import BadPrompt, read_prompt
+from swecli.acp.transport import DELETE
 from swecli.acp.words import clean, one_line
 from swecli.commands.registry import COMMANDS, commands_of
 from swecli.core.ports import EditorFiles
@@ -82,8 +85,20 @@ class Stored:
 
 
 OpenSession = Callable[[LaunchOptions, EditorFiles | None], Awaitable["Session"]]
-ListSessions = Callable[[Path | None], Sequence[Stored]]
-"""Stored sessions of a folder, or of all; newest first. For a thread."""
+
+
+class NotDeleted(Exception):
+    """A stored session is still there; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSessions:
+    """What is stored. Both are for a thread."""
+
+    of: Callable[[Path | None], Sequence[Stored]]
+    """Those of a folder, or of all; newest first."""
+    delete: Callable[[str], Sequence[str]]
+    """Forget one; it may be gone already. Returns sentences about what of it is left; raises ``NotDeleted``."""
 
 
 class SwecliAgent:
@@ -93,7 +108,7 @@ class SwecliAgent:
         self,
         options: LaunchOptions,
         open_session: OpenSession,
-        stored: ListSessions,
+        stored: StoredSessions,
         log: Callable[[str], None],
         withdraw: Callable[[], None],
     ) -> None:
@@ -165,6 +180,8 @@ class SwecliAgent:
                     list=SessionListCapabilities() if self._options.store else None,
                     resume=SessionResumeCapabilities() if self._options.store else None,
                     close=SessionCloseCapabilities(),
+                    fork=SessionForkCapabilities() if self._options.store else None,
+                    delete=SessionDeleteCapabilities() if self._options.store else None,
                     additional_directories=SessionAdditionalDirectoriesCapabilities(),
                 ),
             ),
@@ -242,14 +259,26 @@ class SwecliAgent:
         mcp_servers: list[Any] | None = None,
         **_: Any,
     ) -> ForkSessionResponse:
-        raise RequestError.method_not_found("session/fork")
+        if not self._options.store:
+            raise RequestError(INVALID_REQUEST, "nothing is stored here, so there is no session to fork")
+        known = self._open.get(session_id)
+        if known is not None and known.busy:
+            raise RequestError(INVALID_REQUEST, "a prompt is running in this session; cancel it first")
+        options = replace(self._launch(cwd, additional_directories, session_id), fork=True)
+        conversation = await self._begin(options, mcp_servers, replay=False)
+        await conversation.caught_up()
+        return ForkSessionResponse(
+            session_id=conversation.id,
+            modes=modes(conversation.session.view.mode),
+            config_options=await conversation.choices.options(),
+        )
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         if cursor is not None and not cursor.isdecimal():
             raise RequestError(INVALID_PARAMS, "the cursor is not one of this agent")
         folder = self._folder(cwd) if cwd is not None else None
         first = int(cursor or 0)
-        stored = await asyncio.to_thread(self._stored, folder) if self._options.store else ()
+        stored = await asyncio.to_thread(self._stored.of, folder) if self._options.store else ()
         sessions = [
             SessionInfo(
                 session_id=each.id,
@@ -268,6 +297,21 @@ class SwecliAgent:
             self._open[session_id].cancel()
             await self._drop(session_id)
         return CloseSessionResponse()
+
+    async def delete_session(self, session_id: str) -> None:
+        """Close it, and forget what is stored of it.
+
+        Raises:
+            RequestError: it can't be deleted.
+        """
+        if not self._options.store:
+            raise RequestError(INVALID_REQUEST, "nothing is stored here, so there is no session to delete")
+        await self.close_session(session_id)
+        try:
+            for trouble in await asyncio.to_thread(self._stored.delete, session_id):
+                self._log(trouble)
+        except NotDeleted as error:
+            raise RequestError(INVALID_REQUEST, str(error)) from None
 
     # --- in a session ---
 
@@ -306,6 +350,12 @@ class SwecliAgent:
         return SetSessionConfigOptionResponse(config_options=[*await conversation.choices.options()])
 
     async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == DELETE:  # the SDK has no route of its own for it; ``transport`` gives it this one
+            session = params.get("sessionId")
+            if not isinstance(session, str):
+                raise RequestError(INVALID_PARAMS, "sessionId must be a text")
+            await self.delete_session(session)
+            return {}
         raise RequestError.method_not_found(f"_{method}")
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
@@ -362,7 +412,7 @@ class SwecliAgent:
         editor = Editor(self._client, self._capabilities, self._withdraw, self._log)
         conversation = Conversation(session, editor, replay=replay, remarks=remarks)
         self._open[conversation.id] = conversation
-        self._launched[conversation.id] = replace(options, resume=conversation.id, continue_newest=False)
+        self._launched[conversation.id] = replace(options, resume=conversation.id, continue_newest=False, fork=False)
         task = asyncio.current_task()
         if known or task is None:
             self._introduce(conversation)

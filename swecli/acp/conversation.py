@@ -66,6 +66,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Stop
 from swecli.core.protocol.messages import Usage as Tokens
+from swecli.core.sessions.titles import title_from
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -435,15 +436,17 @@ class Conversation:
 
     async def _plan(self) -> CarryOut | None:
         """Ask whether a proposed plan is carried out."""
-        if self.session.view.mode != "plan" or self.session.view.plan is None:
+        plan = self.session.view.plan
+        if self.session.view.mode != "plan" or plan is None:
             return None
+        where = f" It is written in {plan.path}; what stands there when you agree is carried out." if plan.path else ""
         call = ToolCallStart(
             session_update="tool_call",
             tool_call_id=f"plan-{self._seen}",
             title="Carry out this plan?",
             kind="switch_mode",
             status="pending",
-            content=[tool_text("The plan is the answer above. Until you agree, nothing is changed.")],
+            content=[tool_text(f"The plan is the answer above.{where} Until you agree, nothing is changed.")],
         )
         await self._tell(call)
         asked = ToolCallUpdate(tool_call_id=call.tool_call_id, title=call.title, kind=call.kind, content=call.content)
@@ -461,7 +464,9 @@ class Conversation:
     async def _title(self, text: str) -> None:
         if not self._titled:
             self._titled = True
-            await self._tell(SessionInfoUpdate(session_update="session_info_update", title=one_line(text)[:80]))
+            await self._tell(
+                SessionInfoUpdate(session_update="session_info_update", title=title_from(clean(text)) or None)
+            )
 
     # --- slash commands ---
 

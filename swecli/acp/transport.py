@@ -6,19 +6,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
 from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
+from swecli.input_lines import InputLines
 from swecli.output import ROOM, Output, Writer
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line; a longer one is an error."""
-AHEAD = 256
-"""Lines that are read before the first of them is looked at."""
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+DELETE = "session/delete"
+"""A request of the protocol that the SDK has no route for. With ``_`` before its name, as an extension, it reaches the
+agent."""
 _PROMPT, _CANCEL, _CANCEL_REQUEST = "session/prompt", "session/cancel", "$/cancel_request"
 
 Message = dict[str, Any]
@@ -65,13 +66,10 @@ class StdioTransport:
     could not be written, or with ``end``."""
 
     def __init__(self, source: BinaryIO, out: Output, writer: Writer, log: Callable[[str], None]) -> None:
-        self._source = source
         self._out = out
         self._writer = writer
         self._log = log
-        self._loop = asyncio.get_running_loop()
-        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._room = threading.Semaphore(AHEAD)
+        self._lines = InputLines(source, MAX_LINE, log)
         self._turn = asyncio.Lock()
         self._prompts: dict[str | int, object] = {}
         """Requests that can be cancelled, and the session of each."""
@@ -79,12 +77,12 @@ class StdioTransport:
         """The request that each task waits for."""
         self._ended = False
         writer.changed = self._output_failed
-        threading.Thread(target=self._read, name="protocol input", daemon=True).start()
 
     async def receive(self) -> Message | None:
-        while (line := await self._lines.get()) is not None:
-            self._room.release()
+        while (line := await self._lines.next()) is not None:
             try:
+                if not line:
+                    raise BadMessage(PARSE_ERROR, "the line is longer than 64 MiB")
                 message = self._meant(parse(line))
             except BadMessage as error:
                 self._log(f"bad message from the client: {error}")
@@ -120,7 +118,7 @@ class StdioTransport:
         """Receive nothing more."""
         if not self._ended:
             self._ended = True
-            self._lines.put_nowait(None)
+            self._lines.end()
 
     def withdraw(self) -> None:
         """Tell the client that the answer which this task waits for is no longer needed."""
@@ -142,7 +140,7 @@ class StdioTransport:
         if "id" in message:
             if method == _PROMPT and message["id"] is not None:
                 self._prompts[message["id"]] = fields.get("sessionId")
-            return message
+            return {**message, "method": f"_{DELETE}"} if method == DELETE else message
         if method == _CANCEL_REQUEST:
             request = fields.get("requestId")
             session = self._prompts.get(request) if isinstance(request, str | int) else None
@@ -155,27 +153,3 @@ class StdioTransport:
     def _output_failed(self) -> None:
         self._log("the client reads no more")
         self.end()
-
-    def _read(self) -> None:
-        try:
-            while line := self._source.readline(MAX_LINE):
-                if len(line) >= MAX_LINE and not line.endswith(b"\n"):
-                    line = b"(a line longer than 64 MiB)"
-                    while (rest := self._source.readline(MAX_LINE)) and not rest.endswith(b"\n"):
-                        pass
-                if line.strip():
-                    self._room.acquire()
-                    self._hand_over(line)
-        except (OSError, ValueError) as error:
-            problem = str(error)
-            self._tell(lambda: self._log(f"the input can't be read: {problem}"))
-        self._tell(self.end)
-
-    def _hand_over(self, line: bytes) -> None:
-        self._tell(lambda: self._lines.put_nowait(line))
-
-    def _tell(self, what: Callable[[], object]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(what)
-        except RuntimeError:  # the loop is closed: nobody needs it
-            return

@@ -63,11 +63,13 @@ from swecli.core.protocol.events import (
     ModeChanged,
     Notice,
     RetryScheduled,
+    RewindUndone,
+    Rewound,
     StepStarted,
     TodosChanged,
 )
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from swecli.event_lines import CLEARING, completed_line, started_words
+from swecli.event_lines import CLEARING, completed_line, rewind_lines, started_words
 from swecli.figures import duration
 
 Update = (
@@ -193,11 +195,16 @@ class Updates:
                 return [CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode)]
             case StepStarted(budget=budget) | ContextMeasured(budget=budget):
                 return self._measured(budget)
+            case RetryScheduled(unreached=server, delay=delay) if server:
+                return [thought(f"\nCan't reach {server}; next try in {duration(delay)}\n")]
             case RetryScheduled() as retry:
                 number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
                 return [thought(f"\nRetry {number} in {duration(retry.delay)}: {retry.reason}\n")]
             case CompactionStarted() | CompactionCompleted() | CompactionFailed():
                 return self._compaction(event.body)
+            case Rewound() | RewindUndone():
+                lines = rewind_lines(event.body)
+                return [message(clean("\n\n".join(("", *lines, ""))))] if lines else []
             case _:
                 return []
 

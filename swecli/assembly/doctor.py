@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import examine_sandbox
 from swecli.assembly.startup import Startup
+from swecli.assembly.storage_health import examine_storage, finding_blocks
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.addresses import without_password
 from swecli.core.llm.catalog import load_catalog, utc_now
@@ -20,7 +21,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.budget import window_words
 from swecli.launch import LaunchOptions
 
-HEADERS = ("Provider", "Address", "Key", "Model", "Window", "$ per million in / out", "Reached")
+HEADERS = ("Provider", "Model", "Window · $ per million in / out · key · address · reached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +34,21 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    cells: tuple[str, ...]
+    cells: tuple[str, str, str]
     problem: str = ""
 
 
-def examiner(
-    options: LaunchOptions, startup: Startup, supply: ModelSupply
-) -> Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]]:
-    """What a running session examines itself with: the model at hand, and whether providers are asked."""
-
-    async def examined(model: ModelInfo | None, online: bool) -> Sequence[DisplayBlock]:
-        contained = await asyncio.to_thread(examine_sandbox, options, startup)
-        if supply.scripted:
-            return (TextBlock("A script answers instead of a model: no provider is needed."), contained)
-        main = model.ref if model is not None else None
-        return (*(await examine(supply, main, online=online, at_work=model)).blocks, contained)
-
-    return examined
+async def examine_session(
+    options: LaunchOptions, startup: Startup, supply: ModelSupply, model: ModelInfo | None, *, online: bool
+) -> Sequence[DisplayBlock]:
+    """A running session: its ``model``, the sandbox, its storage; ``online``: providers are asked."""
+    contained = await asyncio.to_thread(examine_sandbox, options, startup)
+    found = await asyncio.to_thread(examine_storage, startup.paths, options.cwd, startup.environment)
+    rest = (contained, *finding_blocks(found))
+    if supply.scripted:
+        return (TextBlock("A script answers instead of a model: no provider is needed."), *rest)
+    main = model.ref if model is not None else None
+    return (*(await examine(supply, main, online=online, at_work=model)).blocks, *rest)
 
 
 async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_work: ModelInfo | None = None) -> Report:
@@ -60,7 +59,7 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     servers = await find_local_servers() if online else ()
     known = {account.provider.name for account in accounts}
     found = [
-        (server.provider, server.base_url, "not needed", f"{len(server.models)} found", "-", "free", "yes")
+        (server.provider, f"{len(server.models)} found", _in_one("free", "no key needed", server.base_url, "reached"))
         for server in servers
         if server.provider not in known
     ]
@@ -72,7 +71,8 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     if main is None:
         blocks.append(TextBlock(f"No model selected. {supply.nothing_chosen}", "error"))
     elif healthy:
-        blocks.append(TextBlock(f"{main} would answer."))
+        asked = "" if online else "; whether it answers was not asked"
+        blocks.append(TextBlock(f"{main} is the model{asked}."))
     elif chosen is None:
         blocks.append(TextBlock(f"{main} is selected, but there is no such provider.", "error"))
     return Report(tuple(blocks), healthy)
@@ -95,36 +95,37 @@ async def _row(
     if main is not None and _is(account, main):
         ref = main
     if not ref:
-        return _Row((name, without_password(account.address), _key(account), "-", "-", "-", "-"), account.problem)
+        return _Row((name, "-", _in_one(_key(account), without_password(account.address))), account.problem)
     try:
         client = supply.make(ref)
     except ModelUnavailable as error:
-        cells = (name, without_password(account.address), _key(account), ref.partition("/")[2], "-", "-", "-")
+        cells = (name, ref.partition("/")[2], _in_one(_key(account), without_password(account.address)))
         return _Row(cells, f"{name}: {error}")
     assert isinstance(client, HttpModelClient)
     reached, problem = await _reach(supply, client) if online else ("not asked", "")
     info = at_work if at_work is not None and at_work.ref == client.info.ref else client.info
-    cells = (
-        name,
-        without_password(client.config.base_url),
-        _key(account),
-        info.name,
-        window_words(info.window, info.window_source),
-        _price(supply, account, info.name),
-        reached,
-    )
+    window = window_words(info.window, info.window_source)
+    if not online and info is client.info and info.window_source in ("catalogue", "assumed"):
+        window = f"{window}, the server was not asked"  # in a session it was, and its word counts before these
+    figures = (window, _price(supply, account, info.name))
+    place = (_key(account), without_password(client.config.base_url), reached)
     await client.close()
-    return _Row(cells, f"{name}: {problem}" if problem else "")
+    return _Row((name, info.name, _in_one(*figures, *place)), f"{name}: {problem}" if problem else "")
+
+
+def _in_one(*parts: str) -> str:
+    """In one cell, so that nothing is squeezed into a column of its own."""
+    return " · ".join(part for part in parts if part)
 
 
 async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str]:
     models, _ = await asyncio.gather(list_models(endpoint_of(client.config)), supply.windows.ask(client))
     if models.problem:
-        return "no", models.problem
+        return "not reached", models.problem
     ids = {model.id for model in models.models}
     name = client.info.name
     listed = any(one in (name, f"{name}:latest") or one.endswith(f"/{name}") for one in ids)
-    return (f"yes, {len(ids)} models", "") if listed else (f"yes, but {name} is not listed", "")
+    return (f"reached, {len(ids)} models", "") if listed else (f"reached, but {name} is not listed", "")
 
 
 def _price(supply: ModelSupply, account: Account, model: str) -> str:
@@ -143,7 +144,7 @@ def _price(supply: ModelSupply, account: Account, model: str) -> str:
 
 def _key(account: Account) -> str:
     if account.key == "environment":
-        return f"from {account.variable}"
+        return f"key from {account.variable}"
     if account.key == "missing":
-        return f"missing: {account.variable}" if account.variable else "missing"
-    return account.key
+        return f"key missing: {account.variable}" if account.variable else "key missing"
+    return "stored key" if account.key == "stored" else "no key needed"

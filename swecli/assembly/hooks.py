@@ -37,11 +37,11 @@ def read_hooks(
     users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None
     if safe or not (own or claude or users):
         return HookReading()
-    from swecli.core.hooks.hook import matcher_problem
+    from swecli.core.hooks.condition import problems
 
     notices: list[str] = []
     hooks = [*_own(loaded), *_claude(claude, users, notices)]
-    notices += (f"{hook.origin}: {problem}." for hook in hooks if (problem := matcher_problem(hook.matcher)))
+    notices += (f"{hook.origin}: a hook for {hook.event}: {one}." for hook in hooks for one in problems(hook))
     judged, pending = [], []
     for hook in hooks:
         one, item = _judged(hook, cwd, trust, vouched=vouched)
@@ -74,7 +74,16 @@ def _own(loaded: Loaded) -> Iterator[Hook]:
             origin = loaded.origins.get(("hooks", event, str(number)))
             theirs = origin is None or origin.layer in ("project", "local")
             source = "project" if theirs else "user"
-            yield Hook(event, one.command, one.matcher, one.timeout, source, str(origin or "settings"))
+            yield Hook(
+                event,
+                one.command,
+                one.matcher,
+                one.timeout,
+                source,
+                str(origin or "settings"),
+                condition=one.condition,
+                background=one.background,
+            )
 
 
 def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> list[Hook]:
@@ -105,13 +114,19 @@ def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tup
     if vouched or digest in trust.accepted:
         return hook, None
     files = f"  ({', '.join(name for name, _ in scripts)})" if scripts else ""
-    item = PendingItem(f"hooks.{hook.event}", f"{hook.matcher or '*'}: {hook.command}{files}", hook.origin, digest)
-    return replace(hook, waiting="you have not allowed it as it is now"), item
+    only = (f" if {hook.condition}" if hook.condition else "") + (", async" if hook.background else "")
+    item = PendingItem(
+        f"hooks.{hook.event}", f"{hook.matcher or '*'}{only}: {hook.command}{files}", hook.origin, digest
+    )
+    return replace(hook, waiting="you have not allowed it as it is now", unconfirmed=True), item
 
 
 def hook_digest(hook: Hook) -> str:
-    """What consent is bound to: event, matcher, command, and the content of the workspace's files that it names."""
-    return item_digest(("hook", hook.event, hook.matcher), [hook.command, [list(one) for one in hook.scripts]])
+    """What consent is bound to: event, matcher, condition, whether it is waited for, command, and the content of the
+    workspace's files that it names."""
+    condition = (f"if {hook.condition}",) if hook.condition else ()
+    about = (hook.event, hook.matcher, *condition, *(("async",) if hook.background else ()))
+    return item_digest(("hook", *about), [hook.command, [list(one) for one in hook.scripts]])
 
 
 def hook_keeper(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hook]:
@@ -120,7 +135,7 @@ def hook_keeper(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hook]
     def keep(hook: Hook) -> Hook:
         from swecli.core.hooks.hook import workspace_scripts
 
-        now = replace(hook, scripts=workspace_scripts(hook.command, cwd), waiting="")
+        now = replace(hook, scripts=workspace_scripts(hook.command, cwd), waiting="", unconfirmed=False)
         if store:
             accept_items(data, cwd, (hook_digest(now),))
         return now

@@ -82,6 +82,16 @@ def server_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def undecided(startup: Startup, cwd: Path) -> tuple[ServerDefinition, ...]:
+    """Servers of the project that the user has not decided about as they are defined now."""
+    decisions = decisions_of(startup.paths, cwd)
+    found, _ = definitions_of(startup, cwd)
+    off = {one.name for one in found if not one.enabled or decisions.of(one.name).get("off")}
+    return tuple(
+        one for one in found if one.scope == "project" and one.name not in off and decisions.verdict(one) is None
+    )
+
+
 def decisions_of(paths: Paths, cwd: Path) -> Decisions:
     return Decisions(paths.workspace_data(cwd) / STORE)
 
@@ -118,6 +128,7 @@ def setup_of(
         Masker(secrets).mask,
         Login(startup.paths.data / TOKENS),
         options.approve_all,
+        options.servers_later,
     )
 
 

@@ -20,7 +20,15 @@ from swecli.assembly.startup import startup_of
 from swecli.core.config.change import dotted, set_value
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
-from swecli.core.config.settings import PriceSettings, ProviderSettings, Settings, expand, named_models
+from swecli.core.config.settings import (
+    PriceSettings,
+    ProviderSettings,
+    Settings,
+    expand,
+    fallback_models,
+    named_models,
+    side_models,
+)
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
@@ -42,8 +50,6 @@ from swecli.core.llm.providers import (
     known_providers,
     resolve,
 )
-from swecli.core.llm.script import ScriptError, load_script
-from swecli.core.llm.scripted import ScriptedModel, without_waiting
 from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
 from swecli.core.llm.windows import (
@@ -61,7 +67,6 @@ from swecli.core.llm.windows import (
 )
 from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Message, TextPart, Usage
-from swecli.demo import interpreter
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -547,12 +552,21 @@ class ModelSupply:
             windows=self.windows,
             price=self._prices,
             keep_price=None if self.scripted else self._keep_price,
-            effort=effort_of(self._settings, self._main),
-            fallback=tuple(expand(name, self._settings) for name in self._settings.model.fallback),
+            effort=lambda model: effort_of(self._settings, self._main, model),
+            fallback=fallback_models(self._settings),
             side_models=side_models(self._settings),
             offers=self.offers,
             unlisted=lambda: self.unlisted,
         )
+
+    def adopt(self, settings: Settings) -> None:
+        """Go by changed settings. The model of the start stays, and clients that are made keep window and time-outs."""
+        self._settings = settings
+        prices = own_prices(settings)
+        self.own_prices.update(prices)
+        for gone in self.own_prices.keys() - prices.keys():
+            del self.own_prices[gone]
+        self._offered = None
 
     def _keep_price(self, model: str, price: Price) -> str:
         """Into the user's settings, and for what is asked from now on.
@@ -684,23 +698,16 @@ def _port(address: str) -> int | None:
     return urlsplit(address).port
 
 
-def effort_of(settings: Settings, main: str | None) -> Callable[[str], str | None]:
-    """How much the user wants each model to think: what is said of it, else for the main model what is said of
-    that."""
-
-    def effort(model: str) -> str | None:
-        return settings.models.effort.get(model) or (settings.model.effort if model == main else None)
-
-    return effort
-
-
-def side_models(settings: Settings) -> dict[str, str]:
-    """The models for work beside the conversation, as far as they are set."""
-    roles = {"summary": settings.model.summary, "small": settings.model.small}
-    return {work: expand(name, settings) for work, name in roles.items() if name is not None}
+def effort_of(settings: Settings, main: str | None, model: str) -> str | None:
+    """How much the user wants a model to think: what is said of it, else for the main model what is said of that."""
+    return settings.models.effort.get(model) or (settings.model.effort if model == main else None)
 
 
 def _scripted(options: LaunchOptions) -> ModelClient:
+    from swecli.core.llm.script import ScriptError, load_script  # only a demonstration or a test has one
+    from swecli.core.llm.scripted import ScriptedModel, without_waiting
+    from swecli.demo import interpreter
+
     assert options.script is not None
     try:
         script = load_script(options.script, python=interpreter())

@@ -18,6 +18,7 @@ from swecli.assembly.storage import DATABASE
 from swecli.core.config.load import toml_text
 from swecli.core.config.paths import Paths
 from swecli.core.config.trust import GrantStore
+from swecli.core.engine.state import FOR_THIS_TURN
 from swecli.core.permissions.check import COMMAND_TOOL, Match, command_call, matching_commands, void_reason
 from swecli.core.permissions.rules import RuleError, check_rules, rule_pattern
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
@@ -132,8 +133,8 @@ class FolderRules:
     def grants(self, startup: Startup) -> GrantStore:
         return grants_of(startup, self.options.cwd)
 
-    def rows(self) -> list[RuleRow]:
-        """Every rule that holds.
+    def rows(self, held: Sequence[Rule] = ()) -> list[RuleRow]:
+        """Every rule that holds; ``held`` are those that answers allowed in a running session.
 
         Raises:
             StartError: a settings file is broken.
@@ -142,11 +143,12 @@ class FolderRules:
         uses = rule_uses(startup.paths, self.options.cwd)
         granted = {grant.rule: grant.id for grant in self.grants(startup).active()}
         policy = self.policy(startup)
+        policy = replace(policy, rules=(*policy.rules, *held))
         rows: list[RuleRow] = []
         for rule in policy.rules:
             use = uses.get((rule.effect, rule.text), Use(0, None))
             grant = granted.get(rule.text, "") if rule.scope == "grant" else ""
-            origin = rule.origin or rule.scope
+            origin = _origin(rule) if rule in held else rule.origin or rule.scope
             void = void_reason(rule, policy)
             rows.append(RuleRow(grant, rule.effect, rule.text, rule.scope, origin, use.count, use.last, void))
         return rows
@@ -162,6 +164,11 @@ class FolderRules:
         startup = self.startup()
         calls = newest_commands(startup.paths, self.options.cwd)
         return matching_commands(wanted, calls, self.policy(startup)), len(calls)
+
+
+def _origin(held: Rule) -> str:
+    """Where a rule is from that an answer allowed."""
+    return "this turn" if held.origin == FOR_THIS_TURN else "this session"
 
 
 def checked_rule(effect: RuleEffect, text: str) -> Rule:
@@ -185,10 +192,13 @@ class PermissionRules:
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self._rules = FolderRules(options, environment)
 
-    def read(self) -> Sequence[ShownRule]:
+    def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
         with _in_a_sentence():
-            rows = self._rules.rows()
-        return [ShownRule(row.effect, row.rule, row.origin, row.used, row.void, row.id) for row in rows]
+            rows = self._rules.rows(held)
+        return [
+            ShownRule(row.effect, row.rule, row.origin, row.used, row.void, row.id, row.scope == "session")
+            for row in rows
+        ]
 
     def try_rule(self, effect: str, rule: str) -> Tried:
         with _in_a_sentence(rule):

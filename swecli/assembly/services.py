@@ -7,7 +7,7 @@ import os
 import platform
 import random
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
@@ -19,39 +19,71 @@ from typing import TYPE_CHECKING
 from swecli import __version__
 from swecli.assembly.extension_files import extension_files, skill_listing
 from swecli.assembly.hooks import hook_keeper
+from swecli.assembly.language_servers import build_language_servers
+from swecli.assembly.memory import instruction_files, memory_options, memory_places, memory_tools, remembered
+from swecli.assembly.playbook import playbook_opener, proven_bullets
+from swecli.assembly.spending import spending_limits
 from swecli.assembly.startup import Startup
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
-from swecli.core.checkpoints.journal import half_written
+from swecli.core.checkpoints.journal import half_written, inherit, move
 from swecli.core.checkpoints.store import SCHEMA
-from swecli.core.config.paths import OWN_SERVERS, PROJECT_FOLDER, PROJECT_SERVERS, Paths, workspace_key
-from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings, SubagentSettings
-from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
+from swecli.core.config.paths import (
+    OWN_SERVERS,
+    PASTES,
+    PROJECT_FOLDER,
+    PROJECT_SERVERS,
+    Paths,
+    project_folder,
+    workspace_key,
+)
+from swecli.core.config.settings import (
+    ContextSettings,
+    SandboxSettings,
+    Settings,
+    SubagentSettings,
+    fallback_models,
+    side_models,
+)
+from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, covered_by_trust, file_digest
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
 from swecli.core.context_management.calibration import FamilyRatios, LearnedRatios
 from swecli.core.context_management.compaction.options import CompactionOptions, ImportanceStrategy, TruncationStrategy
 from swecli.core.context_management.context_manager import COMPACT_TOOL, ContextManager
 from swecli.core.context_management.counter import HybridCounter
-from swecli.core.context_management.instructions import Instructions, load_instructions
+from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.engine.agent_profiles import AgentProfile
-from swecli.core.engine.services import Extension, ModelFactory, Services, SubagentOptions, TurnLimits, Workspace
+from swecli.core.engine.services import (
+    Adjustable,
+    Extension,
+    ModelFactory,
+    SentinelOptions,
+    Services,
+    SubagentOptions,
+    TurnLimits,
+    Workspace,
+)
 from swecli.core.extensions.watch import ExtensionFiles
-from swecli.core.git_files import git_facts
+from swecli.core.git_files import git_facts, repository_of
 from swecli.core.llm.types import ServerClearing
-from swecli.core.permissions.decide import decide
+from swecli.core.permissions.decide import MEMORY_TOOL, decide
 from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.git_facts import git_problem
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import BlobStore
 from swecli.core.protocol.blocks import TextBlock
+from swecli.core.retrieval.project import TOOL_WAIT, ProjectIndex
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
 from swecli.core.tools.base import AnyTool
+from swecli.core.tools.locate import Locate
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.skill import SkillTool
+from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.task import TaskTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
@@ -82,7 +114,8 @@ def context_limits(settings: Settings) -> Limits:
 
 def _server_clearing(context: ContextSettings) -> ServerClearing | None:
     wish = context.server_clearing
-    return ServerClearing(wish.trigger_tokens, wish.keep_tool_uses, wish.exclude_tools) if wish.enabled else None
+    exclude = tuple(dict.fromkeys((*wish.exclude_tools, MEMORY_TOOL)))
+    return ServerClearing(wish.trigger_tokens, wish.keep_tool_uses, exclude) if wish.enabled else None
 
 
 def compaction_options(context: ContextSettings) -> CompactionOptions:
@@ -104,6 +137,8 @@ def compaction_options(context: ContextSettings) -> CompactionOptions:
     )
 
 
+PLANS = "plans"
+"""Folder of written plans, in the project's own."""
 FILE = "checkpoints.db"
 IN_MEMORY = 64_000_000
 """Bytes that are kept where nothing may be stored."""
@@ -123,7 +158,10 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
     if not (options.look_only or options.compact_dry_run):
         _sweep(path)
     roots = tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs))
-    own = (*(str(one) for one in startup.paths.all), *(f"{root}/{PROJECT_FOLDER}/logs" for root in roots))
+    own = (
+        *(str(one) for one in startup.paths.all),
+        *(f"{root}/{PROJECT_FOLDER}/{folder}" for root in roots for folder in ("logs", PASTES)),
+    )
 
     def open_history() -> FileHistory:
         rows = _open(path if options.store else None)
@@ -132,6 +170,34 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
         return FileHistory(rows, session, roots, limits, own)
 
     return Checkpoints(open_history, os.path.realpath(options.cwd), roots, os.path.realpath(Path.home()))
+
+
+def inherit_changes(options: LaunchOptions, startup: Startup, parent: str, child: str) -> None:
+    """Let a fork take back what the session that it was made of changed in files."""
+    path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
+    if not path.exists() or not startup.loaded.settings.checkpoints.enabled:
+        return
+    with closing(_open(path)) as rows, suppress(sqlite3.Error), rows.write() as connection:
+        inherit(connection, parent, child)
+
+
+def move_changes(paths: Paths, old: Path, new: Path, sessions: Sequence[str]) -> None:
+    """Let sessions of a folder that is elsewhere now take back there what they changed in files.
+
+    Raises:
+        sqlite3.Error: one of the stores fails; nothing was moved.
+    """
+    source, target = (paths.state / "checkpoints" / workspace_key(folder) / FILE for folder in (old, new))
+    if not source.exists():
+        return
+    folders = (str(old), os.path.realpath(old))
+    with closing(_open(source)) as before, closing(_open(target)) as after:
+        for one in (before, after):
+            if not one.durable:
+                raise sqlite3.OperationalError(one.why_in_memory)
+        with before.read() as reading, after.write(power_safe=True) as writing:
+            for session in sessions:
+                move(reading, writing, session, folders, os.path.realpath(new))
 
 
 def _sweep(path: Path) -> None:
@@ -253,18 +319,6 @@ TOKEN_RATIOS = "token-ratios.json"
 """In the data directory: how the models count tokens, as far as it is known."""
 
 
-def project_instructions(options: LaunchOptions, startup: Startup) -> Instructions:
-    """The instruction files that hold for the working directory. A folder that the user declined says nothing; where
-    nobody was asked yet, what it says is quoted."""
-    trust = startup.trust
-    project = "trusted" if trust.trusts else "none" if trust.state == "declined" else "quoted"
-
-    def approved(path: Path, digest: str) -> bool:
-        return file_digest(options.cwd, path, digest) in trust.accepted
-
-    return load_instructions(options.cwd, user_directory=startup.paths.config, project=project, approved=approved)
-
-
 def approved_file_saver(options: LaunchOptions, startup: Startup) -> Callable[[str, str], str]:
     """Remembers the content of a file of the project as the user's own word. Returns a sentence where that failed."""
 
@@ -293,31 +347,27 @@ def build_services(
     blobs: BlobStore | None = None,
 ) -> Services:
     """Everything that a session needs besides its history and its store; ``blobs`` is where large results go."""
-    settings = startup.loaded.settings
     files = extension_files(options, startup)
-    skills = files.now.skills
-    registry = ToolRegistry(own_tools(settings, files))
-    texts = PromptTexts(
-        base=options.system_prompt,
-        append=options.append_system_prompt or "",
-        instructions=instructions.render_project(),
-        user_instructions=instructions.render_own(),
-        headless=options.headless and options.input_format == "text",
-        skills=partial(skill_listing, tuple(skills.values())),
-    )
-    roots = (options.cwd, *options.add_dirs)
-    extensions = build_extensions(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
+    sandbox = build_sandbox(options, startup, environment)
+    code, has_code = build_language_servers(options, startup, sandbox, environment)
+    project = project_index(options, startup, environment)
+    own = own_tools(startup.loaded.settings, files, project)
+    registry = ToolRegistry((*own, *((Symbols(),) if has_code else ()), *memory_tools(options, startup)))
+    proven = proven_bullets(options, startup)
+    texts = _prompt_texts(options, startup, instructions, files, proven.text)
+    extensions = (*build_extensions(options, startup), *((code,) if code is not None else ()))
     grants = grants_of(startup, options.cwd)
     monitor = token_monitor(options, startup)
+    values = adjustable(options, startup)
 
     def context(tools: ToolRegistry, texts: PromptTexts) -> ContextManager:
         return ContextManager(
             tools.schemas(),
             texts,
-            context_limits(settings),
+            values.context,
             monitor,
-            (COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
+            values.advice,
             lean_schemas(tools),
             special_tools=tools.special,
         )
@@ -327,12 +377,13 @@ def build_services(
         return context(tools, replace(texts, append=append, headless=False))
 
     return Services(
-        workspace=Workspace(options.cwd, roots, environment),
+        workspace=Workspace(options.cwd, (options.cwd, *options.add_dirs), environment),
         tools=registry,
         context=context(registry, texts),
         context_for=context_for,
-        subagents=subagent_options(settings.subagents),
+        subagents=values.subagents,
         worktrees=worktrees_folder(startup.paths),
+        plans=project_folder(options.cwd) / PLANS if startup.trust.trusts and options.store else None,
         profiles=lambda: agent_profiles(files, registry),
         sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         make_client=make_client,
@@ -340,29 +391,104 @@ def build_services(
         keep_rule=rule_saver(grants),
         keep_file=approved_file_saver(options, startup),
         policy=build_policy(options, startup, environment),
-        compaction=compaction_options(settings.context),
+        compaction=values.compaction,
         blobs=blobs,
-        offload_threshold=settings.agent.result_offload_threshold,
-        process_limit=settings.tools.process_limit,
-        limits=TurnLimits(settings.agent.max_steps, options.max_tokens, options.max_price),
+        offload_threshold=values.offload_threshold,
+        process_limit=values.process_limit,
+        limits=turn_limits(options, startup),
         version=__version__,
-        sandbox=build_sandbox(options, startup, environment),
+        code=code,
+        sandbox=sandbox,
         sandbox_early=not options.headless,
         output_folder=startup.paths.state / "output" if options.store else None,
         end_processes=end_owned,
         jitter=random.random,
         report_defect=report_defect,
-        instructions=tuple(str(path) for path in instructions.paths),
+        safe_mode=options.safe_mode,
+        instruction_files=instruction_files(options, startup, instructions),
+        memory=memory_options(options, startup),
         hooks=_hooks(options, startup, environment),
         allow_hook=hook_keeper(startup.paths.data, options.cwd, store=options.store),
+        playbook=playbook_opener(options, startup, instructions.paths, proven.ids),
+        project=project,
+        retrieval_model=startup.loaded.settings.context.retrieval_model,
         extension_files=files,
-        attribution=settings.tools.attribution,
+        attribution=values.attribution,
         extensions=extensions,
-        tool_deferral=settings.tools.tool_deferral_threshold,
+        tool_deferral=values.tool_deferral,
+        sentinel=values.sentinel,
     )
 
 
-def own_tools(settings: Settings, files: ExtensionFiles) -> list[AnyTool]:
+def _prompt_texts(
+    options: LaunchOptions, startup: Startup, instructions: Instructions, files: ExtensionFiles, playbook: str
+) -> PromptTexts:
+    return PromptTexts(
+        base=options.system_prompt,
+        append=options.append_system_prompt or "",
+        instructions=instructions.render_project(),
+        user_instructions=instructions.render_own(),
+        memory=remembered(options, startup),
+        headless=options.headless and options.input_format == "text",
+        playbook=playbook,
+        skills=partial(skill_listing, tuple(files.now.skills.values())),
+    )
+
+
+def adjustable(options: LaunchOptions, startup: Startup) -> Adjustable:
+    """What a session takes over while it runs when the settings change."""
+    settings = startup.loaded.settings
+    agent, tools = settings.agent, settings.tools
+    return Adjustable(
+        context=context_limits(settings),
+        advice=(COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
+        compaction=compaction_options(settings.context),
+        max_steps=agent.max_steps,
+        offload_threshold=agent.result_offload_threshold,
+        process_limit=tools.process_limit,
+        command_timeout=tools.command_timeout,
+        tool_deferral=tools.tool_deferral_threshold,
+        subagents=subagent_options(settings.subagents),
+        attribution=tools.attribution,
+        rules=policy_rules(options, startup),
+        fallback=fallback_models(settings),
+        side_models=side_models(settings),
+        sentinel=SentinelOptions(settings.context.sentinel, settings.context.sentinel_silenced),
+    )
+
+
+def project_index(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> ProjectIndex | None:
+    """The index of the folder; None where the user wants none, or its files are not trusted."""
+    if not startup.loaded.settings.context.retrieval or options.safe_mode or options.compact_dry_run:
+        return None
+    if not (startup.trust.trusts or (startup.trust.state == "unknown" and not covered_by_trust(options.cwd))):
+        return None
+    root = Path(os.path.realpath(options.cwd))
+    place = index_place(startup.paths, root) if options.store and not options.look_only else None
+    return ProjectIndex(root, place, partial(git_program, root, environment), environment)
+
+
+def index_place(paths: Paths, root: Path) -> Path:
+    """The file that the index of a folder is kept in."""
+    return paths.cache / "retrieval" / f"{workspace_key(root)}.index"
+
+
+def git_program(root: Path, environment: Mapping[str, str]) -> str:
+    """The git to ask for the history of a folder; empty where there is none, or it might run something that the
+    repository chose."""
+    cwd, facts = str(root), OsFacts(environment)
+    if repository_of(cwd) is None:
+        return ""
+    program = facts.program("git", cwd)
+    problem = (
+        not program
+        or facts.program_problem("git", cwd, (cwd,))
+        or git_problem(cwd, environment, (cwd,), submodules=False)
+    )
+    return "" if problem else str(program)
+
+
+def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex | None = None) -> list[AnyTool]:
     """swecli's tools, as far as the settings leave them in."""
     left_out = {
         *(() if settings.tools.web_fetch else (WebFetch.name,)),
@@ -371,6 +497,8 @@ def own_tools(settings: Settings, files: ExtensionFiles) -> list[AnyTool]:
     own: list[AnyTool] = [tool for tool in builtin_tools(settings.tools.command_timeout) if tool.name not in left_out]
     if any(skill.for_model for skill in files.now.skills.values()):
         own.append(SkillTool(lambda: files.now.skills))
+    if project is not None:
+        own.append(Locate(partial(project.retrieval, first_wait=TOOL_WAIT)))
     if settings.subagents.enabled:
         told = {one.name: one.description for one in files.profiles.values()}
         own.append(TaskTool(lambda: sorted(told.items())))
@@ -385,8 +513,15 @@ def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentP
     for one in files.profiles.values():
         made = resolve_profile(one, tools=registry.names(), mode="auto")
         tools = (*made.tools, *made.missing) if one.tools is not None or one.disallowed else None
-        found.append(AgentProfile(one.name, one.description, one.prompt, tools, model=one.model, mode=one.mode))
+        given = AgentProfile(one.name, one.description, one.prompt, tools, model=one.model, mode=one.mode)
+        found.append(replace(given, worktree=one.worktree))
     return found
+
+
+def turn_limits(options: LaunchOptions, startup: Startup) -> TurnLimits:
+    settings = startup.loaded.settings
+    budgets = spending_limits(settings.budget, startup.paths.data / "workspaces")
+    return TurnLimits(settings.agent.max_steps, options.max_tokens, options.max_price, spending=budgets)
 
 
 def subagent_options(settings: SubagentSettings) -> SubagentOptions:
@@ -436,18 +571,24 @@ def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:
 def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Policy:
     """Mode, rules and trust that the permission decision starts from. ``environment`` is what commands get: a
     command is judged by the programs that it would really find."""
-    rules = [Rule(rule.effect, rule.text, rule.scope, rule.origin) for rule in startup.loaded.rules]
-    rules += [Rule("allow", text, "flag", "--allowed-tools") for text in options.allowed_tools]
-    rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
     return Policy(
         mode=startup.loaded.settings.approval.mode,
-        rules=tuple(rules),
+        rules=policy_rules(options, startup),
         trust=startup.trust.state,
         yolo=options.yolo,
         own_dirs=tuple(str(path) for path in startup.paths.all),
+        memory=(str(folder),) if (folder := memory_places(options, startup).user) is not None else (),
         home=os.path.realpath(Path.home()),
         facts=OsFacts(environment, left_out_by_ripgrep),
     )
+
+
+def policy_rules(options: LaunchOptions, startup: Startup) -> tuple[Rule, ...]:
+    """The rules of files and flags."""
+    rules = [Rule(rule.effect, rule.text, rule.scope, rule.origin) for rule in startup.loaded.rules]
+    rules += [Rule("allow", text, "flag", "--allowed-tools") for text in options.allowed_tools]
+    rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
+    return tuple(rules)
 
 
 def session_environment(options: LaunchOptions, startup: Startup) -> str:

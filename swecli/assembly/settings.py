@@ -21,10 +21,27 @@ LARGEST_FILE = 1_000_000
 """Bytes of a file that can have been approved."""
 
 
-NOW = frozenset(("ui", "keys"))
+NOW = frozenset(("ui", "keys", "agent", "context", "subagents", "tools"))
 """Sections that count at once."""
-NOW_KEYS = frozenset(("approval.mode", "model.name", "model.effort"))
-"""Other settings that do."""
+NOW_KEYS = frozenset(
+    (
+        *("approval.mode", "approval.allow", "approval.ask", "approval.deny"),
+        *("model.name", "model.effort", "model.summary", "model.small", "model.fallback"),
+        *("models.aliases", "models.effort", "models.price"),
+    )
+)
+"""Other settings that do, of ``models`` with every name in them."""
+LATER = frozenset(("subagents.enabled", "tools.web_fetch", "context.retrieval", "context.retrieval_model"))
+"""Settings of those sections that change what the model is told of its tools, or what is made at the start: that stays
+as it is in a session."""
+
+
+def counts_at_once(key: tuple[str, ...]) -> bool:
+    """Whether a running session takes a changed setting over; others count from the next session on."""
+    name = ".".join(key[:2])
+    return (key[0] in NOW or name in NOW_KEYS) and name not in LATER
+
+
 SECRET = "Not shown, because it may contain keys; change it in the file."
 
 
@@ -146,7 +163,6 @@ class SettingsFiles:
         return value
 
     def _setting(self, each: Described) -> Setting:
-        now = each.key[0] in NOW or each.name in NOW_KEYS
         layer = each.origin.layer
         return Setting(
             each.name,
@@ -157,7 +173,7 @@ class SettingsFiles:
             each.takes,
             each.default,
             each.choices,
-            "now" if now else "session",
+            "now" if counts_at_once(each.key) else "session",
             SECRET if each.secret else "",
             "user" if layer == "user" else "local" if layer == "local" else None,
         )

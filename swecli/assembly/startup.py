@@ -78,7 +78,7 @@ def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_f
         StartError: a settings file is broken.
     """
     flags = flags_of(options) if with_flags else {}
-    unasked = options.headless or options.plain
+    unasked = (options.headless or options.plain) and not options.asked
     return read_startup(
         options.cwd,
         environment,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import shlex
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -18,15 +18,16 @@ from typing import Final, TypeVar
 
 from swecli import __version__
 from swecli.core.atomic_text import ASIDE
-from swecli.core.config.paths import user_paths
-from swecli.core.engine.recorder import EventLog
+from swecli.core.config.settings import LogSettings
+from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.engine.recorder import HELD_TURNS, EventLog
+from swecli.core.engine.reductions import Before, StaleState, taken_back
+from swecli.core.git_files import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
-from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
-from swecli.core.protocol.codec import CodecError, decode_body
-from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, ModelChanged, SessionStarted
-from swecli.core.protocol.messages import TextPart
+from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
 from swecli.core.sessions.database import Database, open_database, open_in_memory, read_only
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
+from swecli.core.sessions.log import LogEntries, SessionLog
 from swecli.core.sessions.rescue import is_damage
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.store import (
@@ -34,15 +35,10 @@ from swecli.core.sessions.store import (
     SessionStore,
     SnapshotStore,
     StoredFacts,
-    list_sessions,
-    live_holders,
-    newest_messages,
-    session_usage,
 )
-from swecli.core.workspace.process_tree import Process
+from swecli.core.sessions.titles import line_of
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.backend import OpenSession, StoredSession
 
 DATABASE = "sessions.db"
 
@@ -59,24 +55,45 @@ class Stored:
     """The model of the session when it ended, ``provider/name``; empty for a new one."""
     address: str = ""
     """Where it was asked; empty where that was its provider's own address."""
+    forked_from: str = ""
+    """The session that it is a copy of, where this start made it."""
     elsewhere: bool = False
     """Whether the history is not in the store."""
+    before: Before | None = None
+    """What came before the history, which then has the newest turns alone."""
     tell: Callable[[str], None] = field(default=lambda _text: None)
 
     cover: Callable[[str], str] = field(default=lambda text: text)
     """Puts stars in place of keys in what is stored."""
+    log: SessionLog | None = None
+    """What is written beside the project of what was stored."""
+    tidy: Callable[[], None] = field(default=lambda: None)
+    """What is done once everything of the session is stored: called in a thread, never raises."""
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
         stored = StoredFacts(self.store.database, self.session_id).read
         return Journal(
-            lambda events: self.store.append(masked_events(events, self.cover)),
+            self._write,
             publish,
             lambda text: self.tell(text),
             read=partial(read_both, self.history, stored) if self.elsewhere else stored,
             on_recovery=lambda text: self.tell(text),
-            on_close=self.release,
+            on_close=self._closed,
         )
+
+    def _write(self, events: Sequence[Event]) -> None:
+        """Store facts, then log them: nothing is in the log that is not in the store."""
+        covered = masked_events(events, self.cover)
+        self.store.append(covered)
+        if self.log is not None:
+            self.log.write(covered)
+
+    def _closed(self) -> None:
+        try:
+            self.tidy()  # before the database is closed: who only reads leaves its side files behind
+        finally:
+            self.release()
 
     def blobs(self, threshold: int) -> BlobStore:
         """Where the session's large results are kept; ``threshold`` is bytes."""
@@ -86,10 +103,40 @@ class Stored:
     def snapshots(self) -> Snapshots:
         return MaskedSnapshots(SnapshotStore(self.store.database, self.session_id), lambda text: self.cover(text))
 
+    def name(self) -> str:
+        """What the user called it; empty where it has no name, or where that can't be read."""
+        try:
+            return self.store.get(self.session_id).name
+        except (SessionError, sqlite3.Error):
+            return ""
+
+    def rename(self, name: str) -> str:
+        """Raises:
+        ValueError: another session has the name, or it can't be stored; a sentence.
+        """
+        try:
+            return self.store.rename(self.session_id, self.cover(name))
+        except SessionError as error:
+            raise ValueError(str(error)) from error
+        except sqlite3.Error as error:
+            raise ValueError(f"The name can't be stored ({error}). The session is not affected.") from error
+
     def release(self) -> None:
         with suppress(sqlite3.Error):  # a lease that can't be given back ends with the process
             self.store.release(self.session_id)
         self.store.close()
+        if self.log is not None:
+            self.log.close()
+
+
+def open_log(options: LaunchOptions, trusted: bool, settings: LogSettings, session_id: str) -> SessionLog | None:
+    """The log of a session beside its project; None where nothing of it is to be written: the folder is not trusted,
+    the run stores nothing, or the settings say so."""
+    if not (trusted and settings.enabled and options.store) or options.look_only or options.dry_run:
+        return None
+    if os.open not in os.supports_dir_fd:  # without it a link of the repository could lead anywhere
+        return None
+    return SessionLog(options.cwd, session_id, LogEntries(PieceEstimator().count), max_bytes=settings.max_bytes)
 
 
 def read_both(
@@ -126,14 +173,19 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
     store = SessionStore(database)
     notices: list[str] = list(database.problems)
     try:
-        session_id = _continued(options, store, notices.append)
+        session_id, parent = _continued(options, store, notices.append), ""
+        branch = _branch(options.cwd)
         if session_id is None:
-            session_id = store.create(str(options.cwd), model, __version__).id
+            session_id = store.create(str(options.cwd), model, __version__, branch=branch).id
             return Stored(session_id, (), tuple(notices), store)
-        store.lease(session_id)
-        history = store.load(session_id, notices.append)
+        if options.fork:
+            parent, session_id = session_id, store.fork(session_id, __version__).id
+        store.lease(session_id, branch)
+        with uncollected():
+            before, history = _history(store, session_id, notices.append)
         model = store.get(session_id).model
-        return Stored(session_id, history, tuple(notices), store, model, _address(history, model))
+        address = _address(before, history, model)
+        return Stored(session_id, history, tuple(notices), store, model, address, parent, before=before)
     except (SessionError, StartError) as error:
         store.close()
         raise _not_continued(database, error) from error
@@ -142,9 +194,14 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
         raise
 
 
+def _branch(cwd: Path) -> str:
+    facts = git_facts(cwd)
+    return "" if facts is None else facts.branch or ""
+
+
 def _not_continued(database: Database, error: Exception) -> StartError:
     """Why a session can't be continued: what is wrong with the database comes first."""
-    if database.why_in_memory:
+    if database.why_in_memory and not database.copied:
         return StartError(f"{database.why_in_memory} No session can be continued.", ExitCode.BAD_INPUT)
     said = [*database.problems, str(error)]
     if not database.problems and database.path is not None:
@@ -157,11 +214,29 @@ def _not_continued(database: Database, error: Exception) -> StartError:
     return StartError(" ".join(said), ExitCode.BAD_INPUT)
 
 
-def _address(history: Sequence[Event], model: str) -> str:
+def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) -> tuple[Before | None, list[Event]]:
+    """What is stored of a session: the newest turns, and what came before them as it is written down; all of it where
+    nothing is, or where that is not enough to show."""
+    facts = StoredFacts(store.database, session_id)
+    stored = SnapshotStore(store.database, session_id).get_state()
+    begin = store.begin_of(session_id, HELD_TURNS) if stored is not None else 0
+    if stored is not None and begin:
+        try:
+            reductions, seq = taken_back(stored[0], facts.parts)
+        except StaleState:
+            pass  # the events tell
+        else:
+            history = store.load(session_id, tell, after=min(begin - 1, seq))
+            if history and not any(isinstance(event.body, Unknown) for event in history):
+                return Before(reductions, seq, stored[1]), history
+    return None, store.load(session_id, tell)
+
+
+def _address(before: Before | None, history: Sequence[Event], model: str) -> str:
     for event in reversed(history):
         if isinstance(event.body, SessionStarted | ModelChanged) and event.body.model == model:
             return event.body.address
-    return ""
+    return before.reductions.state.address_of(model) if before is not None else ""
 
 
 def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
@@ -185,7 +260,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
                 raise _not_continued(store.database, error) from error
     memory = SessionStore(open_in_memory())
     session_id = memory.create(str(options.cwd), "", __version__).id
-    stored = Stored(session_id, history, tuple(notices), memory, model, _address(history, model), elsewhere=True)
+    stored = Stored(session_id, history, tuple(notices), memory, model, _address(None, history, model), elsewhere=True)
     if snapshot is not None:
         stored.snapshots.save_snapshot(snapshot)
     return stored
@@ -196,13 +271,13 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
     if options.resume:
         return store.get(options.resume).id
     if options.continue_newest:
-        newest, there = store.latest(), next(iter(store.list(limit=1)), None)
+        there = next(iter(store.list(limit=1)), None)
+        newest = there if options.fork else store.latest()  # a copy can be made of one that is open
         holder = None if there is None or there == newest else store.holder(there.id)
         if there is None or (newest is None and holder is None):
-            raise StartError(
-                "There is no session to continue in this folder. Start one with `swecli`.", ExitCode.BAD_INPUT
-            )
-        title = f" ({' '.join(there.title.split())[:60]})" if there.title else ""
+            none = "There is no session to continue in this folder. Start one with `swecli`."
+            raise StartError(" ".join([none, *_moved_words(store.database.path)]), ExitCode.BAD_INPUT)
+        title = f" ({line_of(there.shown, 60)})" if there.shown else ""
         held = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
         if newest is None:
             raise StartError(
@@ -216,126 +291,42 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
     return None
 
 
-FOLDERS = 40
-"""Folders besides this one that are looked into, those used last."""
-PER_FOLDER = 200
-MESSAGES = 6
-"""Messages of a preview."""
-LONGEST = 600
-"""Characters of a message in a preview."""
-
-T = TypeVar("T")
-
-
-class SessionList:
-    """Implements ``SessionsPort`` for the folder of ``options``; ``opener`` opens a session by its id."""
-
-    def __init__(
-        self, options: LaunchOptions, environment: Mapping[str, str], opener: Callable[[str], OpenSession]
-    ) -> None:
-        self._folder = options.cwd
-        self._data = user_paths(environment).data / "workspaces"
-        self._own = user_paths(environment).workspace_data(options.cwd) / DATABASE
-        self._opener = opener
-
-    def read(self) -> Sequence[StoredSession]:
-        others = sorted(self._databases(), key=_changed, reverse=True)[:FOLDERS]
-        found: list[StoredSession] = []
-        for path in (self._own, *others):
-            found += self._sessions(path)
-        return found
-
-    def here(self) -> Sequence[StoredSession]:
-        """Sessions of this folder, newest first."""
-        return self._sessions(self._own)
-
-    def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
-        path = user_paths_of(self._data, session.folder, self._own)
-        return messages(_read(path, lambda connection: newest_messages(connection, session.id), []))
-
-    def open(self, session_id: str) -> OpenSession:
-        return self._opener(session_id)
-
-    def _databases(self) -> list[Path]:
-        try:
-            return [path for folder in self._data.iterdir() if (path := folder / DATABASE) != self._own]
-        except OSError:
-            return []
-
-    def _sessions(self, path: Path) -> list[StoredSession]:
-        sessions = _read(path, lambda connection: list_sessions(connection, limit=PER_FOLDER), ())
-        if not sessions:
-            return []
-        usage = _read(path, session_usage, {})
-        holders = _read(path, lambda connection: live_holders(connection, Process.current()), {})
-        found: list[StoredSession] = []
-        for one in sessions:
-            tokens, costs = usage.get(one.id, (0, ""))
-            away = ""
-            if path != self._own:
-                away = f"It belongs to another folder: swecli -C {shlex.quote(one.cwd)} -r {one.id}"
-            elif one.id in holders:
-                away = f"It is open in another swecli (process {holders[one.id].pid}); close it there first"
-            title = " ".join(one.title.split())
-            cost = _cost(costs)
-            found.append(StoredSession(one.id, title, one.cwd, one.updated, one.turns, tokens, cost, one.model, away))
-        return found
+def _moved_words(database: Path | None) -> list[str]:
+    """Folders that are gone and have sessions, as a sentence for each of the newest: this one may be one of them."""
+    if database is None:
+        return []
+    others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
+    said: list[str] = []
+    for path in sorted(others, key=changed_at, reverse=True)[:_LOOKED_INTO]:
+        for cwd, count in read_database(path, _counts, []):
+            if cwd and not os.path.isdir(cwd) and len(said) < _GONE:
+                many = "1 session" if count == 1 else f"{count:,} sessions"
+                relink = f"swecli sessions relink {shlex.quote(cwd)}"
+                said.append(f"{cwd} is gone and has {many}; `{relink}` moves them here.")
+    return said
 
 
-def user_paths_of(data: Path, folder: str, own: Path) -> Path:
-    from swecli.core.config.paths import workspace_key
-
-    path = data / workspace_key(Path(folder)) / DATABASE
-    return path if path.exists() else own
+def _counts(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+    return connection.execute("SELECT cwd, count(*) FROM sessions WHERE turns > 0 GROUP BY cwd").fetchall()
 
 
-def messages(newest_first: Sequence[bytes]) -> Sequence[DisplayBlock]:
-    """The last messages of a conversation, oldest first, from the bodies of its newest events."""
-    kinds: dict[str, str] = {}
-    ended: list[ItemCompleted] = []
-    for raw in newest_first:
-        try:
-            body = decode_body(raw.decode("utf-8", "replace"))
-        except (CodecError, ValueError):
-            continue
-        if isinstance(body, ItemStarted):
-            kinds[body.item] = body.kind
-        elif isinstance(body, ItemCompleted):
-            ended.append(body)
-    blocks: list[DisplayBlock] = []
-    for body in ended:
-        text = "\n".join(part.text for part in body.parts if isinstance(part, TextPart)).strip()
-        if text and kinds.get(body.item) in ("user", "text") and len(blocks) < MESSAGES:
-            short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-            blocks.append(TextBlock(f"› {short}") if kinds[body.item] == "user" else MarkdownBlock(short))
-    return blocks[::-1]
+_LOOKED_INTO: Final = 40
+"""Databases of other folders that are looked into, those used last."""
+_GONE: Final = 3
+"""Folders that are gone of which a sentence tells."""
 
 
-def _cost(costs: str) -> str:
-    """The sum in dollars; empty where a part of it is unknown."""
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Without the search for garbage meanwhile: reading a long session makes hundreds of thousands of objects and none
+    of them is any, and looking for it takes a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        total = sum((Decimal(each) for each in costs.split()), Decimal(0))
-    except InvalidOperation:
-        return ""
-    return f"${total:.2f}"
-
-
-def _changed(path: Path) -> float:
-    try:
-        return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
-    except (OSError, ValueError):
-        return 0.0
-
-
-def _read(path: Path, read: Callable[[sqlite3.Connection], T], missing: T) -> T:
-    """What is read of a database that may be open elsewhere; ``missing`` where it can't be."""
-    if not path.is_file():
-        return missing
-    try:
-        with closing(read_only(path)) as connection:
-            return read(connection)
-    except sqlite3.Error:
-        return missing
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 LARGE: Final = 131_072
@@ -361,3 +352,25 @@ def give_back_free_blocks() -> bool:
 
 def _of_glibc(name: str) -> Callable[..., int] | None:
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
+
+
+T = TypeVar("T")
+
+
+def changed_at(path: Path) -> float:
+    """When a database was written last, in Unix seconds; 0 where there is none."""
+    try:
+        return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
+    except (OSError, ValueError):
+        return 0.0
+
+
+def read_database(path: Path, read: Callable[[sqlite3.Connection], T], missing: T) -> T:
+    """What is read of a database that may be open elsewhere; ``missing`` where it can't be."""
+    if not path.is_file():
+        return missing
+    try:
+        with closing(read_only(path)) as connection:
+            return read(connection)
+    except sqlite3.Error:
+        return missing

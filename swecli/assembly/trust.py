@@ -6,12 +6,19 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from swecli.core.config.paths import user_paths
+from swecli.core.config.paths import PROJECT_SERVERS, user_paths
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 
-_ASKING = (".swecli/config.toml", ".swecli/config.local.toml", ".claude/settings.json", ".claude/settings.local.json")
+if TYPE_CHECKING:
+    from swecli.assembly.startup import Startup
+
+_ASKING = (
+    *(".swecli/config.toml", ".swecli/config.local.toml", ".claude/settings.json", ".claude/settings.local.json"),
+    PROJECT_SERVERS,
+)
 """Files of a project whose settings may need consent, relative to it."""
 LARGEST_FILE = 1_000_000
 """Bytes of a file that can have been approved."""
@@ -22,6 +29,8 @@ class WorkspaceTrust:
 
     def __init__(self, options: LaunchOptions) -> None:
         self._options = options
+        self._later: frozenset[str] = frozenset()
+        """Servers that the user was asked about, and did not decide about."""
 
     @property
     def _folder(self) -> Path:
@@ -32,7 +41,7 @@ class WorkspaceTrust:
         return user_paths(os.environ).data
 
     def applied(self, options: LaunchOptions) -> LaunchOptions:
-        return replace(options, trust=self._options.trust)
+        return replace(options, trust=self._options.trust, servers_later=self._later)
 
     def question(self) -> TrustQuestion | None:
         from swecli.core.config.trust import covered_by_trust, read_trust, trust_key
@@ -82,23 +91,56 @@ class WorkspaceTrust:
         except StartError:  # opening the session will tell what is wrong with the settings
             return ()
         new = (item for item in startup.pending if item.digest not in startup.trust.refused)
-        return [TrustItem(item.key, item.value, item.origin, item.digest) for item in new]
+        return [
+            *(TrustItem(item.key, item.value, item.origin, item.digest) for item in new),
+            *self._servers(startup),
+        ]
+
+    def _servers(self, startup: Startup) -> list[TrustItem]:
+        configured = startup.loaded.settings.mcp or os.path.lexists(os.path.join(self._folder, PROJECT_SERVERS))
+        if not configured or not startup.trust.trusts or self._options.safe_mode:
+            return []
+        from swecli.assembly.mcp import undecided
+
+        found: list[TrustItem] = []
+        for one in undecided(startup, self._folder):
+            given = [*(f"${name}" for name in one.env), *(f"{name}:" for name in one.headers)]
+            value = f"{one.line}  (with {', '.join(given)})" if given else one.line
+            origin = one.origin if one.transport != "stdio" else f"{one.origin}; it runs with your rights"
+            found.append(TrustItem(f"mcp.{one.name}", value, origin, one.fingerprint, one.name))
+        return found
 
     def accept(self, items: Sequence[TrustItem]) -> str:
         from swecli.core.config.trust import accept_items
 
         try:
-            return accept_items(self._data, self._folder, [item.digest for item in items])
+            trouble = accept_items(self._data, self._folder, [item.digest for item in items if not item.server])
         except OSError as error:
             return f"Your consent could not be stored ({error}); these settings are ignored."
+        return trouble or self._decide(items, "approved")
 
     def refuse(self, items: Sequence[TrustItem]) -> str:
         from swecli.core.config.trust import refuse_items
 
         try:
-            return refuse_items(self._data, self._folder, [item.digest for item in items])
+            trouble = refuse_items(self._data, self._folder, [item.digest for item in items if not item.server])
         except OSError as error:
             return f"Your answer could not be stored ({error}); swecli asks again at the next start."
+        return trouble or self._decide(items, "rejected")
+
+    def postpone(self, items: Sequence[TrustItem]) -> None:
+        self._later |= {item.server for item in items if item.server}
+
+    def _decide(self, items: Sequence[TrustItem], verdict: str) -> str:
+        """Remember what the user decided about servers."""
+        servers = [(item.server, item.digest) for item in items if item.server]
+        if not servers:
+            return ""
+        from swecli.assembly.mcp import decisions_of
+
+        decisions = decisions_of(user_paths(os.environ), self._folder)
+        told = [decisions.change(name, definition=fingerprint, verdict=verdict) for name, fingerprint in servers]
+        return " ".join(filter(None, told))
 
 
 def extension_digests(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.command_line.arguments import UsageError, editor_parser, launch_options
-from swecli.command_line.standard_streams import complain, is_terminal
+from swecli.command_line.standard_streams import complain, is_terminal, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions
 from swecli.stopping import Stop
@@ -37,15 +37,15 @@ def acp(arguments: Sequence[str]) -> int:
 
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
-    from swecli.acp.run import serve, take_streams
-
     streams = take_streams()
+    from swecli.acp.agent import StoredSessions
+    from swecli.acp.run import serve
     from swecli.app import open_session
 
     return await serve(
         options,
         lambda wanted, editor: open_session(wanted, editor=editor),
-        lambda folder: stored_sessions(options, folder),
+        StoredSessions(lambda folder: stored_sessions(options, folder), delete_session),
         streams,
         stop,
     )
@@ -53,14 +53,38 @@ async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
 
 def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]:
     from swecli.acp.agent import Stored
-    from swecli.assembly.storage import SessionList
+    from swecli.assembly.session_list import SessionList
 
-    def no_opener(session_id: str) -> object:
+    def no_opener(session_id: str, fork: bool) -> object:
         raise AssertionError(session_id)
 
     sessions = SessionList(replace(options, cwd=folder or options.cwd), dict(os.environ), no_opener)  # pyright: ignore[reportArgumentType] - the list only reads
     found = sessions.here() if folder is not None else sorted(sessions.read(), key=lambda one: -one.updated)
     return [Stored(each.id, each.title, each.folder, each.updated) for each in found if each.messages]
+
+
+def delete_session(session_id: str) -> Sequence[str]:
+    """Delete a stored session, whatever folder it belongs to. Returns sentences about what of it could not be reached.
+
+    Raises:
+        NotDeleted: it is open in another swecli, or the disk fails.
+    """
+    import sqlite3
+
+    from swecli.acp.agent import NotDeleted
+    from swecli.assembly.session_list import databases, folder_of, remove
+    from swecli.core.config.paths import user_paths
+    from swecli.core.sessions.store import SessionError
+
+    paths = user_paths(os.environ)
+    for database in databases(paths.data):
+        found = [one for one in folder_of(database).sessions if one.id == session_id]
+        if found:
+            try:
+                return remove(paths, database, found)
+            except (SessionError, sqlite3.Error) as error:
+                raise NotDeleted(str(error)) from error
+    return ()
 
 
 def _login() -> int:

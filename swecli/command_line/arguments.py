@@ -31,14 +31,19 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "demo": Subcommand(
         "dispatch", "demo", "try the program on a sample project with a scripted model: no key, no network"
     ),
-    "sessions": Subcommand("dispatch", "sessions", "list this folder's stored sessions"),
+    "sessions": Subcommand(
+        "sessions", "sessions", "list, show, search, export, import, rename, delete, purge, relink stored sessions"
+    ),
+    "logs": Subcommand("logs", "logs", "logs of this folder's sessions: list, show, path, export"),
     "context": Subcommand("inspect", "context", "show what fills a session's context; --json for scripts"),
+    "retrieve": Subcommand("retrieve", "retrieve TEXT", "files of this folder that a text names or is about; --batch"),
     "config": Subcommand("config", "config", "show every setting, its value and origin; get, set, unset"),
     "permissions": Subcommand(
         "permissions", "permissions", "show and change rules; swecli permissions check -- COMMAND"
     ),
-    "mcp": Subcommand("mcp", "mcp", "MCP servers: add, list, remove, test, import, approve"),
-    "doctor": Subcommand("models", "doctor", "check providers, keys, windows and prices"),
+    "mcp": Subcommand("mcp", "mcp", "MCP servers: add, list, remove, test, import, approve; serve"),
+    "lab": Subcommand("lab", "lab replay|tune", "what other settings of the context would have done to a session"),
+    "doctor": Subcommand("models", "doctor", "check providers, keys, sandbox, stored sessions, terminal"),
     "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
     "logout": Subcommand("models"),
     "completion": Subcommand("completion", "completion SHELL", "print a completion script for bash, zsh or fish"),
@@ -50,7 +55,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     ),
 }
 
-LATER = ("agents", "fleet", "hooks", "lab", "logs", "memory", "playbook", "retrieve", "skills")
+LATER = ("agents", "fleet", "hooks", "memory", "playbook", "skills")
 """Words that are subcommands in other versions: no message either."""
 
 _LINES = "\n".join(f"  swecli {each.usage:<16}  {each.summary}" for each in SUBCOMMANDS.values() if each.usage)
@@ -112,13 +117,27 @@ def main_parser() -> Parser:
 def editor_parser() -> Parser:
     """The options of a session whose messages come from an editor. Those of the main form that it lacks have their
     usual values."""
-    parser = Parser(
-        prog="swecli acp",
-        description="Serve an editor that speaks the Agent Client Protocol, on standard input and output. The editor "
-        "starts it; docs/acp.md has the settings.",
-        allow_abbrev=False,
+    parser = _serving(
+        "swecli acp",
+        "Serve an editor that speaks the Agent Client Protocol, on standard input and output. The editor starts it; "
+        "docs/acp.md has the settings.",
     )
     parser.add_argument("--login", action="store_true", help="ask for a provider and store its key, then exit")
+    return parser
+
+
+def server_parser() -> Parser:
+    """The options of a server that other agents give tasks to."""
+    return _serving(
+        "swecli mcp serve",
+        "Serve other agents as an MCP server, on standard input and output. They start it; docs/mcp.md has the "
+        "settings. Tasks work in the folder of the start and below, never with more than its settings and these "
+        "options allow.",
+    )
+
+
+def _serving(program: str, about: str) -> Parser:
+    parser = Parser(prog=program, description=about, allow_abbrev=False)
     limits = parser.add_argument_group("limits")
     _limit_options(limits)
     limits.add_argument("--no-session", action="store_true", help="do not store sessions")
@@ -135,7 +154,8 @@ def _more_options(parser: Parser) -> None:
     parser.add_argument(
         "--safe-mode",
         action="store_true",
-        help="ignore the project's settings and your own keys, themes and status line",
+        help="ignore the project's settings, instructions and memories, the playbook, and your own keys, themes, hooks "
+        "and status line",
     )
     parser.add_argument(
         "--debug",
@@ -181,9 +201,25 @@ def _session_options(group: Group) -> None:
         nargs="?",
         const="",
         metavar="ID",
-        help="resume a session by (the start of) its id; without ID, pick from a list",
+        help="resume a session by (the start of) its id or name; without ID, pick from a list",
     )
+    group.add_argument(
+        "--from",
+        dest="bundle",
+        metavar="FILE",
+        help="start a new session from a handoff bundle, which /handoff writes",
+    )
+    group.add_argument("--fork", action="store_true", help="with -c or -r: continue a copy; the session stays as it is")
+    group.add_argument("--all", dest="all_folders", action="store_true", help="with -r: list sessions of all folders")
     group.add_argument("--no-session", action="store_true", help="do not store this session")
+    group.add_argument(
+        "-w",
+        "--worktree",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="work in a git worktree of its own, on branch swecli/NAME; kept if it has changes",
+    )
 
 
 def _model_options(group: Group) -> None:
@@ -250,7 +286,10 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
             "--yolo as root would let the model change the whole machine; use another account or a container, or set "
             "IS_SANDBOX=1 if this machine is a container"
         )
+    worktree = arguments.worktree
     prompts = [text for text in (arguments.print, arguments.prompt) if text]
+    if worktree is not None and " " in worktree.strip() and not prompts:  # the message, and no name
+        worktree, prompts = "", [worktree]
     cwd = working_directory(arguments.cwd)
     _no_directory(prompts, cwd)
     return LaunchOptions(
@@ -271,9 +310,13 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         trust="session" if arguments.trust else None,
         allowed_tools=rules(arguments.allowed_tools),
         disallowed_tools=rules(arguments.disallowed_tools),
+        worktree=worktree,
         continue_newest=arguments.continue_newest,
         resume=arguments.resume or None,
+        bundle=None if arguments.bundle is None else _bundle_file(arguments.bundle),
         pick_session=arguments.resume == "",
+        fork=arguments.fork,
+        all_folders=arguments.all_folders,
         store=not arguments.no_session,
         max_steps=arguments.max_turns,
         max_tokens=arguments.max_tokens,
@@ -298,10 +341,20 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("-c continues the newest session, -r lets you pick one: use only one")
     if arguments.continue_newest and arguments.resume:
         raise UsageError("-c continues the newest session, -r a specific one: use only one")
+    if arguments.bundle is not None and (arguments.continue_newest or arguments.resume is not None):
+        raise UsageError("--from starts a new session, -c and -r continue one: use only one")
+    if arguments.fork and not arguments.continue_newest and arguments.resume is None:
+        raise UsageError("--fork copies a session: use it with -c for the newest or -r for a specific one")
+    if arguments.all_folders and arguments.resume != "":
+        raise UsageError("--all lists the sessions of all folders: use it with -r and no ID")
     if arguments.compact_dry_run and not (arguments.continue_newest or arguments.resume):
         raise UsageError("--compact-dry-run needs a session: -c for the newest, -r ID for a specific one")
     if arguments.dry_run and (arguments.input_format != "text" or arguments.compact_dry_run):
         raise UsageError("--dry-run shows the request for one message: use -p with text")
+    if arguments.worktree is not None and (arguments.dry_run or arguments.compact_dry_run):
+        raise UsageError("a dry run changes nothing, so it makes no worktree: leave out -w")
+    if arguments.worktree == "" and arguments.continue_newest:
+        raise UsageError("-w without a name makes a new worktree, in which there is nothing to continue: -w NAME -c")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
         raise UsageError("--no-session stores nothing, so it cannot continue a session")
     if arguments.json_schema is not None and not _one_shot(arguments):
@@ -352,6 +405,12 @@ def _settings_file(name: str) -> Path:
     """Absolute, so that it stays the same file wherever the work is; what is wrong in it is told when it is read."""
     if not name or "\0" in name:
         raise UsageError("--settings needs a file name")
+    return Path(os.path.abspath(os.path.expanduser(name)))
+
+
+def _bundle_file(name: str) -> Path:
+    if not name or "\0" in name:
+        raise UsageError("--from needs a file name")
     return Path(os.path.abspath(os.path.expanduser(name)))
 
 

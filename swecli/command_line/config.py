@@ -40,6 +40,7 @@ def preferences(options: LaunchOptions) -> Preferences:
         diff=ui.diff,
         editing=ui.editing,
         large_message=ui.large_message,
+        forecast=ui.forecast,
         notify=ui.notify,
         mouse=ui.mouse,
         title=ui.title,
@@ -74,12 +75,9 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
         raise ValueError(f"{flag} applies to one run, so {ref} did not become your default.")
     with contextlib.suppress(StartError):
         if known := startup_of(options, dict(os.environ), with_flags=False).loaded.settings.model.name:
-            return f"Your default model is still {known}; `swecli config set model.name PROVIDER/NAME` changes it."
+            return f"Your default model is still {known}; /config model.name changes it."
     path = remember("model.name", ref)
-    return (
-        f"{ref} is now your default model (model.name in {path}). "
-        "`swecli config set model.name PROVIDER/NAME` changes it, -m selects another for one run."
-    )
+    return f"{ref} is now your default model, in {path}; /config model.name changes it, -m selects one for a run."
 
 
 _DESCRIPTION = """Show and change settings.

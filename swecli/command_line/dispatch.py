@@ -7,11 +7,9 @@ import difflib
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from importlib import import_module
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
@@ -22,17 +20,14 @@ from swecli.command_line.arguments import (
     UsageError,
     launch_options,
     main_parser,
-    working_directory,
 )
 from swecli.command_line.habits import answer_to, from_habit
 from swecli.command_line.standard_streams import (
-    complain,
     input_lines,
     is_terminal,
     joined,
     output_failed,
     print_lines,
-    print_text,
     read_piped,
 )
 from swecli.exit_codes import ExitCode
@@ -81,37 +76,6 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     return launch(options, terminal)
 
 
-def sessions(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="swecli sessions", description="Stored sessions of this folder, newest first.")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="use this folder instead")
-    folder = working_directory(parser.parse_args(arguments).cwd)
-    rows = _stored_sessions(folder)
-    if not rows:
-        complain(f"swecli: no sessions are stored for {folder}")
-        return ExitCode.OK
-    _table(("id", "last used", "turns", "model", "first message"), rows)
-    return ExitCode.OK
-
-
-def _stored_sessions(folder: Path) -> list[tuple[str, ...]]:
-    from swecli.assembly.storage import DATABASE
-    from swecli.core.config.paths import user_paths
-    from swecli.core.sessions.database import open_database
-    from swecli.core.sessions.store import SessionStore
-
-    file = user_paths(os.environ).workspace_data(folder) / DATABASE
-    if not file.exists():
-        return []
-    database = open_database(file)
-    for problem in database.problems:
-        complain(f"warning: {problem}")
-    with closing(SessionStore(database)) as store:
-        return [
-            (session.id, _when(session.updated), str(session.turns), session.model, " ".join(session.title.split()))
-            for session in store.list()
-        ]
-
-
 def debug(arguments: Sequence[str]) -> int:
     """``swecli debug decode|tool --batch``: JSON lines in, one JSON line out for each."""
     parser = Parser(prog="swecli debug", description="For bug reports and external checks: JSON lines in and out.")
@@ -139,18 +103,6 @@ async def _tool_batch() -> int:
     return ExitCode.OK
 
 
-def _when(timestamp: float) -> str:
-    return datetime.fromtimestamp(timestamp).strftime("%Y-%m-%d %H:%M")
-
-
-def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from swecli.block_text import block_lines
-    from swecli.core.protocol.blocks import TableBlock
-
-    lines = block_lines(TableBlock(headers, tuple(rows)))
-    print_text("\n".join(lines) + "\n")
-
-
 def run_headless(options: LaunchOptions) -> int:
     stop = Stop()
     with stop.handled():
@@ -161,11 +113,15 @@ def run_headless(options: LaunchOptions) -> int:
 
 async def _headless(options: LaunchOptions, stop: Stop) -> int:
     import asyncio
+    import gc
 
+    gc.disable()  # nothing that is loaded now is garbage, and looking for it costs a part of the start
     from swecli.app import open_session
     from swecli.headless.outcome import meaning
     from swecli.headless.run import never_began, run, start_failed
 
+    gc.freeze()
+    gc.enable()
     if options.input_format == "text" and meaning(options.prompt) is not None:
         options = replace(options, needs_model=False)
     schema = None
@@ -370,6 +326,14 @@ def launch(options: LaunchOptions, terminal: Terminal | None = None) -> int:
 
         return print_request(options)
 
+    if options.worktree is not None or options.resume is not None:
+        from swecli.command_line.worktree import in_worktree
+
+        return in_worktree(options, lambda inner: _launched(inner, terminal))
+    return _launched(options, terminal)
+
+
+def _launched(options: LaunchOptions, terminal: Terminal | None) -> int:
     if options.headless:
         return run_headless(options)
     from swecli.command_line.interactive import run_interactive, run_plain

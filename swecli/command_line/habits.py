@@ -22,6 +22,7 @@ SAME: Mapping[str, tuple[str, ...]] = {
     "--json": ("--output-format", "stream-json"),
     "--max-budget-usd": ("--max-price",),
     "--session": ("--resume",),
+    "--fork-session": ("--fork",),
     "--session-id": ("--resume",),
     "--reasoning-effort": ("--effort",),
 }
@@ -44,11 +45,8 @@ ONE_SHOT = ("exec", "run", "e")
 ANSWERS: Mapping[str, str] = {
     "--mcp-config": "servers come from swecli mcp add, [mcp.NAME] in the settings and .mcp.json",
     "--strict-mcp-config": "swecli mcp list shows the servers; each of a project needs your approval",
-    "--agent": "agents are not available in this version",
-    "--agents": "agents are not available in this version",
-    "--worktree": "swecli makes no worktrees: git worktree add DIR, then swecli -C DIR",
-    "--fork": "a session cannot be forked in this version; -r ID continues it",
-    "--fork-session": "a session cannot be forked in this version; -r ID continues it",
+    "--agent": "the model gives work to agents itself; name one in your message, /agents lists them",
+    "--agents": "agents are Markdown files in .swecli/agents or .claude/agents; /agents lists them",
     "--fallback-model": "fallback models are a setting: swecli config set model.fallback '[\"provider/name\"]'",
     "--verbose": "-p with --output-format stream-json prints every event; --debug logs requests and responses",
     "--sandbox": "the sandbox is a setting: swecli config get sandbox.mode; --permission-mode auto relies on it",

@@ -88,9 +88,9 @@ def _context_json(port: Session) -> str:
 
 
 def _context_text(port: Session) -> str:
-    from swecli.commands.context import context_text, rules_text
+    from swecli.commands.context import whole_text
 
-    return "\n".join(filter(None, (context_text(port.view), rules_text(port.retention()))))
+    return whole_text(port)
 
 
 def _plan(port: Session) -> str:

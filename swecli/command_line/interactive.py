@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -12,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.assembly.trust import WorkspaceTrust
-from swecli.launch import LaunchOptions, StartError
+from swecli.launch import LaunchOptions, StartError, fresh_start
 from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened, StoredSession
 
 if TYPE_CHECKING:
     from swecli.assembly.models import Accounts
     from swecli.assembly.permissions import PermissionRules
+    from swecli.assembly.session_list import SessionList
     from swecli.assembly.settings import SettingsFiles
-    from swecli.assembly.storage import SessionList
     from swecli.commands.base import SlashCommand
     from swecli.core.engine.session import Session
     from swecli.core.llm.types import ModelInfo
@@ -55,13 +56,18 @@ class Succession:
         self._last = session
         return session
 
+    async def fork(self, options: LaunchOptions) -> Session:
+        """A copy of the session that they continue, in the mode of the newest."""
+        mode = options.mode if self._last is None else self._last.view.mode
+        return await self.open(replace(options, fork=True, mode=mode))
+
     async def first(self) -> Session:
         return await self.open(self._options)
 
     async def next(self) -> Session:
         """A new session in place of the newest, with its model, effort and mode: without the first message of the
         start, and not where another session was continued."""
-        fresh = replace(self._options, prompt="", resume=None, continue_newest=False, pick_session=False)
+        fresh = fresh_start(self._options)
         if self._last is None:
             return await self.open(fresh)
         view = self._last.view
@@ -90,12 +96,24 @@ def resume_hint(options: LaunchOptions) -> str:
     if options.script is not None:
         return "swecli demo"
     place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
+    if options.worktree:  # where it is may be gone, and comes again
+        from swecli.core.worktrees import repository_of_tree
+
+        home = repository_of_tree(options.cwd)
+        outside = home is not None and not Path.cwd().is_relative_to(home)
+        place = f"{f' -C {shlex.quote(str(home))}' if outside else ''} -w {options.worktree}"
     if options.settings is not None:  # its model may be of a provider that only they know
         place += f" --settings {shlex.quote(str(options.settings))}"
     return f"swecli{place} -c" if options.store else f"swecli{place}"
 
 
 def run_plain(options: LaunchOptions) -> int:
+    from swecli.command_line.standard_streams import is_terminal
+
+    if is_terminal(sys.stdin):
+        from swecli.command_line.trust_lines import asked
+
+        options = asked(options, sys.stdin, sys.stdout)
     from swecli.app import open_session
     from swecli.plain.front_end import LinearFrontEnd
 
@@ -107,8 +125,14 @@ def run_plain(options: LaunchOptions) -> int:
 
     sessions = Succession(options, opened)
 
+    def fork(session_id: str) -> OpenSession:
+        fresh = replace(options, prompt="", continue_newest=False, model=None, base_url=None)
+        return lambda: sessions.fork(replace(fresh, resume=session_id))
+
     async def run() -> int:
-        return await LinearFrontEnd(sessions.first, sessions.next, first_prompt=options.prompt).run()
+        forks = fork if options.store else None
+        front_end = LinearFrontEnd(sessions.first, sessions.next, fork_session=forks, first_prompt=options.prompt)
+        return await front_end.run()
 
     import asyncio
 
@@ -143,9 +167,12 @@ class Program(Backend):
         self._options = options
         self._trust = WorkspaceTrust(options)
         self._sessions = Succession(options, lambda wanted: open_for_screen(self._trust.applied(wanted)))
-        self._fresh = replace(options, prompt="", resume=None, continue_newest=False, pick_session=False)
+        self._fresh = fresh_start(options)
         self.first_prompt = options.prompt or None
         self.begins_with_sessions = options.pick_session
+        self._forks_picked = options.fork and options.pick_session
+        """Whether the session that is picked first is copied."""
+        self.of_all_folders = options.all_folders
         self.trust = self._trust
         if options.store:
             self.state = user_paths(os.environ).state / "workspaces" / workspace_key(options.cwd)
@@ -171,13 +198,18 @@ class Program(Backend):
         return session
 
     def sessions(self) -> SessionList | None:
-        from swecli.assembly.storage import SessionList
+        from swecli.assembly.session_list import SessionList
 
         # Flags speak of the session of this start; one that is gone to later has its own model and its own address.
         other = self._fresh if self._options.pick_session else replace(self._fresh, model=None, base_url=None)
 
-        def opener(session_id: str) -> OpenSession:
-            return lambda: self._sessions.open(replace(other, resume=session_id))
+        def opener(session_id: str, fork: bool) -> OpenSession:
+            def opened() -> Awaitable[Session]:
+                copies, self._forks_picked = self._forks_picked, False
+                wanted = replace(other, resume=session_id, fork=copies)
+                return self._sessions.fork(wanted) if fork else self._sessions.open(wanted)
+
+            return opened
 
         return SessionList(self._fresh, dict(os.environ), opener) if self._options.store else None
 

@@ -1,4 +1,4 @@
-"""`swecli mcp`: the MCP servers of the user and of this folder, added, tried and removed."""
+"""`swecli mcp`: the MCP servers of the user and of this folder, added, tried and removed; swecli as one of them."""
 
 from __future__ import annotations
 
@@ -282,18 +282,26 @@ def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0][:100]
 
 
+def serve(arguments: Sequence[str]) -> int:
+    """Be a server oneself."""
+    from swecli.command_line.mcp_serve import serve as served
+
+    return served(arguments)
+
+
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "add": add,
     "approve": approve,
     "import": import_servers,
     "list": list_servers,
     "remove": remove,
+    "serve": serve,
     "test": test,
 }
 
 
 def mcp(arguments: Sequence[str]) -> int:
-    """`swecli mcp [add|list|remove|test|import|approve]`; without a word: list."""
+    """`swecli mcp [add|list|remove|test|import|approve|serve]`; without a word: list."""
     name, rest = (
         (arguments[0], arguments[1:]) if arguments and not arguments[0].startswith("-") else ("list", arguments)
     )

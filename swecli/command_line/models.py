@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli.assembly.models import AccountError, Accounts, ModelSupply
 from swecli.assembly.startup import Startup, flags_of, read_startup
@@ -18,6 +19,9 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
+if TYPE_CHECKING:
+    from swecli.assembly.storage_health import Repair
+
 
 def doctor(arguments: Sequence[str]) -> int:
     """``swecli doctor``: which providers are set up, and what is known of their models."""
@@ -27,24 +31,72 @@ def doctor(arguments: Sequence[str]) -> int:
     parser.add_argument("--online", action="store_true", help="contact each provider, and look for local servers")
     parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as if this model were selected")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="check in this folder")
+    parser.add_argument(
+        "--repair",
+        action="append",
+        choices=("vacuum", "index", "permissions", "recover"),
+        default=[],
+        help="mend something of the stored sessions: give space back, make the search index anew, close files to "
+        "others, bring over what can be read of a damaged database",
+    )
+    parser.add_argument("--yes", action="store_true", help="repair without asking")
     chosen = parser.parse_args(arguments)
+    if chosen.repair:
+        asks = sys.stdin.isatty() and sys.stdout.isatty() and not chosen.yes
+        return _repaired(chosen.repair, working_directory(chosen.cwd), asks=asks)
     options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
     for notice in startup.notices:
         complain(f"warning: {notice}")
     from swecli.assembly.doctor import examine
     from swecli.assembly.services import examine_sandbox
+    from swecli.assembly.storage_health import examine_storage, finding_blocks, is_damaged
 
     settings, environment = startup.loaded.settings, startup.environment
     supply = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
     main = supply.main()
     report = asyncio.run(examine(supply, main, online=chosen.online))
     contained = examine_sandbox(options, startup)
-    if _show((*report.blocks, contained)) is not ExitCode.OK:
+    findings = examine_storage(startup.paths, options.cwd, environment)
+    if _show((*report.blocks, contained, *finding_blocks(findings))) is not ExitCode.OK:
         return ExitCode.FAILURE
     if contained.style == "error":
         return ExitCode.SANDBOX
+    if is_damaged(findings):
+        return ExitCode.FAILURE
     return ExitCode.OK if report.healthy else ExitCode.CONFIG
+
+
+def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
+    """Carry out repairs, each after the user has agreed to it where swecli ``asks``.
+
+    Raises:
+        StartError: a repair failed.
+    """
+    import sqlite3
+
+    from swecli.assembly.storage_health import OFFERS, repair
+    from swecli.core.config.paths import user_paths
+
+    for name in names:
+        if asks and not _agrees(f"{OFFERS[name]} for {folder}?"):
+            print_text("Nothing was changed.\n")
+            continue
+        try:
+            print_text(f"{repair(name, user_paths(os.environ), folder)}\n")
+        except (OSError, sqlite3.Error) as error:
+            text = (
+                f"--repair {name} failed ({error}); nothing was lost. Close other swecli of this folder, or free space"
+            )
+            raise StartError(text, ExitCode.FAILURE) from error
+    return ExitCode.OK
+
+
+def _agrees(question: str) -> bool:
+    """Whether the user says yes in the terminal; no answer is a no."""
+    sys.stdout.write(f"{question} [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def login(arguments: Sequence[str]) -> int:

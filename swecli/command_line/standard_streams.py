@@ -46,6 +46,18 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
+def take_streams() -> tuple[BinaryIO, TextIO]:
+    """Standard input and output for the protocol alone: what else the process reads there is empty, and what it writes
+    goes to standard error."""
+    source, target = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return open(source, "rb"), open(target, "w", encoding="utf-8", newline="")
+
+
 def joined(prompt: str, piped: str) -> str:
     """The message: what was typed, and below it what was piped in."""
     return "\n\n".join(text for text in (prompt, piped.strip("\n")) if text.strip())

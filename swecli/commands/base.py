@@ -26,10 +26,19 @@ Screen = Literal[
     "settings",
     "permissions",
     "sessions",
+    "rewind",
+    "fork",
     "jobs",
+    "playbook",
+    "context",
+    "compact",
+    "wire",
+    "cache",
     "add_folder",
     "editing",
+    "edit_file",
     "price",
+    "edit_plan",
 ]
 """What only a front-end can do; one without a screen ignores it or ends."""
 
@@ -86,9 +95,18 @@ class SlashCommand:
     arguments: str = ""
     """Hint such as "[mode]"."""
     while_busy: bool = True
+    asks_model: bool = False
+    """Whether it waits for an answer of the model beside the turn, which the user sees and may cancel."""
     own: bool = False
     """Whether it is the user's or the project's, and no command of swecli."""
 
+
+def absent(session: Session, what: str, otherwise: str) -> str:
+    """Why there is none of ``what``: safe mode turned it off, or ``otherwise``, a sentence."""
+    return SAFE_MODE.format(what) if session.view.safe_mode else otherwise
+
+
+SAFE_MODE = "Safe mode (--safe-mode) turned {} off."
 
 SHELL_USE = "! before a command runs it in your own shell, for example !git status; nothing was run or sent."
 """What is said of a lone exclamation mark."""

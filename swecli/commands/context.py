@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from swecli.commands.agent_words import agent_figures, agents_line, told_by_agents
 from swecli.commands.base import CommandResult, Offer, SlashCommand
-from swecli.core.context_management.cache import CachedRequest, RecordedMiss
+from swecli.core.context_management.cache_history import CachedRequest, CacheHistory, RecordedMiss, miss_cost
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget, window_words
-from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
+from swecli.core.protocol.commands import ChangeContext, Compact, RedoCompaction, UndoCompaction
+from swecli.core.protocol.events import ContextChange
+from swecli.core.protocol.messages import Usage
 from swecli.figures import bar, dollars, percent, portion
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
-    from swecli.core.engine.session import Conversation, Session, SessionView
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.session_view import Conversation, SessionView
 
 
 def number(value: int) -> str:
@@ -61,18 +69,22 @@ def span(seconds: float) -> str:
 
 
 async def _run_compact(session: Session, arguments: str) -> CommandResult:
-    match arguments.strip().lower().lstrip("-"):
+    verb, _, rest = arguments.strip().partition(" ")
+    item = rest.strip()
+    match verb.lower().lstrip("-"):
         case "undo":
-            session.send(UndoCompaction())
+            session.send(UndoCompaction(item))
             return CommandResult()
         case "redo":
-            session.send(RedoCompaction())
+            session.send(RedoCompaction(item))
             return CommandResult()
         case "free":
             session.send(Compact(without_model=True))
             return CommandResult()
+        case "history":
+            return CommandResult.text(history_text(session))
         case "plan" | "preview" | "dry-run":
-            return _plan(session)
+            return replace(_plan(session), screen="compact") if not session.view.busy else _plan(session)
         case _:
             pass
     plan = session.plan_compaction()
@@ -84,9 +96,31 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
     if plan is None:
         session.send(command)
         return CommandResult()
+    if not command.focus and not session.view.busy:  # where items can be moved, the plan is a screen
+        offer = Offer("", command, ("", ""), ("", ""))
+        return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
     title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
     offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
     return CommandResult((_table(plan),), offer=offer)
+
+
+def history_text(session: Session) -> str:
+    """Every compaction that was made: when, what it did, how much of what had to be kept it kept."""
+    records = session.inspection.timeline.compactions
+    if not records:
+        return "Nothing was compacted yet."
+    rows = [
+        (
+            record.item,
+            f"turn {record.turn}",
+            record.trigger,
+            f"{number(record.before)} -> {number(record.after)}",
+            f"{record.kept} of {record.anchors} kept" if record.anchors else "",
+            "" if record.in_force else "undone",
+        )
+        for record in records
+    ]
+    return f"{aligned(rows, '')}\n/compact undo ID takes it back with all later ones; /compact redo ID brings it back."
 
 
 def _plan(session: Session) -> CommandResult:
@@ -116,7 +150,7 @@ def _table(plan: CompactionPlan) -> TableBlock:
 
 def _costs(plan: CompactionPlan) -> tuple[tuple[str, str, str], ...]:
     if plan.cost is None or plan.saved_per_request is None:
-        return ()
+        return (("cost now", "", "price unknown"),)
     return (
         ("cost now", "", dollars(Decimal(plan.cost))),
         ("saving per later request", "", dollars(Decimal(plan.saved_per_request))),
@@ -137,7 +171,7 @@ COMPACT = SlashCommand(
     "Free space in the context; also undo, redo and plan",
     _run_compact,
     aliases=("compress", "summarize"),
-    arguments="[focus | free | plan | undo | redo]",
+    arguments="[focus | free | plan | history | undo [ID] | redo [ID]]",
 )
 
 
@@ -151,11 +185,98 @@ _LEVELS = {
 }
 
 
+Action = Literal["pin", "unpin", "drop", "offload", "restore"]
+VERBS: Mapping[str, Action] = {
+    "pin": "pin",
+    "unpin": "unpin",
+    "drop": "drop",
+    "offload": "offload",
+    "restore": "restore",
+}
+
+
 async def _run_context(session: Session, arguments: str) -> CommandResult:
-    return CommandResult.text("\n".join(filter(None, (context_text(session.view), rules_text(session.retention())))))
+    await session.start_settled()
+    verb, _, rest = arguments.strip().partition(" ")
+    match verb.lower():
+        case "items":
+            return CommandResult((_items(session, rest.split()),))
+        case "show" if rest.strip():
+            return _show_item(session, rest.strip())
+        case "text":
+            return CommandResult.text(whole_text(session))
+        case word if word in VERBS and rest.split():
+            session.send(ChangeContext(tuple(ContextChange(VERBS[word], name) for name in rest.split())))
+            return CommandResult()
+        case word if word in VERBS or word == "show":
+            return CommandResult.text(f"/context {word} needs an id; /context items lists them.", "warning")
+        case _:
+            return CommandResult(
+                screen="context", argument=arguments.strip(), instead=(TextBlock(whole_text(session)),)
+            )
 
 
-CONTEXT = SlashCommand("context", "Show what fills the context window", _run_context, aliases=("tokens",))
+CONTEXT = SlashCommand(
+    "context",
+    "See what fills the context; pin, drop, offload, restore items",
+    _run_context,
+    aliases=("tokens",),
+    arguments="[words | items | text | ACTION ID]",
+)
+
+
+def whole_text(session: Session) -> str:
+    """All that ``/context`` says where there is no screen."""
+    texts = (context_text(session.view), agents_text(session), rules_text(session.retention()))
+    return "\n".join(filter(None, texts))
+
+
+def agents_text(session: Session) -> str:
+    """The subagents, the newest ones, with what each of them used and told; empty without any."""
+    agents, picture = session.view.agents, session.inspection.picture() if session.view.agents else None
+    if not agents:
+        return ""
+    told = told_by_agents(picture.items) if picture is not None else {}
+    rows = [agent_figures(agent, told.get(agent.id, 0)) for agent in agents[-SHOWN:]]
+    return f"{agents_line(agents, sum(told.values()))}\n{aligned(rows)}"
+
+
+def _items(session: Session, words: Sequence[str]) -> TextBlock:
+    """Every item with its id, one a line; those that have all of the words."""
+    inspection = session.inspection
+    picture = inspection.picture()
+    if picture is None:
+        return TextBlock("No model is connected, so swecli cannot measure anything.", "warning")
+    rows: list[tuple[str, ...]] = []
+    for item in picture.items:
+        state = "pinned" if item.pinned else item.state
+        row = (item.id, f"{item.tokens:,}", state, item.component, inspection.title(item)[:LONGEST_TITLE])
+        if all(word.casefold() in " ".join(row).casefold() for word in words):
+            rows.append(row)
+    if not rows:
+        return TextBlock("No item matches.")
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]:<{widths[3]}}  {row[4]}".rstrip()
+        for row in rows
+    ]
+    head = f"{len(rows):,} items; tokens of all: {sum(item.tokens for item in picture.items):,}"
+    return TextBlock("\n".join([head, *lines]))
+
+
+LONGEST_TITLE = 100
+"""Characters of what an item is about."""
+
+
+def _show_item(session: Session, name: str) -> CommandResult:
+    picture = session.inspection.picture()
+    item = next((one for one in picture.items if one.id == name), None) if picture is not None else None
+    if item is None:
+        return CommandResult.text(f"There is no item {name!r}; /context items lists them.", "warning")
+    sent, said = session.inspection.text(item)
+    if not said:
+        return CommandResult.text(sent or "(nothing)")
+    return CommandResult.text(f"Sent in its place:\n{sent or '(nothing)'}\n\nAs it was said:\n{said}")
 
 
 def context_text(view: SessionView) -> str:
@@ -174,9 +295,15 @@ def context_text(view: SessionView) -> str:
         f"Window {window_words(budget.window, budget.window_source)}, {number(budget.reserve)} of them kept"
         f" for the answer.{_thresholds(budget)}",
         conversation_text(view.conversation),
+        _scratchpad(view.scratchpad),
         _LEVELS[budget.level],
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _scratchpad(text: str) -> str:
+    tokens = PieceEstimator().count(text)
+    return f"The scratchpad comes at the end of each request: about {_count(tokens, 'token')}." if text else ""
 
 
 def rules_text(rules: Sequence[RuleReport]) -> str:
@@ -237,24 +364,86 @@ def _count(count: int, name: str) -> str:
     return f"{number(count)} {name if count == 1 else many}"
 
 
+async def _run_wire(session: Session, arguments: str) -> CommandResult:
+    verb, _, rest = arguments.strip().partition(" ")
+    if verb == "save":
+        return await _save_wire(session, rest.strip())
+    draft = arguments.strip()
+    return CommandResult(screen="wire", argument=draft, instead=(TextBlock(wire_text(session, draft)),))
+
+
+WIRE = SlashCommand(
+    "wire",
+    "Show the next request exactly as it will leave",
+    _run_wire,
+    arguments="[message | save [FILE]]",
+)
+
+
+def wire_text(session: Session, draft: str = "") -> str:
+    """The sections of the next request with their tokens; what the previous one did not have is marked."""
+    wire = session.inspection.wire(draft)
+    if wire is None:
+        return "No model is connected, so there is no request to show."
+    marks = {"same": " ", "new": "+", "changed": "~", "gone": "-"}
+    rows = [
+        f"{marks[one.change]} {one.name:<14}  {one.tokens:>7,}  {'┃' if one.breakpoint else ' '} {one.about}".rstrip()
+        for one in wire.sections
+    ]
+    head = f"The next request: {wire.tokens:,} tokens, {len(wire.body.encode()):,} bytes"
+    to = f" to {wire.url}" if wire.url else ", in swecli's own form: this model is not asked over a network"
+    return session.inspection.masked("\n".join([f"{head}{to}", *rows]))
+
+
+async def _save_wire(session: Session, name: str) -> CommandResult:
+    try:
+        place = await save_wire(session, name)
+    except OSError as error:
+        return CommandResult.text(f"The request could not be saved: {error}", "error")
+    if place is None:
+        return CommandResult.text("No model is connected, so there is no request to save.", "warning")
+    return CommandResult.text(f"Saved to {place}, secrets masked.")
+
+
+async def save_wire(session: Session, name: str = "", draft: str = "") -> Path | None:
+    """Write the next request to a file of the working directory that only the user can read; None without a model.
+
+    Raises:
+        OSError: the file is there already, or can't be written.
+    """
+    wire = session.inspection.wire(draft)
+    if wire is None:
+        return None
+    place = session.view.cwd / (name or f"swecli-wire-{session.view.session_id}-{session.view.totals.turns}.json")
+    text = session.inspection.masked(wire.body) + "\n"
+
+    def write() -> None:
+        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    await asyncio.to_thread(write)
+    return place
+
+
 SHOWN = 10
 """Requests and misses that are listed."""
 
 
 async def _run_cache(session: Session, arguments: str) -> CommandResult:
-    return CommandResult.text(cache_text(session.view))
+    text = TextBlock(cache_text(session.view))
+    return CommandResult(screen="cache", argument=arguments.strip(), instead=(text,))
 
 
-CACHE = SlashCommand("cache", "Show the cached share of recent prompts, and each miss", _run_cache)
+CACHE = SlashCommand(
+    "cache", "Show each request's cached part, and each miss with its cause", _run_cache, arguments="[words]"
+)
 
 
 def cache_text(view: SessionView) -> str:
     history = view.cache
     reported = [request for request in history.requests if request.usage.cache_read is not None]
-    if not history.requests:
-        return "No answer yet."
     if not reported:
-        return "The provider does not report cache usage."
+        return no_cache_words(history)
     newest = reported[-1].usage.cache_share or 0.0
     read = sum(request.usage.cache_read or 0 for request in reported)
     total = sum(request.usage.input_total or 0 for request in reported)
@@ -262,30 +451,61 @@ def cache_text(view: SessionView) -> str:
         f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
         f" {number(len(reported))} requests ({number(read)} of {number(total)} tokens)",
         bar(newest, _BAR_CELLS),
-        "Newest requests (prompt tokens, read from the cache, written to it):",
-        _requests(reported[-SHOWN:]),
-        _misses(history.misses, history.missed_tokens),
+        "Newest requests (prompt tokens, share read from the cache, cost):",
+        _timeline(reported[-SHOWN:], view.price),
+        _misses(history.misses, history.totals.missed, _further(history, reported[-SHOWN:])),
     ]
     return "\n".join(line for line in lines if line)
 
 
-def _requests(requests: Sequence[CachedRequest]) -> str:
-    return aligned(
+def no_cache_words(history: CacheHistory) -> str:
+    """Why there is nothing to show, as a sentence."""
+    if history.requests:
+        return "The provider reports no cached tokens."
+    return "The provider reports no token counts." if history.silent else "No answer yet."
+
+
+def _timeline(requests: Sequence[CachedRequest], price: Callable[[str, Usage], str | None]) -> str:
+    """One line for each request, and below it what it missed."""
+    rows = aligned(
         (
             f"turn {request.turn}, {_clock(request.at)}",
             number(request.usage.input_total or 0),
             percent(request.usage.cache_share or 0.0),
-            number(request.usage.cache_write) if request.usage.cache_write is not None else "",
+            bar(request.usage.cache_share or 0.0, _PART_CELLS),
+            _dollars(request.cost),
         )
         for request in requests
     )
+    lines: list[str] = []
+    for request, row in zip(requests, rows.splitlines(), strict=True):
+        lines.append(row)
+        for miss in request.misses:
+            extra = miss_cost(request, miss.tokens, price)
+            cost = f", {dollars(extra)} more" if extra else ""
+            lines.append(f"    missed: {miss.cause} ({number(miss.tokens)} tokens again{cost})")
+    return "\n".join(lines)
 
 
-def _misses(misses: Sequence[RecordedMiss], tokens: int) -> str:
+def _dollars(cost: str | None) -> str:
+    try:
+        return "" if cost is None else dollars(Decimal(cost))
+    except InvalidOperation:
+        return ""
+
+
+def _further(history: CacheHistory, shown: Sequence[CachedRequest]) -> Sequence[RecordedMiss]:
+    """The misses that no shown request has."""
+    told = [miss for request in shown for miss in request.misses]
+    return [miss for miss in history.misses if miss not in told]
+
+
+def _misses(misses: Sequence[RecordedMiss], tokens: int, further: Sequence[RecordedMiss]) -> str:
     if not misses:
         return "No misses."
-    head = f"{number(len(misses))} misses, {number(tokens)} tokens processed again; the newest:"
-    rows = [f"  turn {miss.turn}, {_clock(miss.at)}  {number(miss.tokens)}  {miss.cause}" for miss in misses[-SHOWN:]]
+    count = "1 miss" if len(misses) == 1 else f"{number(len(misses))} misses"
+    head = f"{count}, {number(tokens)} tokens processed again{'; others:' if further else '.'}"
+    rows = [f"  turn {miss.turn}, {_clock(miss.at)}  {number(miss.tokens)}  {miss.cause}" for miss in further[-SHOWN:]]
     return "\n".join([head, *rows])
 
 

@@ -6,24 +6,14 @@ from collections.abc import Mapping
 
 _LATER = "not available in this version"
 _FILES = "mention a file with @ to have it read; /add-dir adds a folder"
-_CONVERSATION = "/undo reverts what a turn changed in files, /clear starts a new conversation and keeps this one"
 
 ELSEWHERE: Mapping[str, str] = {
-    "rewind": _CONVERSATION,
-    "checkpoint": f"every change is recorded by itself; {_CONVERSATION}",
-    "restore": _CONVERSATION,
-    "fork": f"{_LATER}; /resume goes back to another session",
-    "branch": f"{_LATER}; /resume goes back to another session",
-    "export": "/copy copies an answer, and swecli -p --output-format json prints a conversation's events",
-    "save": "every session is stored by itself; /resume lists them, /copy copies an answer",
-    "share": "swecli uploads nothing; /copy copies an answer",
-    "rename": f"{_LATER}; /resume finds a session by the words of its first message",
+    "share": "swecli uploads nothing; /export writes the session to a file",
+    "restore": "/rewind goes back to before a message, /undo reverts what was changed in files last",
     "continue": "/resume lists the stored sessions; swecli -c continues the newest",
     "chat": "/resume lists the stored sessions",
-    "memory": "instructions live in OPENCLI.md, AGENTS.md or CLAUDE.md: /init writes one, /status names them",
-    "remember": "instructions live in OPENCLI.md: /init writes it, any editor changes it",
+    "remember": "# at the start of a message adds a line to the instructions; /memory lists what is remembered",
     "instructions": "/status names the instruction files that count; /init writes OPENCLI.md",
-    "notes": _LATER,
     "agent": "/agents lists the agent profiles",
     "prompts": "/commands lists your own commands",
     "plugin": f"plugins are {_LATER}",

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, Run, SlashCommand
+from swecli.commands.base import CommandResult, Run, SlashCommand, absent
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Invoke
@@ -26,6 +26,8 @@ _WHERE = {
     "commands": "a Markdown file in commands/",
     "agents": "a Markdown file in agents/",
 }
+
+_FROM_FILES = {"skills": "skills", "commands": "Markdown commands", "agents": "agent profiles from files"}
 
 
 def custom_commands(session: Session) -> tuple[SlashCommand, ...]:
@@ -61,9 +63,7 @@ def _call(session: Session, call: Invoke) -> CommandResult:
 
 def _waiting(one: Waiting) -> SlashCommand:
     async def run(session: Session, arguments: str) -> CommandResult:
-        from swecli.core.engine.invoked import unapproved
-
-        return CommandResult.text(f"/{one.name} was not sent. {unapproved(one)}", "error")
+        return _call(session, Invoke(one.name, arguments))  # it may have been approved since the list was made
 
     return SlashCommand(one.name, f"Waits for approval: /{one.kind} approve {one.name}", run, own=True)
 
@@ -101,7 +101,7 @@ def _lists(kind: Kind, rows: _Rows, details: _Details) -> Run:
         match arguments.split():
             case []:
                 table = await asyncio.to_thread(rows, session, files)
-                return CommandResult((*_table(kind, table), *_trouble(kind, files)))
+                return CommandResult((*_table(session, kind, table), *_trouble(kind, files)))
             case ["approve", *names]:
                 return await _approve(files, kind, names)
             case [name]:
@@ -116,11 +116,12 @@ def _lists(kind: Kind, rows: _Rows, details: _Details) -> Run:
     return run
 
 
-def _table(kind: Kind, table: TableBlock) -> tuple[DisplayBlock, ...]:
-    if table.rows:
-        return (table,)
+def _table(session: Session, kind: Kind, table: TableBlock) -> tuple[DisplayBlock, ...]:
     places = ".swecli, .agents or .claude, of this project or in your home"
-    return (TextBlock(f"No {kind} yet. Add {_WHERE[kind]} of {places}.", "dim"),)
+    none = absent(session, _FROM_FILES[kind], f"No {kind} yet. Add {_WHERE[kind]} of {places}.")
+    if not table.rows:
+        return (TextBlock(none, "dim"),)
+    return (table, TextBlock(none, "dim")) if session.view.safe_mode else (table,)
 
 
 def _trouble(kind: Kind, files: ExtensionFiles) -> list[DisplayBlock]:

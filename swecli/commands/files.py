@@ -49,9 +49,9 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
             blocks.append(TextBlock(generated.line(cwd), "dim"))
     if done.conflicts:
         head = _count(len(done.conflicts), "file was left alone", "files were left alone")
-        blocks.append(TextBlock(f"{head}:\n{_left(done.conflicts, cwd)}", "warning"))
+        blocks.append(TextBlock(f"{head}:\n{left_alone(done.conflicts, cwd)}", "warning"))
     if done.not_covered:
-        blocks.append(TextBlock(f"Not tracked:\n{_left(done.not_covered, cwd)}", "warning"))
+        blocks.append(TextBlock(f"Not tracked:\n{left_alone(done.not_covered, cwd)}", "warning"))
     if done.reason:
         blocks.append(TextBlock(done.reason, "plain" if not done.not_covered else "dim"))
     elif done.files:
@@ -69,7 +69,7 @@ def shown_path(path: str, cwd: Path) -> str:
     return os.path.relpath(path, cwd) if inside else path
 
 
-def _left(files: Sequence[LeftFile], cwd: Path) -> str:
+def left_alone(files: Sequence[LeftFile], cwd: Path) -> str:
     lines = [f"  {shown_path(file.path, cwd)}: {file.why}" for file in files[:SHOWN]]
     more = [f"  and {len(files) - SHOWN:,} more"] if len(files) > SHOWN else []
     return "\n".join([*lines, *more])
@@ -107,7 +107,8 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
         more = "" if arguments else " /diff HEAD compares with the last commit."
         blocks.insert(0, TextBlock(f"This session changed no file{where}, or everything was undone.{more}"))
     else:
-        blocks.append(TextBlock(f"{_sum(found.files, 'changed in this session')}; /undo reverts it.", "dim"))
+        ways = "/undo reverts the newest change, /rewind all since a message"
+        blocks.append(TextBlock(f"{_sum(found.files, 'changed in this session')}; {ways}.", "dim"))
     return CommandResult(tuple(blocks))
 
 

@@ -20,7 +20,7 @@ from swecli.core.permissions.types import Rule
 from swecli.core.workspace.process import scrubbed_environment
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import Session
+    from swecli.core.engine.session import Session, ToolRun
 
 SECONDS = 20.0
 MOST_BYTES = 4_000_000
@@ -35,6 +35,8 @@ _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c"
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
 _SUBJECT = 100
 """Characters of a subject that are shown."""
+_NAMED = 10
+"""Files that are named."""
 
 
 class GitError(Exception):
@@ -128,7 +130,25 @@ async def change_of(git: Git, arguments: str) -> Change:
         named = await _named(git, word)
         if named is not None:
             return Change(*named, rest)
+        if _looks_named(word, alone=not rest):
+            raise GitError(f"There is no branch, commit, range or file {word} here. {await _there_is(git)}")
     return await _default(git, arguments.strip())
+
+
+def _looks_named(word: str, *, alone: bool) -> bool:
+    """Whether a word is meant to name something. Among others a slash or a dot may be part of a sentence."""
+    return ".." in word.strip(".") or (
+        alone and re.fullmatch(r"[\w-]*[./~^@][\w./~^@{}-]*\w|[0-9a-f]{7,40}", word) is not None
+    )
+
+
+async def _there_is(git: Git) -> str:
+    """The branches and changed files, as a hint."""
+    branches = (await git("for-each-ref", "--format=%(refname:short)", "--sort=-committerdate", "refs/heads")).split()
+    tree = read_status(await git("status", "--porcelain"))
+    changed = [*dict.fromkeys((*tree.staged, *tree.changed))]
+    found = [f"Branches: {_listed(branches)}." if branches else "", f"Changed: {_listed(changed)}." if changed else ""]
+    return " ".join(filter(None, (*found, "Other words say what to look at.")))
 
 
 async def _named(git: Git, word: str) -> tuple[str, tuple[str, ...]] | None:
@@ -203,7 +223,10 @@ async def _run_review(session: Session, arguments: str) -> CommandResult:
         f"```diff\n{harmless(shown).rstrip()}\n```" if shown.strip() else "",
     )
     trouble = session.begin(f"/review {arguments}".rstrip(), "\n\n".join(part for part in parts if part))
-    return CommandResult.text(trouble, "error") if trouble else CommandResult()
+    if trouble:
+        return CommandResult.text(trouble, "error")
+    focus = f", above all: {change.focus}" if change.focus else ""
+    return CommandResult.text(f"Reviewing {change.what}{focus}.", "dim")
 
 
 def _cut(diff: str, session: Session, command: str) -> str:
@@ -274,21 +297,47 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
     model = session.view.model
     if model is None:
         return CommandResult.text("No model is connected to write the message. Nothing was committed.", "error")
-    facts = (
+    facts = [
         f"The user says: {arguments}" if arguments else "",
         f"Newest subjects of this repository:\n{subjects}" if subjects else "",
         f"The diff:\n{_cut(diff, session, 'git diff')}",
-    )
-    answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
-    message = message_of(answer or "")
-    if not message:
-        return CommandResult.text("The model gave no message. Nothing was committed.", "error")
-    if session.view.attribution:
-        message += f"\n\nAssisted-by: swecli ({model.ref})"
-    command = f"git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
-    asks = (Rule("ask", "Bash(git commit *)", "session", "/commit asks before each commit"),)
-    run = await session.run_tool("run_command", {"command": command}, rules=asks)
+    ]
+    asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", _what_goes_in(tree)),)
+    while True:
+        answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
+        message = message_of(answer or "")
+        if not message:
+            return CommandResult.text("The model gave no message. Nothing was committed.", "error")
+        proposed = message
+        if session.view.attribution:
+            message += f"\n\nAssisted-by: swecli ({model.ref})"
+        command = f"git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
+        run = await session.run_tool("run_command", {"command": command}, rules=asks)
+        if not run.said:
+            return _committed(run, message, tree)
+        facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejects it and says: {run.said}")
+
+
+def _what_goes_in(tree: WorkTree) -> str:
+    """Why /commit asks, with the files that a commit takes in and those that it leaves out."""
+    inside = tree.staged or tree.changed
+    parts = [f"Commits {_listed(inside)}."]
+    if tree.staged and tree.changed:
+        parts.append(f"Stays out, as it is not staged: {_listed(tree.changed)}.")
+    if tree.untracked:
+        parts.append(f"Stays out, as git does not track it: {_listed(tree.untracked)}.")
+    return " ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _committed(run: ToolRun, message: str, tree: WorkTree) -> CommandResult:
     subject = message.partition("\n")[0][:_SUBJECT]
+    if run.said is not None:
+        return CommandResult.text(f"Not committed. The proposed message was:\n{message}")
     if run.is_error:
         text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.text}"
         return CommandResult.text(text, "warning")

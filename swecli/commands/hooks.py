@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, SlashCommand, absent
 from swecli.commands.context import labelled
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.hook_words import short_command
@@ -25,7 +25,7 @@ USAGE = "Use /hooks, /hooks NUMBER, /hooks off NUMBER, /hooks on NUMBER or /hook
 async def _run_hooks(session: Session, arguments: str) -> CommandResult:
     records = session.hooks.records
     if not records:
-        return CommandResult.text(NONE)
+        return CommandResult.text(absent(session, "hooks", NONE))
     words = arguments.split()
     match words:
         case []:
@@ -114,6 +114,8 @@ def _details(record: HookRecord) -> str:
     text = labelled(
         (
             (f"Hook {record.number}", f"{hook.event}, matcher {hook.matcher or '*'}"),
+            ("Only for", hook.condition),
+            ("Waits", "nobody waits for it, and it decides nothing" if hook.beside else ""),
             ("Command", hook.command),
             ("From", f"{hook.source}, {hook.origin}"),
             ("State", f"{_state(record)}{f': {hook.waiting}' if hook.waiting else ''}"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Submit
 from swecli.core.tools.base import plural
 
 if TYPE_CHECKING:
+    from swecli.core.engine.offered_tools import SourceSize
     from swecli.core.engine.services import PromptTemplate
     from swecli.core.engine.session import Session
     from swecli.core.mcp.connection import Connection
@@ -21,6 +22,7 @@ NONE = (
     "a project's .mcp.json counts once you trust the folder."
 )
 _LOG_LINES = 40
+_WITH_NAME = ("enable", "disable", "reconnect", "login", "log")
 _USE = "Use /mcp, /mcp NAME, or /mcp enable, disable, reconnect, login or log NAME."
 
 
@@ -35,13 +37,16 @@ def _servers(session: Session) -> McpServers | None:
 async def _run_mcp(session: Session, arguments: str) -> CommandResult:
     servers = _servers(session)
     if servers is None:
-        return CommandResult.text(NONE, "dim")
+        return CommandResult.text(absent(session, "MCP servers of projects", NONE), "dim")
     match arguments.split():
         case []:
             return CommandResult(tuple(_overview(session, servers)))
         case [name] if name in servers.connections:
             return CommandResult(tuple(_detail(session, servers, servers.connections[name])))
-        case [word, name] if word in ("enable", "disable", "reconnect", "login", "log"):
+        case [word] if word in _WITH_NAME:
+            known = ", ".join(servers.connections)
+            return CommandResult.text(f"/mcp {word} needs the name of a server. There are: {known}.", "error")
+        case [word, name] if word in _WITH_NAME:
             if name not in servers.connections:
                 return _unknown(name, servers)
             return await _changed(servers, word, name)
@@ -78,15 +83,22 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
     rows: list[tuple[str, ...]] = []
     for name, connection in servers.connections.items():
         size = session.tools_of(name)
-        withheld = f", {size.withheld} deferred" if size.withheld else ""
-        tools = f"{size.count}{withheld}" if connection.state == "ready" else ""
+        tools = f"{size.count}{_withheld(size)}" if connection.state == "ready" else ""
         tokens = f"{size.tokens:,}" if connection.state == "ready" else ""
         rows.append((name, _state(connection), tools, tokens, connection.definition.line[:60]))
     table = TableBlock(("Server", "State", "Tools", "Tokens", "Runs"), tuple(rows), "MCP servers")
+    left_out = (TextBlock(SAFE_MODE.format("MCP servers of projects"), "dim"),) if session.view.safe_mode else ()
     return (
         table,
+        *left_out,
         TextBlock("/mcp NAME shows its tools; enable, disable, reconnect, login and log take a name.", "dim"),
     )
+
+
+def _withheld(size: SourceSize) -> str:
+    if not size.withheld:
+        return ""
+    return ", all deferred" if size.withheld == size.count else f", {size.withheld} deferred"
 
 
 def _state(connection: Connection) -> str:
@@ -94,6 +106,8 @@ def _state(connection: Connection) -> str:
 
 
 def _detail(session: Session, servers: McpServers, connection: Connection) -> Sequence[DisplayBlock]:
+    from swecli.core.mcp.prompts import READ_RESOURCE  # there is a server, so it is loaded
+
     definition, offered = connection.definition, connection.offered
     size = session.tools_of(connection.name)
     lines = [
@@ -105,10 +119,8 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         lines.append(f"Says it is: {offered.title}")
     if definition.env:
         lines.append(f"Variables: {', '.join(definition.env)}")
-    lines.append(
-        f"{plural(size.count, 'tool')}, {size.tokens:,} tokens in each request"
-        + (f"; {size.withheld} deferred (tool_search finds them)" if size.withheld else "")
-    )
+    found = f"{_withheld(size)} (tool_search finds them)" if size.withheld else ""
+    lines.append(f"{plural(size.count, 'tool')}{found}, {size.tokens:,} tokens in each request")
     if servers.left_out.get(connection.name):
         lines.append(f"Left out, for their descriptions changed: {', '.join(servers.left_out[connection.name])}")
     if offered.prompts:
@@ -118,17 +130,19 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         lines.append(f"Resources: {shown}{' …' if len(offered.resources) > 10 else ''}")
     if connection.log.path is not None:
         lines.append(f"Log: {connection.log.path}")
-    rows = tuple(
+    rows = [
         (
             tool.name,
             "reads" if _reads(tool) else "may change things",
             (tool.description or "").strip().split("\n")[0][:80],
         )
         for tool in offered.tools
-    )
+    ]
+    if offered.resources:
+        rows.append((READ_RESOURCE, "reads", "Of swecli: gives the model the resources of this server"))
     blocks: list[DisplayBlock] = [TextBlock("\n".join(lines))]
     if rows:
-        blocks.append(TableBlock(("Tool", "It says it", "Description"), rows))
+        blocks.append(TableBlock(("Tool", "It says it", "Description"), tuple(rows)))
     return blocks
 
 

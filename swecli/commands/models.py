@@ -33,7 +33,11 @@ def known(offer: ModelOffer) -> str:
 
 
 def summary(offer: ModelOffer) -> str:
-    parts = (f"{size(offer.window)} tokens", price(offer), abilities(offer), key(offer) if not offer.usable else "")
+    """What is known of a model in words, for lists that have no headings."""
+    window = f"{size(offer.window)} window" if offer.window is not None else "window unknown"
+    rates = offer.rates
+    costs = f"${_amount(rates.input)} in, ${_amount(rates.output)} out" if rates is not None else price(offer)
+    parts = (window, costs.replace("?", "price unknown"), abilities(offer), key(offer) if not offer.usable else "")
     return " · ".join(part for part in parts if part)
 
 
@@ -44,12 +48,12 @@ def matching(offers: Sequence[ModelOffer], words: str) -> tuple[ModelOffer, ...]
 
 
 def size(tokens: int | None) -> str:
-    """``1.05M``, ``200K``, ``?``."""
+    """``1.05M``, ``32.8K``, ``?``."""
     if tokens is None:
         return "?"
     if tokens >= 1_000_000:
         return f"{tokens / 1_000_000:.3g}M"
-    return f"{tokens / 1000:.4g}K" if tokens >= 1000 else str(tokens)
+    return f"{tokens / 1000:.3g}K" if tokens >= 1000 else str(tokens)
 
 
 def price(offer: ModelOffer) -> str:

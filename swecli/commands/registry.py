@@ -8,17 +8,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import SlashCommand
-from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
+from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
 from swecli.commands.elsewhere import ELSEWHERE
+from swecli.commands.export import EXPORT, HANDOFF
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.git import COMMIT, REVIEW
 from swecli.commands.hooks import HOOKS
-from swecli.commands.init.command import INIT
+from swecli.commands.init import INIT
+from swecli.commands.language_servers import LSP
 from swecli.commands.mcp import MCP, prompt_commands
+from swecli.commands.memory import MEMORY
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
+from swecli.commands.playbook import PLAYBOOK
+from swecli.commands.rewind import FORK, RENAME, REWIND
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
+from swecli.commands.sentinel import SENTINEL
 from swecli.commands.session import (
+    BTW,
     COPY,
     DOCTOR,
     JOBS,
@@ -28,6 +35,7 @@ from swecli.commands.session import (
     TODOS,
     USAGE,
 )
+from swecli.commands.where import WHERE
 from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
 
@@ -40,11 +48,18 @@ COMMANDS: tuple[SlashCommand, ...] = (
     CONTEXT,
     CACHE,
     COMPACT,
+    WIRE,
+    SENTINEL,
     RECALL,
     FIND,
+    WHERE,
+    BTW,
     COPY,
+    EXPORT,
+    HANDOFF,
     UNDO,
     REDO,
+    REWIND,
     DIFF,
     REVIEW,
     COMMIT,
@@ -57,7 +72,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
     PERMISSIONS,
     HOOKS,
     MCP,
+    LSP,
+    PLAYBOOK,
     TODOS,
+    MEMORY,
     JOBS,
     THEME,
     KEYS,
@@ -73,6 +91,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ADD_DIR,
     CLEAR,
     RESUME,
+    FORK,
+    RENAME,
     QUIT,
 )
 """In the order in which they are listed."""

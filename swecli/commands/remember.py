@@ -50,30 +50,46 @@ def instructions_file(folder: Path) -> Path:
     )
 
 
+def read_instructions(path: Path, folder: Path) -> str:
+    """The whole file, as it is to be changed; empty where there is none.
+
+    Raises:
+        OSError: it can't be read, is outside of ``folder``, or is larger than instructions may be.
+    """
+    try:
+        head = read_head(path, _MAX_BYTES, folder)
+    except FileNotFoundError:
+        return ""
+    if not head.whole:
+        raise OSError(f"it has {head.size:,} bytes, more than instructions may have")
+    return head.text
+
+
+def counts_from(session: Session) -> str:
+    """From when on a change of the instructions counts, as a sentence."""
+    if session.view.watches_instructions:
+        return "The model is told with your next message."
+    return "It counts in new conversations (/clear)."
+
+
 async def remember(session: Session, note: str, folder: Path, *, own: bool = False) -> CommandResult:
-    """Add the line to the folder's instructions, by the tool whose changes are shown, asked about and undone. The
-    user's ``own`` folder is closed to tools."""
+    """Add the line to the folder's instructions, by the tool whose changes are shown and undone; what the user typed
+    needs no approval. The user's ``own`` folder is closed to tools."""
     path = instructions_file(folder)
     try:
-        head = await asyncio.to_thread(read_head, path, _MAX_BYTES, folder)
-        existing, whole = head.text, head.whole
-    except FileNotFoundError:
-        existing, whole = "", True
+        text = with_note(await asyncio.to_thread(read_instructions, path, folder), note)
     except OSError as error:
         return CommandResult.text(f"{path} can't be read ({error.strerror or error}); nothing was added.", "error")
-    if not whole:
-        return CommandResult.text(f"{path} is larger than instructions may be; nothing was added.", "error")
-    text = with_note(existing, note)
     if own:
         try:
             await asyncio.to_thread(_write, path, text)
         except OSError as error:
             return CommandResult.text(f"{path} can't be written ({error.strerror or error}).", "error")
-        return CommandResult.text(f"Added to {path}: {note}. It counts in new conversations (/clear).")
-    run = await session.run_tool("write_file", {"path": str(path), "content": text})
+        return CommandResult.text(f"Added to {path}: {note}. {counts_from(session)}")
+    run = await session.run_tool("write_file", {"path": str(path), "content": text}, typed=True)
     if run.is_error:
         return CommandResult.text(f"{path.name} was not changed: {run.text}", "warning")
-    return CommandResult.text(f"Added to {path.name}: {note}. It counts in new conversations (/clear).")
+    return CommandResult.text(f"Added to {path.name}: {note}. {counts_from(session)}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -63,13 +63,23 @@ CONFIG = _opens(
     "`swecli config` shows every setting; `swecli config set KEY VALUE` changes one.",
     aliases=("settings",),
 )
-PERMISSIONS = _opens(
-    "permissions",
+
+
+async def _permissions(session: Session, words: str) -> CommandResult:
+    """Without the screen, at least what only the session knows."""
+    held = ", ".join(rule.text for rule in session.view.rules)
+    own = (TextBlock(f"Allowed by your answers in this session: {held}."),) if held else ()
+    rest = TextBlock("`swecli permissions` lists, adds and revokes this folder's rules.")
+    return CommandResult(screen="permissions", argument=words, instead=(*own, rest))
+
+
+PERMISSIONS = SlashCommand(
     "permissions",
     "Show, add and revoke permission rules",
-    "`swecli permissions` lists, adds and revokes this folder's rules.",
-    aliases=("approvals",),
-    arguments="[words | rule]",
+    _permissions,
+    ("approvals",),
+    "[words | rule]",
+    while_busy=True,
 )
 RESUME = _opens(
     "sessions",

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand
 from swecli.commands.context import aligned, labelled, number
-from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
+from swecli.core.engine.state import Tally
+from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.budget import window_words
 from swecli.core.protocol.commands import CarryOut, SetMode
-from swecli.core.protocol.events import Mode, Price, SandboxChanged
+from swecli.core.protocol.events import MAIN, Mode, Price, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 from swecli.figures import dollars, percent
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import Session, SessionView
-    from swecli.core.engine.state import Tally
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.session_view import SessionView
 
 
 MODE_MEANINGS: dict[Mode, str] = {
     "default": "reading the workspace runs, everything else asks",
     "accept-edits": "file edits are accepted, commands still ask",
     "plan": "read-only: nothing will be changed",
-    "auto": "like accept-edits; commands also run in a full sandbox",
+    "auto": "like accept-edits; commands run in a full sandbox",
 }
 
 
@@ -49,6 +52,7 @@ MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, argume
 
 
 async def _run_status(session: Session, arguments: str) -> CommandResult:
+    await session.start_settled()
     return CommandResult.text(status_text(session.view))
 
 
@@ -63,12 +67,23 @@ def sandbox_text(state: SandboxChanged | None) -> str:
     return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}"
 
 
+def no_instructions(view: SessionView) -> str:
+    """What to do where the prompt has none."""
+    if view.ignored:
+        return "none until you trust this folder: swecli permissions trust"
+    return "none; /init writes OPENCLI.md"
+
+
 def status_text(view: SessionView) -> str:
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # what requests are measured against
         size, source = budget.window, budget.window_source
     window = f", window {window_words(size, source)}" if size else ""
+
+    def near(path: str) -> str:
+        return str(Path(path).relative_to(view.cwd)) if Path(path).is_relative_to(view.cwd) else path
+
     return labelled(
         (
             ("swecli", __version__),
@@ -83,7 +98,7 @@ def status_text(view: SessionView) -> str:
                 "Context",
                 f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",
             ),
-            ("Instructions", ", ".join(view.instructions) or "none; /init writes OPENCLI.md"),
+            ("Instructions", ", ".join(map(near, view.instructions)) or no_instructions(view)),
             ("Queued messages", number(len(view.queue)) if view.queue else ""),
             ("State", "working" if view.busy else "idle"),
         )
@@ -148,12 +163,22 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
     sections = (
         usage_text(session.view),
         _table("By model", "model", list(spending.by_model.items())),
+        _table("By agent", "agent", _by_agent(session.view)),
         _table("By turn", "turn", turns[-TURNS:]),
     )
     blocks = [TextBlock("\n\n".join(filter(None, sections)))]
     if unpriced:
         blocks.append(TextBlock(_unpriced_text(unpriced), "dim"))
     return CommandResult(tuple(blocks), screen="price" if unpriced else None, argument=unpriced[0] if unpriced else "")
+
+
+def _by_agent(view: SessionView) -> list[tuple[str, Tally]]:
+    """What the main agent and each subagent used; empty where there were no subagents."""
+    tallies = view.spending.by_agent
+    if not view.agents:
+        return []
+    agents = [(f"{one.id} ({one.started.profile})", tallies[one.id]) for one in view.agents if one.id in tallies]
+    return [(MAIN, tallies.get(MAIN, Tally())), *agents[-TURNS:]]
 
 
 USAGE = SlashCommand(
@@ -170,19 +195,24 @@ def usage_text(view: SessionView) -> str:
     tools = ", ".join(f"{name} {count}" for name, count in sorted(totals.by_tool.items(), key=lambda pair: -pair[1]))
     share = totals.cache_read / totals.input_tokens if totals.input_tokens else None
     cache = last.cache_share if last else None
+    told = bool(totals.input_tokens or totals.output_tokens or not totals.steps)
+
+    def known(count: int) -> str:
+        return number(count) if told else "?"
+
     return labelled(
         (
             ("Turns", number(totals.turns)),
             ("Model requests", number(totals.steps)),
             ("Tool calls", number(totals.tools) + (f" ({tools})" if tools else "")),
-            ("Input tokens", number(totals.input_tokens)),
+            ("Input tokens", known(totals.input_tokens)),
             (
                 "  cached",
-                f"{number(totals.cache_read)}" + (f" ({percent(share)})" if share is not None else ""),
+                known(totals.cache_read) + (f" ({percent(share)})" if share is not None else ""),
             ),
-            ("Output tokens", number(totals.output_tokens)),
+            ("Output tokens", known(totals.output_tokens)),
             ("Cache share of the last request", percent(cache) if cache is not None else "?"),
-            ("Cost", _cost(totals.cost, totals.estimated)),
+            ("Cost", _cost(totals.cost, totals.estimated) if totals.steps else "nothing asked yet"),
         )
     )
 
@@ -219,7 +249,7 @@ async def _run_doctor(session: Session, arguments: str) -> CommandResult:
     return CommandResult(tuple(blocks)) if blocks else CommandResult.text("There is nothing to check here.")
 
 
-DOCTOR = SlashCommand("doctor", "Check providers, keys, models and the sandbox", _run_doctor, arguments="[online]")
+DOCTOR = SlashCommand("doctor", "Check models, keys, sandbox, storage and terminal", _run_doctor, arguments="[online]")
 
 
 async def _run_plan(session: Session, arguments: str) -> CommandResult:
@@ -233,14 +263,36 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
         case ["go", "accept-edits"]:
             session.send(CarryOut("accept-edits"))
             return CommandResult()
+        case ["show"]:
+            return await _show_plan(session)
+        case ["edit"]:
+            plan = await asyncio.to_thread(session.plan)
+            if plan is None or plan.accepted:
+                return CommandResult.text("There is no plan that waits for your word.", "error")
+            if not plan.path:
+                text = "The plan is written in no file, as this folder is not trusted. Say what should change in it."
+                return CommandResult.text(text, "error")
+            return CommandResult(screen="edit_plan", instead=(TextBlock(f"Edit {plan.path}, then /plan go."),))
         case _:
-            text = (
-                "Use /plan, /plan go or /plan go accept-edits. Nothing was changed or sent; type /plan first, then the "
-            )
-            return CommandResult.text(f"{text}message.", "error")
+            text = "Use /plan, /plan show, /plan edit, /plan go or /plan go accept-edits. Nothing was changed or sent;"
+            return CommandResult.text(f"{text} type /plan first, then the message.", "error")
 
 
-PLAN = SlashCommand("plan", "Plan mode (read-only); go: carry out the plan", _run_plan, arguments="[go [accept-edits]]")
+async def _show_plan(session: Session) -> CommandResult:
+    plan = await asyncio.to_thread(session.plan)
+    if plan is None:
+        return CommandResult.text("No plan was proposed in this conversation. /plan begins to plan.")
+    state = "You agreed to this plan" if plan.accepted else "This plan waits for your word: /plan go, /plan edit"
+    where = f" ({plan.path})" if plan.path else ""
+    return CommandResult((TextBlock(f"{state}{where}."), MarkdownBlock(plan.text)))
+
+
+PLAN = SlashCommand(
+    "plan",
+    "Plan mode (read-only); go: carry out the plan",
+    _run_plan,
+    arguments="[show|edit|go [accept-edits]]",
+)
 
 
 async def _run_todos(session: Session, arguments: str) -> CommandResult:
@@ -287,7 +339,8 @@ def _listed(session: Session) -> tuple[DisplayBlock, ...]:
 def _row(job: JobInfo) -> tuple[str, ...]:
     command = " ".join(job.command.split())
     command = command if len(command) <= _COMMAND else f"{command[: _COMMAND - 1]}…"
-    return job.id, status_of(job), shown_age((job.ended or time.time()) - job.started), readable_size(job.size), command
+    size = readable_size(job.size) if job.tokens is None else f"{job.tokens:,} tokens"
+    return job.id, status_of(job), shown_age((job.ended or time.time()) - job.started), size, command
 
 
 def status_of(job: JobInfo) -> str:
@@ -295,12 +348,17 @@ def status_of(job: JobInfo) -> str:
         if not job.pid:  # a subagent
             return "running"
         return f"running (pid {job.pid})" if job.exit_status is None else "left running"
+    if job.tokens is not None and job.status != "killed":
+        return "done"
     return "stopped" if job.status == "killed" else f"exit {job.exit_status}"
 
 
 async def _shown(session: Session, name: str) -> CommandResult:
     output = await session.job_output(name)
     job = next(job for job in session.view.jobs if job.id == name)
+    if job.tokens is not None:
+        facts = f"{job.id} · {job.command} · {status_of(job)} · {job.tokens:,} tokens"
+        return CommandResult((TextBlock(facts, "dim"), TextBlock(output)))
     status = job.exit_status if job.status == "exited" else None
     duration = (job.ended or time.time()) - job.started
     return CommandResult((TerminalBlock(job.command, output, status, duration=duration),))
@@ -361,6 +419,27 @@ def last_answer(messages: Sequence[Message]) -> str:
 def code_blocks(text: str) -> list[str]:
     """What is between the fences of a Markdown text, in order; the last may have no end."""
     return [found[3].removesuffix("\n") for found in _FENCE.finditer(text)]
+
+
+async def _run_btw(session: Session, question: str) -> CommandResult:
+    if not question:
+        return CommandResult.text("Type the question behind it, such as /btw which file has the prices?", "warning")
+    answer = await session.ask_aside(question)
+    if answer is None:
+        return CommandResult.text("There is no answer. The conversation is as it was.", "warning")
+    return CommandResult(
+        (MarkdownBlock(answer), TextBlock("Beside the conversation: the model keeps none of it.", "dim"))
+    )
+
+
+BTW = SlashCommand(
+    "btw",
+    "Ask a side question; it stays out of the conversation",
+    _run_btw,
+    aliases=("aside",),
+    arguments="question",
+    asks_model=True,
+)
 
 
 COPY = SlashCommand("copy", "Copy the last answer, or code from it", _run_copy, arguments="[code [n]]")

@@ -26,6 +26,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ValidationError
 
 from swecli.core.answer_schema import AnswerSchema, Mismatch
+from swecli.core.context_management.instructions import INSTRUCTION_NAMES, MAX_BYTES, read_head
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.services import ModelUnavailable, Services, Workspace
 from swecli.core.engine.session import Session
@@ -57,7 +58,15 @@ from swecli.core.tools.base import AnyTool, Tool
 from swecli.core.tools.function import Function, FunctionTool, tool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools
 from swecli.core.workspace.process import scrubbed_environment
-from swecli.library import ContextConfig, ContextManager, ContextState, ContextStats, context_state
+from swecli.library import (
+    CodebaseSummary,
+    ContextConfig,
+    ContextManager,
+    ContextState,
+    ContextStats,
+    codebase_summary,
+    context_state,
+)
 
 __all__ = ("Agent", "AgentError", "AgentOptions", "Client", "Result", "tool")
 
@@ -196,6 +205,7 @@ class Client:
             working_dir=str(view.cwd),
             created=self._created,
             compactions=self._compactions,
+            codebase=_codebase(view.cwd),
         )
 
     async def query(self, prompt: str) -> None:
@@ -358,6 +368,16 @@ class Client:
 
 Agent = Client
 """The same by another of its names."""
+
+
+def _codebase(cwd: Path) -> CodebaseSummary | None:
+    """What the project's guide says; None where there is none."""
+    path = cwd / INSTRUCTION_NAMES[0]
+    try:
+        head, written = read_head(path, MAX_BYTES, cwd), path.stat().st_mtime
+    except OSError:
+        return None
+    return codebase_summary(head.text, written)
 
 
 def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], tuple[str, ...]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
-from swecli.core.protocol.events import Question
+from swecli.core.protocol.events import ModelView, Question
 from swecli.core.protocol.messages import Message
 
 
@@ -54,6 +54,48 @@ class TranscriptHit:
     about: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """Where a name is: ``line`` counts from 1, ``column`` from 0. ``kind`` is a word such as "class", ``depth`` how
+    deep it is in an outline, ``within`` the name of what it is in."""
+
+    path: Path
+    line: int
+    name: str = ""
+    kind: str = ""
+    depth: int = 0
+    within: str = ""
+    column: int = 0
+
+
+CodeQuestion = Literal["definition", "references", "outline"]
+"""About the name at a place, or about a file."""
+
+
+class CodeError(Exception):
+    """There is no answer; the message says why, as a clause."""
+
+
+class CodeServers(Protocol):
+    """What knows the code of a workspace: what is wrong with it, and where names are. Places in a file are given as
+    line from 1 and column from 0. Questions raise ``CodeError``."""
+
+    async def expect(self, paths: Sequence[str]) -> None:
+        """These files are about to be changed. Returns as soon as they may be."""
+        ...
+
+    async def brought(self, paths: Sequence[str], agent: str) -> str:
+        """The errors that a change of these files brought, as text for the agent; empty where there are none, or none
+        are known in time. Waits 2 s at most."""
+        ...
+
+    async def ask(self, what: CodeQuestion, path: Path, line: int = 1, column: int = 0) -> Sequence[CodePlace]: ...
+
+    async def search(self, query: str, path: Path | None) -> Sequence[CodePlace]:
+        """Names of the whole project. ``path`` is a file of it."""
+        ...
+
+
 class TranscriptSearch(Protocol):
     """What has left the context of a session. Both methods may take a while: not for the event loop."""
 
@@ -87,10 +129,14 @@ class SnapshotMeasure:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The conversation as the model saw it at one moment."""
+    """The conversation as the model saw it at one moment. ``view`` has names for the messages; None in a snapshot that
+    an earlier version wrote."""
 
     messages: tuple[Message, ...]
     measure: SnapshotMeasure
+    view: ModelView | None = None
+    state: bytes = b""
+    """What all events until then come to, as the engine writes it down; empty: none, the one before stays."""
 
 
 class SnapshotError(Exception):

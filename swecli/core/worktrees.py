@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import Paths, workspace_key
-from swecli.core.git_files import git_facts
+from swecli.core.git_files import GitFacts, common_directory, git_facts
 
 _SECONDS = 120.0
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
@@ -26,7 +26,8 @@ class WorkTreeError(Exception):
 @dataclass(frozen=True, slots=True)
 class WorkTree:
     """``root`` is the work tree, ``folder`` the place in it that is like the one it was made from; ``branch`` is
-    checked out there and began at ``commit``. ``repository`` is the work tree that it was made from."""
+    checked out there and began at ``commit``, which is empty for one that goes on. ``repository`` is the work tree that
+    it was made from."""
 
     root: Path
     folder: Path
@@ -47,8 +48,24 @@ def place_of(base: Path, repository: Path, name: str) -> Path:
     return base / f"{repository.name or 'root'}-{workspace_key(repository)[:8]}" / name
 
 
-def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str]) -> WorkTree:
-    """A new work tree at the newest commit, on a new branch ``swecli/NAME``. Takes the time of a checkout.
+def repository_of_tree(folder: Path) -> Path | None:
+    """The main work tree of the repository that a folder of a work tree belongs to; None where it can't be told."""
+    git = git_facts(folder)
+    try:
+        return common_directory(git.folder).parent if git is not None else None
+    except OSError:
+        return None
+
+
+def name_of_tree(base: Path, folder: Path) -> str:
+    """The name of the work tree that a folder is of, also where it is gone; empty for any other folder."""
+    parts = folder.relative_to(base).parts if folder.is_relative_to(base) else ()
+    return parts[1] if len(parts) > 1 else ""
+
+
+def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str], *, again: bool = False) -> WorkTree:
+    """A new work tree at the newest commit, on a new branch ``swecli/NAME``. Takes the time of a checkout. ``again``:
+    one of this name that is there goes on, and so does its branch where only that is left.
 
     Raises:
         WorkTreeError: ``cwd`` is in no repository, the name is taken, or git can't do it.
@@ -59,31 +76,68 @@ def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str
     if git is None:
         raise WorkTreeError(f"{cwd} is in no git repository, so no worktree can be made of it.")
     root, branch = place_of(base, git.root, name), f"swecli/{name}"
+    below = cwd.relative_to(git.root) if cwd.is_relative_to(git.root) else Path()
     if root.exists():
-        raise WorkTreeError(f"{root} exists already. Use another name, or work in it: swecli -C {root}")
+        if not again or not _belongs(root, git):
+            raise WorkTreeError(f"{root} exists already. Use another name, or work in it: swecli -C {root}")
+        return WorkTree(root, _within(root, below), branch, "", git.root)
     commit = _git(git.root, environment, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", empty="no commit yet")
     make_private(root.parent)
+    if again and _git(git.root, environment, "for-each-ref", f"refs/heads/{branch}"):
+        _git(git.root, environment, "worktree", "prune")
+        _git(git.root, environment, "worktree", "add", "--", str(root), branch)
+        return WorkTree(root, _within(root, below), branch, "", git.root)
     _git(git.root, environment, "worktree", "add", "-b", branch, "--", str(root), commit)
-    below = cwd.relative_to(git.root) if cwd.is_relative_to(git.root) else Path()
-    folder = root / below if (root / below).is_dir() else root
-    return WorkTree(root, folder, branch, commit, git.root)
+    return WorkTree(root, _within(root, below), branch, commit, git.root)
+
+
+def _within(root: Path, below: Path) -> Path:
+    return root / below if (root / below).is_dir() else root
+
+
+def _belongs(root: Path, git: GitFacts) -> bool:
+    """Whether this is a work tree of the repository."""
+    facts = git_facts(root)
+    try:
+        return (
+            facts is not None
+            and facts.root == root
+            and os.path.samefile(common_directory(facts.folder), common_directory(git.folder))
+        )
+    except OSError:
+        return False
+
+
+def is_clean(folder: Path, environment: Mapping[str, str]) -> bool:
+    """Whether nothing differs from the newest commit there.
+
+    Raises:
+        WorkTreeError: git can't tell.
+    """
+    return not _git(folder, environment, "status", "--porcelain", "--untracked-files=all")
 
 
 def keep_or_remove(tree: WorkTree, environment: Mapping[str, str]) -> bool:
-    """Remove a work tree and its branch if nothing was changed or committed there. True where it is kept, also where
-    git can't tell."""
+    """Remove a work tree and its branch if nothing was changed there, and no commit is only there. True where it is
+    kept, also where git can't tell."""
     try:
-        if _git(tree.root, environment, "status", "--porcelain", "--untracked-files=all"):
+        if not is_clean(tree.root, environment):
             return True
-        if _git(tree.root, environment, "rev-parse", "HEAD") != tree.commit:
-            return True
-        if _git(tree.repository, environment, "rev-parse", f"refs/heads/{tree.branch}") != tree.commit:
+        head = _git(tree.root, environment, "rev-parse", "HEAD")
+        own = _git(tree.repository, environment, "rev-parse", f"refs/heads/{tree.branch}")
+        if any(commit != tree.commit and _only_here(tree, environment, commit) for commit in {head, own}):
             return True
         _git(tree.repository, environment, "worktree", "remove", "--", str(tree.root))
         _git(tree.repository, environment, "branch", "-D", "--", tree.branch)
     except WorkTreeError:
         return tree.root.exists()
     return False
+
+
+def _only_here(tree: WorkTree, environment: Mapping[str, str], commit: str) -> bool:
+    """Whether no other branch or tag has this commit."""
+    found = _git(tree.repository, environment, "for-each-ref", "--contains", commit, "--format=%(refname)")
+    return not {*found.split()} - {f"refs/heads/{tree.branch}"}
 
 
 def _git(folder: Path, environment: Mapping[str, str], *arguments: str, empty: str = "") -> str:

@@ -20,6 +20,8 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     MAIN,
+    CompactionRedone,
+    CompactionUndone,
     ContextMeasured,
     Event,
     ItemCheckpointed,
@@ -33,6 +35,8 @@ from swecli.core.protocol.events import (
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    RewindUndone,
+    Rewound,
     SessionStarted,
     StepEnded,
     StepStarted,
@@ -40,6 +44,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import Part, Stop, TextPart, Usage
+from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 
@@ -103,6 +108,7 @@ _ERRORS: Mapping[str, ExitCode] = {
     "max_turns": ExitCode.TURN_LIMIT,
     "max_tokens": ExitCode.BUDGET,
     "max_price": ExitCode.BUDGET,
+    "budget": ExitCode.BUDGET,
     "content_filter": ExitCode.REFUSED,
     "hook": ExitCode.FAILURE,
 }
@@ -146,6 +152,8 @@ class Outcome:
         """Why there was no session at all."""
         self.shown: Shown | None = None
         """What a slash command showed, when the run was one."""
+        self._went: list[str] = []
+        """What was taken back: a command for that shows nothing itself."""
         self.signal: ExitCode | None = None
         """Set by the run when a signal ended it."""
         self.turn_open = False
@@ -166,6 +174,8 @@ class Outcome:
         self._requests: dict[str, PermissionRequested] = {}
         self._questions: set[str] = set()
         self._nobody: set[str] = set()
+        self.offers: dict[str, None] = {}
+        """Rules that would have allowed what nobody could be asked about."""
 
     def fit(self, schema: AnswerSchema) -> Mismatch | None:
         """Take the answer for what the schema asks for; what is wrong with it, if it is not."""
@@ -189,7 +199,7 @@ class Outcome:
         """The newest answer: what a slash command showed, else the text of the last step that has any, cut
         short or not."""
         if self.shown is not None:
-            return self.shown.text
+            return self.shown.text or "\n".join(self._went)
         texts = [*self._step_text]
         for text in filter(None, self._partial.values()):
             _join(texts, text, self._cut and len(texts) == len(self._step_text))
@@ -212,6 +222,7 @@ class Outcome:
     def nobody_to_ask(self, request: PermissionRequested) -> None:
         """Note that this request is rejected because nobody can be asked."""
         self._nobody.add(request.item)
+        self.offers.update(dict.fromkeys(request.offered))
 
     def apply(self, event: Event) -> None:
         self.session = event.session
@@ -280,6 +291,12 @@ class Outcome:
                 self._checkpoint(item, title, part)
             case ItemCompleted() as completed:
                 self._complete(completed)
+            case Rewound() | RewindUndone():
+                self._went += rewind_lines(event.body)
+            case CompactionUndone():
+                self._went.append(UNDONE)
+            case CompactionRedone():
+                self._went.append(REDONE)
             case Notice(level="error") as notice:
                 self.error_notice = self.error_notice or notice
             case _:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from shlex import quote
 from typing import Any, Literal, Protocol
 
 from swecli.core.protocol.budget import Budget
@@ -108,6 +110,8 @@ class ResultPrinter:
 def closing_lines(outcome: Outcome) -> list[str]:
     """What standard error gets at the end: denials and why the run did not end well."""
     lines = [f"not allowed: {denial_line(denial)}" for denial in outcome.denials]
+    if any(denial.asked for denial in outcome.denials):
+        lines.append(allowing(outcome.offers))
     ended = outcome.ended
     if outcome.status == "interrupted":
         lines.append("interrupted")
@@ -118,6 +122,14 @@ def closing_lines(outcome: Outcome) -> list[str]:
     if outcome.mismatch is not None:
         lines.append(f"the answer does not match the schema: {outcome.mismatch}")
     return lines
+
+
+def allowing(offers: Iterable[str]) -> str:
+    """Which flags allow calls that nobody could be asked about; ``offers`` are the rules that would have."""
+    rules = ",".join(offers)
+    if not rules:
+        return "--allowed-tools RULE or another --permission-mode may allow such calls"
+    return f"to allow such calls: --allowed-tools {quote(rules)}, or another --permission-mode"
 
 
 def denial_line(denial: Denial) -> str:

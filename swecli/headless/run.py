@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of
+from swecli.core.engine.consent import ASKED_BY_HOOK
 from swecli.core.permissions.decide import UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.codec import CodecError, decode_command, to_text
@@ -87,6 +88,9 @@ def refusal(request: PermissionRequested) -> ReplyPermission:
     if UNREAD in request.reason:
         note = "No user is present in this run. Read the file first; then replacing it needs no approval."
         return ReplyPermission(request.request, "reject", note, by="headless")
+    if request.rule_note == ASKED_BY_HOOK:
+        note = f"No user is present in this run, and this call needs one: {request.reason} Continue without it."
+        return ReplyPermission(request.request, "reject", note, by="headless")
     allow = f" (for example --allowed-tools {request.tool!r}, or another --permission-mode)"
     return ReplyPermission(
         request.request,
@@ -157,7 +161,7 @@ class HeadlessRun:
         self._stopping = False
         self._closed_output = False
         self._wake = asyncio.Event()
-        self._command: asyncio.Future[outcome.Shown] | None = None
+        self._command: asyncio.Future[outcome.Shown | None] | None = None
         self._weighing: asyncio.Future[None] | None = None
         self._repaired = False
         self._turns_before = session.view.totals.turns
@@ -182,13 +186,22 @@ class HeadlessRun:
     def _begin(self, prompt: str) -> None:
         commands = commands_of(self._session) if prompt.lstrip().startswith("/") else COMMANDS
         command = None if self._request.commands is not None else outcome.meaning(prompt, commands)
-        if isinstance(command, UnknownCommand):
-            self._outcome.input_errors.append(command.message)
-            self._complain(f"error: {command.message}")
-        elif isinstance(command, Invocation):
-            self._command = asyncio.ensure_future(outcome.run_slash(self._session, command, self._request.screens))
+        if isinstance(command, UnknownCommand | Invocation):
+            self._command = asyncio.ensure_future(self._run_command(prompt, command))
         elif prompt:
             self._weighing = asyncio.ensure_future(self._submit(Submit(prompt, mentions=self._request.mentions)))
+
+    async def _run_command(self, prompt: str, command: Invocation | UnknownCommand | None) -> outcome.Shown | None:
+        """Run a command to its end. One that is not known may be of a server that is about to come."""
+        if isinstance(command, UnknownCommand) and self._session.tools.pending:
+            await self._session.extensions_settled()
+            command = outcome.meaning(prompt, commands_of(self._session))
+        if isinstance(command, Invocation):
+            return await outcome.run_slash(self._session, command, self._request.screens)
+        if command is not None:
+            self._outcome.input_errors.append(command.message)
+            self._complain(f"error: {command.message}")
+        return None
 
     async def _submit(self, message: Submit) -> None:
         """Send a message. One that takes much of the window is reported: there is nobody to ask."""
@@ -240,7 +253,9 @@ class HeadlessRun:
                 await self._weighing
             if self._command is not None:
                 shown = await self._command
-                if shown.text or self._outcome.ended is None:  # else the command began a turn, and its answer counts
+                if shown is not None and (
+                    shown.text or self._outcome.ended is None
+                ):  # else the command began a turn, and its answer counts
                     self._outcome.shown = shown
             await self._close()
             while (event := await asyncio.wait_for(following, CLOSE_SECONDS)) is not None:

@@ -96,7 +96,7 @@ def question_hint(question: Question) -> str:
     if not question.options:
         return "Type your answer."
     several = ", or several with commas" if question.multiple else ""
-    return f"Answer with a number{several}, or in your own words."
+    return f"Answer with a number{several}{'' if question.closed else ', or in your own words'}."
 
 
 def answer(question: Question, line: str) -> tuple[str, ...]:
@@ -112,6 +112,8 @@ def answer(question: Question, line: str) -> tuple[str, ...]:
     named = {option.label.casefold(): option.label for option in question.options}
     if all(part.casefold() in named or (question.options and part.isdecimal()) for part in parts):
         return tuple(dict.fromkeys(named.get(part.casefold()) or _label(question, int(part)) for part in parts))
+    if question.closed:
+        raise NotUnderstood(question_hint(question))
     return (text,)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from swecli.commands.base import SHELL_USE, CommandResult, run_command
-from swecli.commands.registry import COMMANDS, Invocation, commands_of, parse
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of, parse
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
     MAIN,
@@ -94,19 +94,23 @@ OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"
 
 
 class LinearFrontEnd:
-    """One session after the other until the user leaves. ``new_session`` is what /clear opens."""
+    """One session after the other until the user leaves. ``new_session`` is what /clear opens, ``fork_session`` makes
+    what /fork opens of an id; None where nothing is stored."""
 
     def __init__(
         self,
         open_session: OpenSession,
         new_session: OpenSession,
         *,
+        fork_session: Callable[[str], OpenSession] | None = None,
         first_prompt: str = "",
         source: TextIO = sys.stdin,
         target: TextIO = sys.stdout,
     ) -> None:
         self._open = open_session
         self._new = new_session
+        self._next = new_session
+        self._fork = fork_session
         self._first = first_prompt
         self._source = source
         self._target = target
@@ -118,6 +122,8 @@ class LinearFrontEnd:
         self._armed = False
         self._again = False
         self._first_sent = False
+        self._beginning: asyncio.Task[None] | None = None
+        """The command that the first message is."""
         self._stop = Stop((signal.SIGTERM, signal.SIGHUP))
         self._left = asyncio.Event()
         self._changed = asyncio.Event()
@@ -135,7 +141,7 @@ class LinearFrontEnd:
                 await self._play(session, lines)
                 if not self._again:
                     return self._stop.code or 0
-                self._again, opening = False, self._new
+                self._again, opening = False, self._next
 
     async def _play(self, session: Session, lines: Lines) -> None:
         self._session = session
@@ -148,13 +154,16 @@ class LinearFrontEnd:
         typed = asyncio.create_task(self._lines(lines))
         leaving = asyncio.create_task(self._left.wait())
         self._first_sent, self._first = bool(self._first), ""
-        if first:
+        if first.lstrip().startswith("/"):
+            self._beginning = asyncio.create_task(self._do(first))
+        elif first:
             session.send(Submit(first))
         try:
             await asyncio.wait((events, typed, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await session.close()
-            for task in (typed, leaving):
+            left = self._left.is_set() and self._stop.code is None
+            await session.close("clear" if self._again else "prompt_input_exit" if left else "other")
+            for task in (typed, leaving, *((self._beginning,) if self._beginning is not None else ())):
                 task.cancel()
             await asyncio.gather(events, typed, leaving, return_exceptions=True)
 
@@ -279,8 +288,13 @@ class LinearFrontEnd:
             return
         commands = await asyncio.to_thread(commands_of, self._session) if stripped.startswith("/") else COMMANDS
         found = parse(stripped, commands)
+        if isinstance(found, UnknownCommand) and self._session.tools.pending:
+            self._output.say(["Waiting for MCP servers, which may have this command."])
+            await self._session.extensions_settled()
+            found = parse(stripped, await asyncio.to_thread(commands_of, self._session))
         if found is None:
             self._output.typed(text)
+            await self._tell_mentions(text)
             self._session.send(Steer(text) if self._busy else Submit(text))
         elif not isinstance(found, Invocation):
             self._output.say([found.message])
@@ -289,6 +303,19 @@ class LinearFrontEnd:
         else:
             # A command may ask for consent: the line that answers must be read meanwhile.
             self._task = asyncio.create_task(self._command(found))
+
+    async def _tell_mentions(self, text: str) -> None:
+        """Say what the files that a message mentions take of the window."""
+        if "@" not in text:
+            return
+        from swecli.core.engine.message_weight import mentions_line, weigh, weigh_mentions
+        from swecli.core.workspace.mentions import mentioned
+
+        view = self._session.view
+        words = mentioned(text)
+        weighed = await weigh_mentions(words, view.cwd, view.roots, view.model, self._session.mentionables)
+        if line := mentions_line(weighed, weigh("", 0, view.budget)):
+            self._output.say([f"Attached: {line}."])
 
     async def _command(self, found: Invocation) -> None:
         result = await run_command(found.command, self._session, found.arguments)
@@ -299,8 +326,9 @@ class LinearFrontEnd:
             case "quit":
                 self._left.set()
             case "clear":
-                self._again = True
-                self._left.set()
+                self._go_on(self._new)
+            case "fork" if self._fork is not None:
+                self._go_on(self._fork(self._session.view.session_id))
             case "help":
                 self._output.say(
                     [
@@ -311,7 +339,13 @@ class LinearFrontEnd:
             case _:
                 pass
 
+    def _go_on(self, opening: OpenSession) -> None:
+        self._again, self._next = True, opening
+        self._left.set()
+
     def _show(self, result: CommandResult) -> None:
+        if result.screen == "fork" and self._fork is not None:
+            return
         blocks = result.blocks or result.instead
         self._output.blocks(blocks, drawings=False)
         if not blocks and result.screen not in (None, "quit", "clear", "help"):

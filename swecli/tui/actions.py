@@ -4,6 +4,7 @@ sessions."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from textual.message import Message
 
 from swecli.commands.base import Offer, Screen, SlashCommand
-from swecli.core.protocol.commands import CarryOut, SetEffort, SetMode, SetModel, Submit
+from swecli.core.protocol.commands import CarryOut, Rewind, SetEffort, SetMode, SetModel, Submit
 from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
@@ -26,7 +27,9 @@ from swecli.tui.themes.library import AUTO
 
 if TYPE_CHECKING:
     from swecli.core.engine.message_weight import Weight
+    from swecli.core.engine.rewind import RewindPoint
     from swecli.core.engine.session import Session
+    from swecli.core.permissions.types import Rule
     from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
 
@@ -99,19 +102,38 @@ class Actions:
                 self.show_permissions(words)
             case "sessions":
                 self.show_sessions(words)
+            case "rewind":
+                self.show_rewind(words)
+            case "fork":
+                self.fork()
             case "jobs":
                 self.show_jobs(words)
+            case "playbook":
+                self.show_playbook(words)
+            case "context":
+                self.show_context(words)
+            case "compact":
+                self.show_plan()
+            case "wire":
+                self.show_wire(words)
+            case "cache":
+                self.show_cache(words)
             case "editing":
                 self._screen.run_worker(self.switch_editing())
+            case "edit_file":
+                self._screen.run_worker(self.edit_file(Path(words)))
             case "price":
                 self.ask_price(words)
+            case "edit_plan":
+                self.edit_plan()
             case "add_folder":
                 self._backend.add_folder(Path(words))
                 self._reopen(f"Added {words} to the session")
 
     def flash(self, text: str) -> None:
-        """Show a short message that may hold anything."""
-        self._screen.activity.flash(safe_line(text), 6.0)
+        """Show a short message that may hold anything; files at home are named from there, so that their names fit."""
+        home = os.environ.get("HOME", "").rstrip("/")
+        self._screen.activity.flash(safe_line(text.replace(f"{home}/", "~/") if home else text), 6.0)
 
     # --- what the session is asked for ---
 
@@ -125,8 +147,11 @@ class Actions:
             return
         mode = modes[(modes.index(present) + 1) % len(modes)]
         self._session.come_to_mode(mode)
-        meaning = self._screen.dock.meaning_for_waiting(mode) or MODE_MEANINGS[mode]
-        self._screen.activity.flash(f"Mode: {mode} ({meaning})")
+        waiting = self._screen.dock.meaning_for_waiting(mode)
+        self._screen.activity.flash(
+            f"Mode: {mode} ({waiting or MODE_MEANINGS[mode]})",
+            holds=(lambda: bool(self._session.state.requests)) if waiting else None,
+        )
 
     def set_mode(self, name: str) -> None:
         from swecli.commands.session import MODE_MEANINGS
@@ -164,12 +189,37 @@ class Actions:
             match value:
                 case "default" | "accept-edits":
                     self._session.send(CarryOut(value))
+                case "edit":
+                    self.edit_plan()
                 case "change":
                     self._change_plan()
                 case _:
                     self._screen.activity.flash("Still planning; /plan go carries the plan out")
 
         self._screen.dock.show(PlanPanel(plan, chosen))
+
+    def edit_plan(self) -> None:
+        """Let the user change the plan's file, and ask again what is to become of it."""
+        view = self._session.view
+        plan = view.plan if view is not None else None
+        if view is None or plan is None or not plan.path:
+            self._screen.activity.flash("There is no written plan that waits for your word")
+            return
+        self._screen.run_worker(self._edit_plan(view.cwd / plan.path, plan.text), group="editor")
+
+    async def _edit_plan(self, path: Path, text: str) -> None:
+        from swecli.core.engine.plan import read_plan
+        from swecli.core.protocol.blocks import MarkdownBlock
+        from swecli.tui.external import ExternalError, open_file
+
+        try:
+            await open_file(self._screen.app, path)
+        except ExternalError as error:
+            self.flash(str(error))
+        written = await asyncio.to_thread(read_plan, path)
+        if written is not None and written != text.strip():
+            self._screen.transcript.show((MarkdownBlock(written),), f"{path.name}, as you changed it")
+        self.ask_about_plan()
 
     def _change_plan(self) -> None:
         from swecli.tui.dock.picker import Picker
@@ -237,7 +287,7 @@ class Actions:
 
         choices = [
             Choice("here", f"Add it to {here}", "the instructions of this folder"),
-            Choice("own", f"Add it to {safe_line(own)}", "your own, for every folder"),
+            Choice("own", f"Add it to {safe_line(own)}", "your own"),
             Choice("send", "Send it as a message", "nothing is added"),
             Choice("cancel", "Cancel", "back into the prompt"),
         ]
@@ -265,6 +315,7 @@ class Actions:
         from swecli.tui.dock.find import FindPanel
 
         screen = self._screen
+        self._session.show_all()
         if screen.list_view is not None:
             screen.dock.focus_panel()
         elif isinstance(screen.dock.panel, FindPanel):
@@ -359,9 +410,9 @@ class Actions:
         try:
             place = await asyncio.to_thread(self._backend.remember, "ui.theme", name)
         except ValueError as error:
-            self._screen.activity.flash(f"Theme: {name} (for this session only: {safe_line(str(error))})")
+            self.flash(f"Theme: {name} (for this session only: {error})")
         else:
-            self._screen.activity.flash(f"Theme: {name} (saved in {safe_line(place)})")
+            self.flash(f"Theme: {name} (saved in {place})")
 
     async def switch_editing(self) -> None:
         """Vim's keys in the prompt on or off, from now on and at the next start."""
@@ -374,6 +425,17 @@ class Actions:
             self.flash(f"{said} (for this session only: {error})")
         else:
             self.flash(f"{said} (saved in {place})")
+
+    async def edit_file(self, file: Path) -> None:
+        """Open a file of the user's in their editor, in a folder that is made where it is missing."""
+        from swecli.core.atomic_text import make_private
+        from swecli.tui.external import ExternalError, open_file
+
+        try:
+            await asyncio.to_thread(make_private, file.parent)
+            await open_file(self._screen.app, file)
+        except (ExternalError, OSError) as error:
+            self.flash(f"{error}. The file is {file}")
 
     # --- the palette ---
 
@@ -465,25 +527,104 @@ class Actions:
         except ValueError as error:
             self.flash(str(error))
         else:
-            self._screen.open_list(PermissionsPage(port, self.flash, self._pending.append), words)
+            page = PermissionsPage(port, self.flash, self._rules_changed, self._rules_held, self._session.send)
+            self._screen.open_list(page, words)
 
-    def show_sessions(self, words: str = "") -> None:
+    def _rules_held(self) -> Sequence[Rule]:
+        return view.rules if (view := self._session.view) is not None else ()
+
+    def show_sessions(self, words: str = "", *, everywhere: bool = False) -> None:
         from swecli.tui.screens.sessions import SessionsPage
 
         port, view = self._backend.sessions(), self._session.view
         if port is None:
             self.flash("Nothing is stored here, so there is no session to resume")
             return
-        present = view.session_id if view is not None else ""
-        self._screen.open_list(
-            SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words
+        page = SessionsPage(
+            port,
+            self._continue,
+            self.flash,
+            present=view.session_id if view is not None else "",
+            folder=str(view.cwd) if view is not None else "",
+            everywhere=everywhere,
+            clock=self._clock,
         )
+        self._screen.open_list(page, words)
+
+    def show_rewind(self, words: str = "") -> None:
+        """The user's messages to go back to, unless a turn runs."""
+        from swecli.tui.screens.rewind import RewindPage, SessionPoints
+
+        port = self._session.port
+        if port is None or self._session.state.busy:
+            self.flash(
+                "A turn is running; press Esc to interrupt it, then rewind" if port else "The session is still opening"
+            )
+            return
+        self._screen.open_list(RewindPage(SessionPoints(port), self._rewind_to, self._clock), words)
+
+    def _rewind_to(self, point: RewindPoint) -> None:
+        """Ask what is to go back to before a message."""
+        from swecli.commands.rewind import changed_words, short, since
+        from swecli.tui.dock.picker import Choice, Picker
+
+        self._screen.close_list()
+        changed = changed_words(point)
+        choices = [
+            Choice("both", "Conversation and files", f"{since(point)}, {changed}"),
+            Choice("conversation", "Conversation only", "files stay as they are now"),
+            Choice("files", "Files only", "the conversation stays"),
+            Choice("no", "Cancel", "nothing changes"),
+        ]
+        choices = choices if point.files else [choices[1], choices[3]]
+
+        def picked(value: str) -> None:
+            if value == "both" or value == "conversation" or value == "files":
+                self._session.send(Rewind(point.item, value))
+
+        title = f"Rewind to before: {safe_line(short(point.text))}"
+        self._screen.dock.show(Picker(title, choices, picked, narrow=False))
 
     def show_jobs(self, words: str = "") -> None:
         from swecli.tui.screens.jobs import JobsPage, SessionCommands
 
         commands = SessionCommands(self._session, self._screen.transcript)
         self._screen.open_list(JobsPage(commands, self.flash, self.ask, self._clock), words)
+
+    def show_playbook(self, words: str = "") -> None:
+        from swecli.tui.screens.playbook import PlaybookPage
+
+        port = self._session.port
+        if port is not None:
+            self._screen.open_list(PlaybookPage(port.playbook, self.flash), words)
+
+    def show_context(self, words: str = "") -> None:
+        from swecli.tui.screens.inspector import Inspector
+
+        port = self._session.port
+        if port is not None:
+            self._screen.open_board(Inspector(port, self._session.send, self.flash, self._clock, words))
+
+    def show_plan(self) -> None:
+        from swecli.tui.screens.compaction import PlanBoard
+
+        port = self._session.port
+        if port is not None:
+            self._screen.open_board(PlanBoard(port, self._session.send, self.flash))
+
+    def show_wire(self, draft: str = "") -> None:
+        from swecli.tui.screens.wire import WireBoard
+
+        port = self._session.port
+        if port is not None:
+            self._screen.open_board(WireBoard(port, self.flash, draft))
+
+    def show_cache(self, words: str = "") -> None:
+        from swecli.tui.screens.cache import CacheBoard
+
+        port = self._session.port
+        if port is not None:
+            self._screen.open_board(CacheBoard(port, words))
 
     def list_closed(self) -> None:
         """A list was closed: settings that wait for a session are asked about."""
@@ -509,6 +650,9 @@ class Actions:
 
         self._screen.dock.show(Picker(f"Apply {names}", choices, picked))
 
+    def _rules_changed(self) -> None:
+        self._screen.run_worker(self._follow_settings())
+
     def _changed(self, written: Written, setting: Setting) -> None:
         """A setting was written: it counts now, or from the next session on."""
         if setting.effect == "session":
@@ -524,13 +668,35 @@ class Actions:
                 self._session.send(SetModel(value))
             case "model.effort" if value is None or isinstance(value, str):
                 self._session.send(SetEffort(value))
-            case _:
+            case name if name.startswith(("ui.", "keys.")):
                 self._screen.post_message(self.PreferencesChanged())
+            case _:
+                self._screen.run_worker(self._follow_settings())
+
+    async def _follow_settings(self) -> None:
+        """Let the session go by the settings as they are now."""
+        port = self._session.port
+        if port is None:
+            return  # it is still opening, and reads them
+        try:
+            await port.follow_settings()
+        except ValueError as error:
+            self.flash(f"{error}; the session goes on with the settings of before")
 
     # --- other sessions ---
 
+    def fork(self) -> None:
+        """Continue in a copy of the open session."""
+        view, port = self._session.view, self._backend.sessions()
+        if view is None or port is None:
+            self.flash("Nothing is stored here, so there is no session to fork")
+        elif view.busy:
+            self.flash("A turn is running; press Esc to interrupt it, then fork")
+        else:
+            self._screen.run_worker(self._switch(port.fork(view.session_id), f"Forked from {view.session_id}"))
+
     async def _start_over(self) -> None:
-        await self._session.close()
+        await self._session.close(reason="clear")
         self._screen.transcript.clear()
         self._screen.post_message(SessionController.Wanted(self._backend.new_session))
 
@@ -557,7 +723,7 @@ class Actions:
         view = session.view
         before = view.session_id if view is not None and session.spoke else None
         self._screen.activity.flash("Opening the session…")
-        await session.close()
+        await session.close(reason="resume")
         self._screen.transcript.clear()
 
         async def opened() -> Session:

@@ -18,6 +18,7 @@ from textual.worker import WorkerFailed
 from swecli.safe_text import safe_line
 from swecli.tui import compat, keymap
 from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
+from swecli.tui.dock.dock import Dock
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.glyphs import PlainGlyphs, needs_plain
 from swecli.tui.keymap import Keymap
@@ -30,7 +31,7 @@ from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import SessionView
+    from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.commands import Submit
     from swecli.tui.actions import Actions
     from swecli.tui.clipboard import Copier
@@ -98,6 +99,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._redraw: Timer | None = None
         self._armed: float | None = None
         """When Ctrl+C was pressed on an empty prompt, by the clock."""
+        self._escaped: float | None = None
+        """When Esc had nothing to do, by the clock."""
         self._leaving: Picker | None = None
         """The question whether to quit, once it was asked."""
         self._event_loop: asyncio.AbstractEventLoop | None = None
@@ -110,6 +113,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.mouse = True
         """Whether the mouse is the program's, not the terminal's."""
         self.loaded = False
+        self._adopts_draft = True
         """Whether the parts are there that are loaded after the first frame."""
         self.commands_loaded = asyncio.Event()
         """Set once what the user sends can be understood; until then it waits."""
@@ -167,7 +171,14 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.session.show()
         first = backend.first_prompt
+        if first and first.lstrip().startswith("/"):  # a command, or a path: that is found out as with what is typed
+            self.run_worker(self._run_first(first), group="input")
+            first = None
         await self._play(backend.open_session, Submit(first) if first else None)
+
+    async def _run_first(self, text: str) -> None:
+        await self.commands_loaded.wait()
+        await self.input.submit(text)
 
     async def _greeting(self, view: SessionView) -> tuple[tuple[str, str], ...]:
         from swecli.tui.greeting import greeting
@@ -183,7 +194,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.commands_loaded.set()
         await self._ask_trust()
         await self._read_preferences()
-        self.main.prompt.adopt_draft()
+        if self._adopts_draft:  # what a killed run left belongs to no session that is opened later
+            self._adopts_draft = False
+            self.main.prompt.adopt_draft()
         try:
             await self.session.play(open_session, first)
         except SessionNotOpened as error:
@@ -211,6 +224,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         self.terminal.adopt(preferences)
         self.main.activity.keep_still(preferences.reduced_motion)
+        self.main.activity.foresee = self.session.foresee if preferences.forecast else None
+        self.main.activity.suggest = self._suggested
         if preferences.density != self._preferences.density:
             transcript.density = preferences.density
         if preferences.editing != self._preferences.editing:
@@ -268,7 +283,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.main.prompt.save()
         if self.loaded:
             await self.terminal.close()
-            await self.session.close(timeout)
+            await self.session.close(timeout, "other" if code else "prompt_input_exit")
         self.exit(return_code=code)
 
     def end_soon(self, code: int) -> None:
@@ -300,6 +315,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             approval=main.dock.asks_consent,
             selection=bool(self.screen.selections) or not editor.selection.is_empty,
             busy=state.busy or bool(state.running),
+            beside=self.input.waits_beside,
             text=panel is None and list_view is None and bool(editor.text),
             armed=None if self._armed is None else self._clock() - self._armed,
         )
@@ -314,8 +330,27 @@ class SwecliApp(App[int], inherit_bindings=False):
                 self.copier.unselect()
             case "interrupt":
                 self.session.interrupt()
+            case "beside":
+                self.input.cancel_beside()
             case "nothing":
-                pass
+                self._escaped_idly()
+
+    def _escaped_idly(self) -> None:
+        """Twice clears the prompt; on an empty one it opens the list of messages to go back to."""
+        before, self._escaped = self._escaped, self._clock()
+        again = before is not None and self._escaped - before <= keymap.ESCAPE_WINDOW
+        if again:
+            self._escaped = None
+        editor = self.main.prompt.editor
+        if editor.text and again:
+            editor.kill_all()
+            self.main.activity.flash(f"Cleared; {self.keymap.shown('yank')} brings the text back")
+        elif editor.text:
+            self.main.activity.flash("Esc again clears", keymap.ESCAPE_WINDOW)
+        elif again:
+            self.actions.show_rewind()
+        elif self.session.spoke:
+            self.main.activity.flash("Esc again rewinds to an earlier message", keymap.ESCAPE_WINDOW)
 
     def action_cancel(self) -> None:
         step = keymap.cancel(self._key_context())
@@ -331,6 +366,8 @@ class SwecliApp(App[int], inherit_bindings=False):
                 self.main.dock.escape()
             case "clear":
                 self.main.prompt.editor.kill_all()
+            case "beside":
+                self.input.cancel_beside()
             case "interrupt":
                 self.session.interrupt()
                 self._armed = self._clock()
@@ -403,6 +440,26 @@ class SwecliApp(App[int], inherit_bindings=False):
     def action_find(self) -> None:
         self.actions.find()
 
+    def action_take_suggestion(self) -> None:
+        self._answer_suggestion("take")
+
+    def action_silence_suggestion(self) -> None:
+        self._answer_suggestion("silence")
+
+    def _suggested(self, width: int) -> str:
+        from swecli.tui.suggestion_line import suggestion_words
+
+        found = self.session.suggestion
+        keys = self.keymap.shown("take_suggestion"), self.keymap.shown("silence_suggestion")
+        return "" if found is None else suggestion_words(found, *keys, width)
+
+    def _answer_suggestion(self, verb: str) -> None:
+        """Only what is in sight can be silenced with a key; taking it looks anew and asks first."""
+        if self.session.suggestion is None and not (verb == "take" and self.session.at_rest):
+            self.main.activity.flash("No suggestion now; /sentinel looks again")
+        else:
+            self.run_worker(self.input.submit(f"/sentinel {verb}"), group="input")
+
     def action_scroll(self, where: str) -> None:
         transcript = self.main.transcript
         actions = {
@@ -415,6 +472,14 @@ class SwecliApp(App[int], inherit_bindings=False):
         }
         actions[where]()
 
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and not event.is_forwarded:  # one that was bubbles up here again
+            main = self.main
+            types = event.is_printable and main.dock.panel is None and main.list_view is None
+            if not types:  # news that come while the user types are to be read
+                main.activity.end_flash()
+        await super().on_event(event)
+
     async def on_key(self, event: events.Key) -> None:
         """A character that nobody took is meant for the prompt. A key that was typed before the editor had the focus
         comes by here as well; one that it had and left alone does nothing a second time."""
@@ -423,9 +488,12 @@ class SwecliApp(App[int], inherit_bindings=False):
             if main.dock.panel is None:
                 await main.list_view.take_key(event)
         elif main.dock.panel is not None:
-            return
+            if self.focused is None or main.dock.panel.has_focus_within or main.dock.panel.has_focus:
+                await main.dock.panel.take_key(event)
         elif self.focused in (None, main.prompt.editor):
             await main.prompt.editor.take_key(event)
+        elif self.loaded and self.focused is main.transcript and self.keymap.action("transcript", event.key):
+            return  # what the key does there has been done
         elif event.is_printable and event.character:
             main.prompt.editor.focus()
             main.prompt.editor.add(event.character)
@@ -435,6 +503,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
         self._armed = None
+        self.main.activity.end_flash()
         self.main.prompt.remember(message.text)
         # A slash command may ask for consent and wait: never inside of a message handler.
         self.run_worker(self._submit(message), group="input")
@@ -461,8 +530,11 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(Prompt.Edited)
     def _edited(self) -> None:
-        if self.main.prompt.editor.text:
+        self._escaped = None
+        if self.main.prompt.editor.text and self._armed is not None:
             self._armed = None
+            self.main.activity.end_flash()
+        self.main.activity.draft_changed()
 
     @on(Prompt.Help)
     def _help_wanted(self) -> None:
@@ -496,8 +568,21 @@ class SwecliApp(App[int], inherit_bindings=False):
     def on_transcript_left(self) -> None:
         self.main.dock.focus_panel()
 
+    def on_page_view_earlier_wanted(self) -> None:
+        self.session.show_all()
+
     def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
         self.copier.copy(message.text, message.what)
+
+    def on_transcript_at_compaction(self, message: Transcript.AtCompaction) -> None:
+        key = self.keymap.shown("block_undo")
+        what = "brings this compaction back" if message.undone else "takes this compaction back, with all later ones"
+        self.actions.flash(f"{key} {what}")
+
+    def on_transcript_undo_requested(self, message: Transcript.UndoRequested) -> None:
+        from swecli.core.protocol.commands import RedoCompaction, UndoCompaction
+
+        self.session.send(RedoCompaction(message.item) if message.undone else UndoCompaction(message.item))
 
     def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
         self.run_worker(self._open_in_editor(message.text, message.path), group="editor")
@@ -520,6 +605,10 @@ class SwecliApp(App[int], inherit_bindings=False):
     def _decided(self, message: DockPanel.Decided) -> None:
         self.session.answer(message.command)
 
+    @on(Dock.Changed)
+    def _dock_changed(self) -> None:
+        self.main.activity.draft_changed()
+
     def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()
 
@@ -537,7 +626,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def on_session_controller_opened(self) -> None:
         if self._begins_with_sessions:
-            self.actions.show_sessions()
+            self.actions.show_sessions(everywhere=self._backend.of_all_folders)
         self._begins_with_sessions = False
 
     def on_session_controller_planned(self) -> None:

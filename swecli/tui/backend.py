@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
     from swecli.core.engine.session import Session
+    from swecli.core.permissions.types import Rule
     from swecli.core.protocol.blocks import DisplayBlock
 
 
@@ -50,6 +51,8 @@ class Preferences:
     editing: Editing = "usual"
     large_message: float = 0.25
     """Share of the window above which a message is asked about before it is sent."""
+    forecast: bool = True
+    """Whether the next request is foretold while a message is typed."""
     notify: Notify = "auto"
     mouse: bool = True
     title: bool = True
@@ -74,12 +77,23 @@ class TrustQuestion:
 
 @dataclass(frozen=True, slots=True)
 class TrustItem:
-    """A single setting of the project that needs consent of its own; ``digest`` names exactly this value."""
+    """Something of the project that needs consent of its own, a setting, a hook or an MCP ``server`` (its name);
+    ``digest`` names exactly this value."""
 
     key: str
     value: str
     origin: str
     digest: str
+    server: str = ""
+
+    @property
+    def wish(self) -> str:
+        """What it wants, going on after "to". May hold anything."""
+        if self.server:
+            return f"start the MCP server {self.server}"
+        if self.key.startswith("hooks.") and self.key[6:7].isupper():
+            return f"run this program at {self.key[6:]}"
+        return f"set {self.key}"
 
 
 class TrustGate(Protocol):
@@ -103,6 +117,10 @@ class TrustGate(Protocol):
 
     def refuse(self, items: Sequence[TrustItem]) -> str:
         """Do not ask about these again as long as they stay the same. Returns as ``answer``."""
+        ...
+
+    def postpone(self, items: Sequence[TrustItem]) -> None:
+        """These count as no for this run."""
         ...
 
 
@@ -161,7 +179,8 @@ class SettingsPort(Protocol):
 @dataclass(frozen=True, slots=True)
 class ShownRule:
     """A permission rule. ``grant`` is the id of what can be revoked, empty for rules of files and flags; ``used`` says
-    how often it decided, ``void`` why it has no effect; ``expires`` is for people."""
+    how often it decided, ``void`` why it has no effect; ``expires`` is for people. ``held``: an answer allowed it in
+    the session that runs, which can revoke it."""
 
     effect: str
     rule: str
@@ -169,6 +188,7 @@ class ShownRule:
     used: str
     void: str = ""
     grant: str = ""
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +203,9 @@ class Tried:
 class PermissionsPort(Protocol):
     """The permission rules of this folder."""
 
-    def read(self) -> Sequence[ShownRule]: ...
+    def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
+        """Every rule that holds; ``held`` are those that answers allowed in the session."""
+        ...
 
     def try_rule(self, effect: str, rule: str) -> Tried:
         """Which of the newest commands a rule speaks about. Nothing is run."""
@@ -211,6 +233,14 @@ class StoredSession:
     cost: str = ""
     model: str = ""
     away: str = ""
+    first: str = ""
+    """The beginning of its first message."""
+    branch: str = ""
+    """The git branch when it was opened last."""
+    size: int = 0
+    """Bytes that it takes."""
+    parent: str = ""
+    """What the session is called that it was forked from."""
 
 
 class SessionsPort(Protocol):
@@ -222,7 +252,15 @@ class SessionsPort(Protocol):
         """The last messages of a session."""
         ...
 
+    def search(self, words: str) -> Mapping[str, str]:
+        """Sessions whose content has all the words, by id, each with such a place on one line."""
+        ...
+
     def open(self, session_id: str) -> OpenSession: ...
+
+    def fork(self, session_id: str) -> OpenSession:
+        """A copy of a session under an id of its own."""
+        ...
 
 
 class Backend:
@@ -233,6 +271,8 @@ class Backend:
     first_prompt: str | None = None
     begins_with_sessions = False
     """Whether the list of sessions is the first thing to be seen."""
+    of_all_folders = False
+    """Whether that list begins with those of all folders."""
     trust: TrustGate | None = None
     """Asks whether the workspace is trusted, before anything of it is read."""
     state: Path | None = None

@@ -47,14 +47,15 @@ def blocks(environ: Mapping[str, str]) -> tuple[DisplayBlock, ...]:
 
 
 def found_blocks(
-    environ: Mapping[str, str], usable: Sequence[ModelOffer], unlisted: Sequence[str] = ()
+    environ: Mapping[str, str], usable: Sequence[ModelOffer], unlisted: Sequence[str] = (), *, listed: bool = True
 ) -> tuple[DisplayBlock, ...]:
     """What there is to choose from, in a few lines; where that is nothing, what to do. ``unlisted`` are sentences about
-    servers that named no models."""
+    servers that named no models; ``listed`` is whether the list to choose from is open below."""
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
         return (*blocks(environ), *troubles)
-    lines = ["No model is connected yet. Enter connects the marked one; it is asked one short question first."]
+    how = "Enter connects the marked one; it is asked one short question first." if listed else "/model selects one."
+    lines = [f"No model is connected yet. {how}"]
     for title, near in (
         ("Running on this machine", [offer for offer in usable if offer.running]),
         ("Listed by its server", [offer for offer in usable if offer.listed]),
@@ -102,10 +103,13 @@ class Connection:
         port = self._session.port
         self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         unlisted = port.unlisted if port is not None else ()
-        self._screen.transcript.show(found_blocks(os.environ, self._offers, unlisted), "Welcome to swecli")
         view = self._session.view
         unconnected = view is not None and view.model is None
-        if unconnected and self._screen.dock.panel is None and not self._screen.prompt.editor.text:
+        # What is typed is not to be hidden by a list.
+        offers = unconnected and self._screen.dock.panel is None and not self._screen.prompt.editor.text
+        shown = found_blocks(os.environ, self._offers, unlisted, listed=offers)
+        self._screen.transcript.show(shown, "Welcome to swecli")
+        if offers:
             self._offer()
 
     def _offer(self) -> None:
@@ -124,7 +128,7 @@ class Connection:
         ]
         others = [
             Choice(LOGIN, "Add an API key", "hidden as you type"),
-            Choice(DEMO, "See the demo", "a scripted model on a sample project: no key, no network"),
+            Choice(DEMO, "See the demo", "scripted model, sample project: no key, no network"),
         ]
         return [*choices[:3], *others, *choices[3:]]
 
@@ -133,10 +137,10 @@ class Connection:
         self._screen.run_worker(steps[value]() if value in steps else self._try(value))
 
     async def _try(self, ref: str) -> None:
-        self._screen.activity.flash(f"Testing {safe_line(ref)}…")
         self._trying.clear()  # a message that is sent meanwhile waits
         try:
-            works, said = await self._backend.try_model(ref)
+            with self._screen.activity.beside(f"Testing {safe_line(ref)}…"):
+                works, said = await self._backend.try_model(ref)
             self._screen.transcript.show((TextBlock(said, "plain" if works else "error"),))
             if works:
                 await self._keep(ref)

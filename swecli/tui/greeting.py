@@ -10,12 +10,12 @@ from swecli.safe_text import safe_line
 from swecli.tui.backend import StoredSession
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import SessionView
+    from swecli.core.engine.session_view import SessionView
 
 Shown = Callable[[str], str]
 """The keys of an action, for people."""
 
-TITLE = 40
+TITLE = 34
 """Characters of the last session's first message."""
 
 HINTS: tuple[Callable[[Shown], str], ...] = (
@@ -34,15 +34,15 @@ def greeting(
     view: SessionView, earlier: Sequence[StoredSession], keys: Shown, now: float, home: str
 ) -> tuple[tuple[str, str], ...]:
     """Lines of a label and a text; the last one, without a label, is a hint that changes with each session."""
-    from swecli.commands.session import MODE_MEANINGS
+    from swecli.commands.session import MODE_MEANINGS, no_instructions
 
     model = view.model
     named = "none yet; /model selects one" if model is None else model.ref
     lines = [
         ("Folder", short(view.cwd, home)),
         ("Model", f"{named} at {model.address}" if model is not None and model.address else named),
-        ("Mode", f"{view.mode} · {keys('next_mode')} · {MODE_MEANINGS[view.mode]}"),
-        ("Instructions", _instructions(view, home)),
+        (f"Mode ({keys('next_mode')})", f"{view.mode} · {MODE_MEANINGS[view.mode]}"),
+        ("Instructions", _instructions(view, home) or no_instructions(view)),
     ]
     if earlier:
         last = earlier[0]
@@ -55,7 +55,7 @@ def greeting(
 def _instructions(view: SessionView, home: str) -> str:
     paths = [Path(name) for name in view.instructions]
     names = [str(path.relative_to(view.cwd)) if path.is_relative_to(view.cwd) else short(path, home) for path in paths]
-    return ", ".join(names) or "none; /init writes OPENCLI.md"
+    return ", ".join(names)
 
 
 def short(path: Path, home: str) -> str:

@@ -7,9 +7,10 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from swecli.commands.base import SHELL_USE, SlashCommand, run_command
+from swecli.commands.base import SHELL_USE, CommandResult, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import RunShell, Steer, Submit
 from swecli.tui.actions import Actions
@@ -20,6 +21,7 @@ from swecli.tui.session_controller import SessionController
 
 if TYPE_CHECKING:
     from swecli.commands.registry import Invocation
+    from swecli.core.engine.session import Session
     from swecli.tui.prompt.editor import PromptEditor
 
 
@@ -88,6 +90,8 @@ class InputController:
         """Held by what was sent before the session was open; waiting for it is in order."""
         self._weighing = asyncio.Lock()
         """Held while a message is weighed or asked about, so that nothing overtakes it."""
+        self._beside: list[asyncio.Task[CommandResult]] = []
+        """Questions beside the conversation that wait for their answers."""
 
     async def submit(self, text: str) -> None:
         """Do what the text asks for."""
@@ -103,13 +107,19 @@ class InputController:
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
         early = session.port is None and (unknown or _needs_session(meaning))
         if early:
-            self._screen.activity.flash("The session is still opening; your input is queued")
+            opening = "The session is still opening; your input is queued"
+            self._screen.activity.flash(opening, holds=lambda: session.port is None)
         async with self._early if early else contextlib.nullcontext():
             if early:
                 await session.opened()
             if unknown:
                 await self.own_commands()
                 meaning = interpret(message.text, self._actions.commands)
+                if isinstance(meaning, NotSent) and session.port is not None and session.port.tools.pending:
+                    with self._screen.activity.beside("Waiting for MCP servers, which may have this command…"):
+                        await session.port.extensions_settled()
+                    await self.own_commands()
+                    meaning = interpret(message.text, self._actions.commands)
             async with self._weighing:
                 if isinstance(meaning, Say):
                     await self._say(message, most)
@@ -155,6 +165,7 @@ class InputController:
             return False
         from swecli.commands.remember import instructions_file, note_of, remember
         from swecli.core.config.paths import user_paths
+        from swecli.tui.greeting import short
 
         note, port = note_of(text), self._session.port
         if not note or port is None:
@@ -165,7 +176,8 @@ class InputController:
             return True
         folders = {"here": port.view.cwd, "own": user_paths(os.environ).config}
         names = {key: str(instructions_file(folder)) for key, folder in folders.items()}
-        match await self._actions.ask_note(note, os.path.basename(names["here"]), names["own"]):
+        own = short(Path(names["own"]), os.environ.get("HOME", ""))
+        match await self._actions.ask_note(note, os.path.basename(names["here"]), own):
             case "here" | "own" as key:
                 result = await remember(port, note, folders[key], own=key == "own")
                 self._screen.transcript.show(result.blocks, text)
@@ -239,12 +251,39 @@ class InputController:
             self._screen.prompt.put_back(title)
             self._screen.activity.flash(f"/{command.name} waits until the turn ends; Esc interrupts the turn")
             return
-        result = await run_command(command, port, arguments)
+        result = await self._answered(command, port, arguments, title)
+        self._screen.activity.draft_changed()  # a suggestion may be taken up or silenced now
         if result.blocks:
             self._screen.transcript.show(result.blocks, title)
-        if result.offer is not None:
+        if result.offer is not None and result.screen is None:
             self._actions.offer(result.offer)
         if result.clip is not None:
             self._copier.copy(result.clip.text, result.clip.what)
         if result.screen is not None:
             self._actions.open(result.screen, result.argument)
+
+    async def _answered(self, command: SlashCommand, port: Session, arguments: str, title: str) -> CommandResult:
+        """What the command shows. One that asks the model is seen to wait, and ends where the user cancels it."""
+        if not command.asks_model:
+            return await run_command(command, port, arguments)
+        task = asyncio.create_task(run_command(command, port, arguments))
+        self._beside.append(task)
+        try:
+            with self._screen.activity.beside(f"Answering {title}", "esc to cancel"):
+                await asyncio.wait([task])
+        finally:
+            self._beside.remove(task)
+            task.cancel()
+        if task.cancelled():
+            return CommandResult.text("Cancelled; no answer comes. The conversation is as it was.", "dim")
+        return task.result()
+
+    @property
+    def waits_beside(self) -> bool:
+        """Whether a question beside the conversation waits for its answer."""
+        return bool(self._beside)
+
+    def cancel_beside(self) -> None:
+        """Cancel the newest question beside the conversation."""
+        if self._beside:
+            self._beside[-1].cancel()

@@ -103,6 +103,8 @@ _EVERYWHERE = {
     "todos": "todos",
     "background": "background",
     "find": "find",
+    "take_suggestion": "take_suggestion",
+    "silence_suggestion": "silence_suggestion",
     "external_editor": "external_editor",
     "redraw": "redraw",
     "mouse": "mouse",
@@ -125,6 +127,7 @@ _TRANSCRIPT = {
     "block_toggle": "toggle_block",
     "block_copy": "copy_block",
     "block_editor": "edit_block",
+    "block_undo": "undo_block",
     "find_next": "find_next",
     "find_previous": "find_previous",
     "transcript_page_up": "page_up",
@@ -153,33 +156,40 @@ def transcript(keymap: Keymap) -> list[Binding]:
 QUIT_WINDOW = 1.0
 """Seconds in which a second Ctrl+C on an empty prompt quits."""
 
-EscapeStep = Literal["overlay", "panel", "selection", "interrupt", "nothing"]
-CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "clear", "arm"]
+ESCAPE_WINDOW = 1.0
+"""Seconds in which a second Esc clears the prompt, or offers to rewind where it is empty."""
+
+EscapeStep = Literal["overlay", "panel", "selection", "interrupt", "beside", "nothing"]
+CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "beside", "clear", "arm"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """What is open, selected, typed and running. ``armed`` is how many seconds ago Ctrl+C was pressed on an
-    empty prompt, None if it was not or something happened since."""
+    """What is open, selected, typed and running, ``beside`` the turn too. ``armed`` is how many seconds ago Ctrl+C was
+    pressed on an empty prompt, None if it was not or something happened since."""
 
     overlay: bool = False
     panel: bool = False
     approval: bool = False
     selection: bool = False
     busy: bool = False
+    beside: bool = False
     text: bool = False
     armed: float | None = None
 
 
 def escape(now: KeyContext) -> EscapeStep:
-    """Esc never does two things: it closes, then clears, and only then interrupts."""
+    """Esc never does two things: it closes, then clears, and only then interrupts, the turn before what is asked beside
+    it."""
     if now.overlay:
         return "overlay"
     if now.panel:
         return "panel"
     if now.selection:
         return "selection"
-    return "interrupt" if now.busy else "nothing"
+    if now.busy:
+        return "interrupt"
+    return "beside" if now.beside else "nothing"
 
 
 def cancel(now: KeyContext) -> CancelStep:
@@ -194,6 +204,8 @@ def cancel(now: KeyContext) -> CancelStep:
         return "panel"
     if now.busy:
         return "interrupt"
+    if now.beside:
+        return "beside"
     return "clear" if now.text else "arm"
 
 
@@ -202,6 +214,7 @@ PLACES: Mapping[Place, str] = {
     "prompt": "In the prompt",
     "list": "In lists",
     "screen": "In screens such as settings",
+    "context": "In /context, /compact and /wire",
     "transcript": "Browsing the transcript (Tab on an empty prompt)",
     "approval": "In an approval",
 }

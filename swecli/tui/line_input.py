@@ -9,6 +9,7 @@ from textual import events
 from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -16,9 +17,16 @@ from swecli.safe_text import safe_line
 from swecli.tui.keymap import keymap_of
 
 
+def component_style(widget: Widget, name: str) -> Style:
+    """As the style sheet has it; Textual leaves out that it is reversed, which is what is seen without colours."""
+    reverse = widget.get_component_styles(name).text_style.reverse
+    return widget.get_visual_style(name, partial=True) + Style(reverse=reverse)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One choice. ``mark`` stands before it (a checkbox, a star)."""
+    """One choice. ``mark`` stands before it (a checkbox, a star). Beside a detail, a label takes at most half of the
+    line."""
 
     label: str
     detail: str = ""
@@ -26,7 +34,8 @@ class Row:
 
 
 class Rows(Widget, can_focus=False):
-    """A list of rows of one line each with a selected one, scrolled so that it is visible."""
+    """A list of rows of one line each with a selected one, scrolled so that it is visible. ``counted``: while not all
+    are visible, the last line ends with which ones are."""
 
     DEFAULT_CSS = """
     Rows { height: auto; color: $foreground; }
@@ -35,8 +44,9 @@ class Rows(Widget, can_focus=False):
     """
     COMPONENT_CLASSES = {"rows--detail", "rows--selected"}
 
-    def __init__(self, *, limit: int = 8, id: str | None = None) -> None:
+    def __init__(self, *, limit: int = 8, counted: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._counted = counted
         self._limit = limit
         self._rows: list[Row] = []
         self._widest = 0
@@ -73,22 +83,28 @@ class Rows(Widget, can_focus=False):
         row = self._rows[index]
         chosen = index == self.selected
         marker = "› " if chosen else "  "
-        column = min(self._widest + 2, max(12, width * 3 // 5))
-        label = safe_line(f"{row.mark}{row.label}")
-        line = Content(marker + label)
+        line = Content(marker + safe_line(f"{row.mark}{row.label}"))
         if row.detail and width > 30:
-            line = line.pad_right(max(0, column + 2 - line.cell_length))
-            detail = Content(" " + safe_line(row.detail))
+            column = min(self._widest + 2, width // 2)
+            line = line.truncate(column, ellipsis=True, pad=True)
+            detail = Content("  " + safe_line(row.detail))
             line = line + (detail if chosen else detail.stylize(self.get_visual_style("rows--detail", partial=True)))
+        count = f"  {first + 1}-{first + height} of {len(self._rows)}"
+        if self._counted and y == height - 1 and height < len(self._rows) and len(count) < width // 2:
+            line = line.truncate(width - len(count), ellipsis=True, pad=True)
+            line += Content(count).stylize(self.get_visual_style("rows--detail", partial=True))
         line = line.truncate(width, ellipsis=True, pad=True)
         if chosen:
-            line = line.stylize(self.get_visual_style("rows--selected", partial=True))
+            line = line.stylize(component_style(self, "rows--selected"))
         return Strip(list(line.render_segments(base)), width)
 
 
 class LineInput(Input):
     """Each key does its work as it comes, in order: as a binding it would come after the letters that were typed
     behind it. ``intercept`` gets every key first, and says whether it took it."""
+
+    last_key: events.Key | None = None
+    """The newest key that came here."""
 
     def __init__(
         self,
@@ -126,6 +142,7 @@ class LineInput(Input):
         self.cursor_position = len(text)
 
     async def _on_key(self, event: events.Key) -> None:
+        self.last_key = event
         await self.take_key(event)
 
     async def take_key(self, event: events.Key) -> None:

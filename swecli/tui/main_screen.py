@@ -23,6 +23,7 @@ from swecli.tui.status_bar import ActivityLine, StatusBar
 
 if TYPE_CHECKING:
     from swecli.core.protocol.blocks import Todo
+    from swecli.tui.screens.board import Board
     from swecli.tui.screens.list_screen import ListPage, ListScreen
     from swecli.tui.transcript.view import Transcript
 
@@ -102,7 +103,7 @@ class MainScreen(Screen[None]):
         self.prompt = Prompt(backend.state, backend.files, self.activity.flash, keys, clock=clock)
         self.dock = Dock(self.prompt, clock=clock)
         self.status = StatusBar()
-        self.list_view: ListScreen | None = None
+        self.list_view: ListScreen | Board | None = None
         """The list that is open in place of the transcript."""
 
     def compose(self) -> ComposeResult:
@@ -120,9 +121,17 @@ class MainScreen(Screen[None]):
         """Show a list in place of the transcript, or of the list that is open; ``words`` are searched for in it."""
         from swecli.tui.screens.list_screen import ListScreen
 
+        self._open(ListScreen(page, words))
+
+    def open_board(self, board: Board) -> None:
+        """Show a board in place of the transcript, or of what is open there."""
+        self._open(board)
+
+    def _open(self, opened: ListScreen | Board) -> None:
+        self.activity.end_flash()
         if self.list_view is not None:
             self.list_view.remove()
-        self.list_view = opened = ListScreen(page, words)
+        self.list_view = opened
         self.transcript.display = False
         self.content.mount(opened)
         self.dock.open_screen(opened.take_focus)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from textual.message import Message
 from textual.timer import Timer
 
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission, SetMode
 from swecli.core.protocol.events import (
     MAIN,
@@ -34,8 +35,12 @@ from swecli.tui.status_bar import STARTING, Facts
 from swecli.tui.terminal import TerminalStatus
 
 if TYPE_CHECKING:
+    from swecli.core.context_management.forecast import Forecast
+    from swecli.core.engine.hooks import EndReason
     from swecli.core.engine.message_weight import WeighedMention, Weight
-    from swecli.core.engine.session import Session, SessionView
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.session_view import SessionView
+    from swecli.core.protocol.events import ContextSuggested
 
 FRAME = 1 / 30
 """Seconds between two updates of the screen at most."""
@@ -138,8 +143,17 @@ SETTLED = 2.0
 """Seconds after a session was opened, or after the last of what was said in it before, until the start is over."""
 MODE_REST = 1.5
 """Seconds without another step through the modes after which the mode settles what waits."""
+SHOWN_TURNS = 60
+"""Turns of a stored session that are shown at first, ``recorder.HELD_TURNS`` at most; all of it when somebody looks
+further back."""
 REPLAYED = 500
 """Events at once that only come from a stored session."""
+
+
+def _at_budget(body: TurnEnded) -> bool:
+    """Whether the user stopped the turn at a budget: what waits, an answer to that question among it, they may change
+    before it costs anything."""
+    return body.outcome == "interrupted" and body.error_kind == "budget"
 
 
 class SessionController:
@@ -192,6 +206,11 @@ class SessionController:
         self.state = UiState()
         self.spoke = False
         """Whether there was a conversation to continue."""
+        self.earlier = 0
+        """Messages of the session that are not shown."""
+        self._newest = self._replayed = 0
+        """Sequence numbers of the newest event that was shown, and of the newest when all was asked for."""
+        self._showing: asyncio.Task[None]
 
     @property
     def view(self) -> SessionView | None:
@@ -210,8 +229,10 @@ class SessionController:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         port = await open_session()
         self._screen.transcript.greet(() if self._greet is None else await self._greet(port.view))
-        bridge = Bridge(self._apply, waiting=lambda: compat.writer_depth(self._screen.app), interval=self._interval)
-        pump = asyncio.create_task(bridge.pump(port.subscribe(replay=True)))
+        self.earlier = max(0, port.view.totals.turns - SHOWN_TURNS)
+        self._replayed = self._newest = 0
+        self._tell_earlier()
+        self._showing = asyncio.create_task(self._stream(port, SHOWN_TURNS))
         try:
             await asyncio.sleep(0)  # the subscription begins
             if first is not None:
@@ -221,9 +242,46 @@ class SessionController:
             self.show()
             self._settling = self._screen.set_timer(SETTLED, self._settled)
             self._screen.post_message(self.Opened())
+            while True:
+                showing = self._showing
+                await asyncio.wait([showing])
+                if showing is self._showing:
+                    await showing
+                    return
+        finally:
+            self._showing.cancel()
+
+    async def _stream(self, port: Session, turns: int | None) -> None:
+        """Show what was said, in the newest turns or in all, and what comes, until the session ends."""
+        bridge = Bridge(self._apply, waiting=lambda: compat.writer_depth(self._screen.app), interval=self._interval)
+        pump = asyncio.create_task(bridge.pump(port.subscribe(replay=True, turns=turns)))
+        try:
             await asyncio.gather(pump, bridge.run())
         finally:
             pump.cancel()
+
+    def _tell_earlier(self) -> None:
+        transcript = self._screen.transcript
+        transcript.earlier = bool(self.earlier)
+        if self.earlier:
+            named = "1 earlier message is" if self.earlier == 1 else f"{self.earlier:,} earlier messages are"
+            text = f"{named} not shown; PgUp or Home at the top, or a search, brings all of the session"
+            transcript.show((TextBlock(text, "dim"),))
+
+    def show_all(self) -> None:
+        """Show the whole of a long session, not only its newest turns. Only between turns."""
+        port = self.port
+        if port is None or not self.earlier:
+            return
+        if self.state.busy:
+            self._screen.activity.flash("All of the session can be shown when the turn ends")
+            return
+        self.earlier, self._replayed = 0, self._newest
+        self._screen.transcript.clear()
+        self._tell_earlier()
+        self._screen.activity.flash("Reading all of the session…")
+        before, self._showing = self._showing, asyncio.create_task(self._stream(port, None))
+        before.cancel()
 
     def _attach(self, port: Session) -> None:
         """The session is open: what waited is sent."""
@@ -264,26 +322,29 @@ class SessionController:
             self._resting.stop()
             self._resting = None
 
-    async def close(self, timeout: float = CLOSE_TIME) -> None:
-        """End the session, in at most ``timeout`` seconds, and forget what was shown of it."""
+    async def close(self, timeout: float = CLOSE_TIME, reason: EndReason = "other") -> None:
+        """End the session, in at most ``timeout`` seconds, and forget what was shown of it. ``reason`` is for hooks."""
         self._forget_mode()
         port, self.port = self.port, None
         self._open.clear()
         if port is not None:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(port.close(), timeout)
+                await asyncio.wait_for(port.close(reason), timeout)
         self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
 
     def interrupt(self) -> None:
         """Stop the turn; the screen says so at once. What waits for it goes back into the prompt, in its order."""
         self.state.interrupting = True
+        self._take_back()
+        self.send(Interrupt(skip=True))
+        self.show()
+
+    def _take_back(self) -> None:
         waiting = () if self.view is None else self.view.queue
         for queued in waiting:
             self.send(EditQueue(queued.id, None))
         if waiting:
             self._screen.prompt.take_back(waiting)
-        self.send(Interrupt(skip=True))
-        self.show()
 
     def answer(self, command: Command) -> None:
         """Send a reply; its request is done with for the screen before the session says so."""
@@ -305,6 +366,27 @@ class SessionController:
 
         return weigh(text, images, None if self.view is None else self.view.budget)
 
+    def foresee(self) -> Forecast | None:
+        """The next request, if the draft were sent now; None where it would be none, and while a turn runs."""
+        view, editor = self.view, self._screen.prompt.editor
+        draft = editor.text
+        if view is None or self.state.busy or not draft.strip() or draft.startswith(("/", "!")):
+            return None
+        return view.forecast(editor.message, len(editor.attachments.used(draft)))
+
+    @property
+    def suggestion(self) -> ContextSuggested | None:
+        """What would serve the context; None while anything else is going on: work, a panel, a list, a draft."""
+        return self.view.suggestion if self.view is not None and self.at_rest else None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing goes on: no work, no panel, no list, no draft."""
+        screen, state = self._screen, self.state
+        if state.busy or state.running or state.queue:
+            return False
+        return screen.dock.panel is None and screen.list_view is None and not screen.prompt.editor.text
+
     async def weigh_mentions(self, words: Sequence[str]) -> tuple[WeighedMention, ...]:
         """What these words after ``@`` would attach; nothing while there is no session."""
         from swecli.core.engine.message_weight import weigh_mentions
@@ -312,9 +394,8 @@ class SessionController:
         view = self.view
         if view is None or not words:
             return ()
-        known = self.mentionable_words
-        files = [word for word in words if word not in known and word.rstrip(".,;:!?)]}") not in known]
-        return await weigh_mentions(files, view.cwd, view.roots, view.model)
+        others = () if self.port is None else self.port.mentionables
+        return await weigh_mentions(words, view.cwd, view.roots, view.model, others)
 
     async def mentions_shown(self, words: Sequence[str]) -> str:
         """The same for people, in one line."""
@@ -371,6 +452,8 @@ class SessionController:
         self._screen.transcript.apply(batch)
         if len(batch) > REPLAYED and self._settling is not None:
             self._settling.reset()
+        self._newest = max(self._newest, batch[-1].seq if batch else 0)
+        since = max(self._replayed, view.started_seq if view is not None else 0)
         for event in batch:
             known = self.state.sandbox
             session_state.feed(self.state, event)
@@ -381,12 +464,15 @@ class SessionController:
                 isinstance(event.body, Rewound)
                 and event.agent == MAIN
                 and event.body.text
-                and view
-                and event.seq > view.started_seq
+                and self.port
+                and event.seq > since
             ):
-                self._screen.prompt.put_back(event.body.text)
+                self._screen.prompt.put_back(event.body.text, self.port.rewinds.images_of(event.body.item))
         if view is not None:
-            self._follow_plan([event for event in batch if event.seq > view.started_seq and event.agent == MAIN], view)
+            fresh = [event for event in batch if event.seq > since and event.agent == MAIN]
+            self._follow_plan(fresh, view)
+            if any(isinstance(event.body, TurnEnded) and _at_budget(event.body) for event in fresh):
+                self._take_back()
         if self._new and view is not None:
             self._new = False
             if view.model is None:

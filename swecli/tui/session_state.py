@@ -17,6 +17,7 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    Notice,
     PermissionRequested,
     PermissionResolved,
     QuestionAnswered,
@@ -68,11 +69,15 @@ class UiState:
     turn_since: float = 0.0
     heard: float = 0.0
     """When something last came from the model or about it."""
+    awaits: str = ""
+    """What a request waits for before it is sent, as a sentence."""
     interrupting: bool = False
     retry: RetryScheduled | None = None
     retry_at: float = 0.0
     running: dict[str, Running] = field(default_factory=lambda: {})
     requests: list[Request] = field(default_factory=lambda: [])
+    asked_since: float = 0.0
+    """When the user was asked what waits now, or the answer before it came."""
     todos: tuple[Todo, ...] = ()
     queue: tuple[Queued, ...] = ()
     ended: TurnEnded | None = None
@@ -100,11 +105,17 @@ def feed(state: UiState, event: Event) -> None:
         case ItemCompleted():
             _complete(state, body)
         case PermissionRequested() | QuestionAsked():
+            if not state.requests:
+                state.asked_since = event.ts
             state.requests.append(body)
         case PermissionResolved() | QuestionAnswered():
             state.requests = [request for request in state.requests if request.request != body.request]
+            state.asked_since = event.ts
         case StepStarted():
-            state.retry, state.interrupting = None, False
+            state.retry, state.interrupting, state.awaits = None, False, ""
+        case Notice(topic="tools", text=text) if state.busy:
+            state.awaits = text if body.level == "info" else ""
+            state.interrupting = False
         case RetryScheduled():
             state.retry, state.retry_at = body, event.ts + body.delay
         case TodosChanged():
@@ -137,7 +148,7 @@ def feed(state: UiState, event: Event) -> None:
 
 def _rest(state: UiState) -> None:
     state.busy = state.interrupting = False
-    state.retry = None
+    state.retry, state.awaits = None, ""
     state.running.clear()
     state.requests.clear()
 

@@ -6,7 +6,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,10 +24,11 @@ from swecli.safe_text import safe_line
 from swecli.tui.tool_words import words_for
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import SessionView
+    from swecli.core.context_management.forecast import Forecast
+    from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.budget import Budget, ContextLevel
     from swecli.core.protocol.events import Mode, SandboxChanged
-    from swecli.tui.session_state import Running, UiState
+    from swecli.tui.session_state import UiState
 
 
 STARTING = "…"
@@ -151,20 +153,24 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     if not state.busy and not state.running:
         return "", ""
     seconds = duration(int(now - state.turn_since)) if state.busy else ""
-    stop = "esc to interrupt"
+    stop = "esc to go on without" if state.awaits else "esc to interrupt"
     if state.interrupting:
         return "Interrupting…", ""
     if state.requests:
-        return f"Waiting for your answer {seconds}".rstrip(), ""
+        return f"Waiting for your answer {duration(int(now - state.asked_since))}", ""
     if state.retry is not None:
         left = max(0, round(state.retry_at - now))
         retry = state.retry
+        if retry.unreached:
+            return f"Can't reach {retry.unreached}; next try in {left} s", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
         return f"Retry {number} in {left} s: {retry.reason}", "esc to stop"
-    what = f"{_doing(state.running)} {seconds}".rstrip()
+    what = f"{_doing(state)} {seconds}".rstrip()
     silence = now - state.heard
-    model_works = state.busy and not any(
-        item.executing or item.awaits or item.kind == "compaction" for item in state.running.values()
+    model_works = (
+        state.busy
+        and not state.awaits
+        and not any(item.executing or item.awaits or item.kind == "compaction" for item in state.running.values())
     )
     already_shown = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
     if model_works and silence >= SILENCE and not already_shown:
@@ -172,7 +178,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     return what, stop
 
 
-def _doing(running: dict[str, Running]) -> str:
+def _doing(state: UiState) -> str:
+    running = state.running
     executing = [item for item in running.values() if item.executing and item.kind == "tool"]
     if executing:
         first = executing[0]
@@ -193,7 +200,7 @@ def _doing(running: dict[str, Running]) -> str:
                 return "Compacting the context…"
             case _:
                 continue
-    return "Waiting for the model…"
+    return state.awaits or "Waiting for the model…"
 
 
 SPIN = 1 / 8
@@ -218,8 +225,8 @@ class LineWidget(Widget, can_focus=False):
 
 
 class ActivityLine(LineWidget):
-    """What is going on, or a short message, or nothing. It ticks only while something runs and the terminal
-    has the focus."""
+    """What is going on, or a short message, or what the draft will cost, or what would serve the context, or nothing.
+    It ticks only while something runs and the terminal has the focus."""
 
     DEFAULT_CSS = """
     ActivityLine { height: 1; padding: 0 1; color: $foreground; }
@@ -237,13 +244,26 @@ class ActivityLine(LineWidget):
         self._starting = True
         self._shown = 0.0
         self._flash = ""
+        self._holds: Callable[[], bool] | None = None
+        self._beside: list[tuple[str, str, float]] = []
+        """What goes on beside the turn, how to stop it, and since when."""
         self._unseen = 0
         self._timer: Timer | None = None
         self._flash_timer: Timer | None = None
+        self.foresee: Callable[[], Forecast | None] | None = None
+        """What the draft would be as the next request; None where that is not wanted."""
+        self.suggest: Callable[[int], str] | None = None
+        """What would serve the context, in so many cells; empty where there is nothing, or something else goes on."""
+        self._suggested = ""
+        self._forecast: Forecast | None = None
+        self._forecast_timer: Timer | None = None
 
     def show(self, state: UiState, *, starting: bool) -> None:
         self._state, self._starting = state, starting
+        if self._holds is not None and not self._holds():
+            self.end_flash()
         self._tick_if_needed()
+        self.draft_changed()
         self._shown = self._clock()
         self.refresh()
 
@@ -257,13 +277,33 @@ class ActivityLine(LineWidget):
             self._tick_if_needed()
             self.refresh()
 
-    def flash(self, text: str, seconds: float = FLASH) -> None:
-        """Show a short message for a while."""
-        self._flash = text
+    def flash(self, text: str, seconds: float = FLASH, holds: Callable[[], bool] | None = None) -> None:
+        """Show a short message for a while, at most until the next key, and only as long as it ``holds``."""
+        self._flash, self._holds = text, holds
         if self._flash_timer is not None:
             self._flash_timer.stop()
-        self._flash_timer = self.set_timer(seconds, self._unflash) if text else None
+        self._flash_timer = self.set_timer(seconds, self.end_flash) if text else None
         self.refresh()
+
+    def end_flash(self) -> None:
+        """The short message is over, if there is one: what it was about is done, or something else begins."""
+        if self._flash:
+            self.flash("")
+
+    @contextmanager
+    def beside(self, what: str, stop: str = "") -> Iterator[None]:
+        """Show that this goes on, whether a turn runs or not, until it is done."""
+        entry = (what, stop, self._clock())
+        self._beside.append(entry)
+        self._tick_if_needed()
+        self.refresh()
+        try:
+            yield
+        finally:
+            self._beside.remove(entry)
+            if self.is_attached:
+                self._tick_if_needed()
+                self.refresh()
 
     def show_unseen(self, lines: int) -> None:
         """How many lines have come below what is in sight since the user scrolled up."""
@@ -273,6 +313,23 @@ class ActivityLine(LineWidget):
 
     def focus_changed(self) -> None:
         self._tick_if_needed()
+        self.draft_changed()
+
+    def draft_changed(self) -> None:
+        """Look at the draft, or at the time, again. A timer runs only until the words change next, and none while
+        nobody looks."""
+        if self._forecast_timer is not None:
+            self._forecast_timer.stop()
+            self._forecast_timer = None
+        before, self._forecast = self._forecast, None if self.foresee is None else self.foresee()
+        if self._forecast is not None and self.app.app_focus:
+            from swecli.tui.forecast_line import next_change
+
+            after = next_change(self._forecast)
+            self._forecast_timer = None if after is None else self.set_timer(after, self.draft_changed)
+        told, self._suggested = self._suggested, self.suggest(self.size.width) if self.suggest is not None else ""
+        if self._forecast != before or self._suggested != told:
+            self.refresh()
 
     def content(self, width: int) -> Content:
         line = self._what(width)
@@ -288,12 +345,18 @@ class ActivityLine(LineWidget):
     def _what(self, width: int) -> Content:
         muted = self.get_visual_style("activity--stop", partial=True)
         what, stop = ("", "") if self._state is None else describe(self._state, now=self._clock())
+        if self._beside:
+            other, how, since = self._beside[-1]
+            if what:
+                what = f"{what} · {other}"
+            else:
+                what, stop = f"{other} {duration(int(self._clock() - since))}", how
         if self._flash:  # what stops the work is told all the same
             line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
-        elif self._starting:
+        elif self._starting and not self._beside:
             return Content("Starting…").stylize(muted)
         elif not what:
-            return Content("")
+            return self._foreseen(width).stylize(muted)
         else:
             frame = int(self._clock() / SPIN) % len(FRAMES)
             mark = "●" if self._still else FRAMES[frame]
@@ -301,8 +364,16 @@ class ActivityLine(LineWidget):
         rest = Content(f" · {stop}" if stop else "").stylize(muted)
         return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
 
+    def _foreseen(self, width: int) -> Content:
+        if self._forecast is None:
+            return Content(safe_line(self.suggest(width) if self.suggest is not None else ""))
+        from swecli.tui.forecast_line import forecast_words
+
+        return Content(forecast_words(self._forecast, width))
+
     def _tick_if_needed(self) -> None:
-        works = self._state is not None and (self._state.busy or bool(self._state.running))
+        state = self._state
+        works = bool(self._beside) or (state is not None and (state.busy or bool(state.running)))
         wanted = works and self.app.app_focus
         if wanted and self._timer is None:
             self._timer = self.set_interval(1.0 if self._still else SPIN, self._tick)
@@ -314,10 +385,6 @@ class ActivityLine(LineWidget):
         """While an answer streams, each piece of it draws this line too: no frames beside those."""
         if not 0 <= self._clock() - self._shown < SPIN:
             self.refresh()
-
-    def _unflash(self) -> None:
-        self._flash = ""
-        self.refresh()
 
 
 class StatusBar(LineWidget):

@@ -19,6 +19,7 @@ from textual import events
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 from textual.message import Message
 
 from swecli import stopping
@@ -27,7 +28,7 @@ from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import SessionView
+    from swecli.core.engine.session_view import SessionView
     from swecli.tui.session_state import UiState
     from swecli.tui.status_bar import Facts, StatusScript
 
@@ -470,6 +471,25 @@ class Driver(LinuxDriver):
             self.attrs_before = self.shell_attributes
         self.write(KEYS_ON)
         self.flush()
+        self.follow_size()
+
+    def follow_size(self) -> None:
+        """Tell the app the window's size now and after every change.
+
+        The size is read by the event loop, not by the signal handler: a handler may be interrupted by the next one
+        between reading and telling, and the older size would then be told last and stay.
+        """
+
+        def changed(*_: object) -> None:
+            if not self._in_band_window_resize:
+                self._loop.call_soon_threadsafe(self._tell_size)
+
+        signal.signal(signal.SIGWINCH, changed)
+        self._loop.call_soon_threadsafe(self._tell_size)
+
+    def _tell_size(self) -> None:
+        size = Size(*self._get_terminal_size())
+        self.send_message(events.Resize(size, size))
 
     def stop_application_mode(self) -> None:
         self.write(KEYS_OFF)

@@ -27,6 +27,8 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "apply_patch": ToolWords("✎", "Patch", "Editing", "Make these changes?"),
         "list_files": ToolWords("▤", "List", "Listing", "List these files?"),
         "search": ToolWords("⌕", "Search", "Searching", "Search here?"),
+        "symbols": ToolWords("⌕", "Symbols", "Looking up"),
+        "locate": ToolWords("⌕", "Locate", "Locating"),
         "run_command": ToolWords("$", "Run", "Running", "Run this command?"),
         "update_todos": ToolWords("☑", "Todos", "Planning"),
         "ask_user": ToolWords("?", "Ask", "Asking"),
@@ -37,6 +39,8 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "task": ToolWords("◆", "Task", "Working on task"),
         "tool_search": ToolWords("⌕", "Find tools", "Finding tools"),
         "skill": ToolWords("✦", "Skill", "Reading skill"),
+        "memory": ToolWords("✦", "Memory", "Remembering", "Change the memory?"),
+        "scratchpad": ToolWords("✎", "Scratchpad", "Noting"),
         "compact_context": ToolWords("⊟", "Compact", "Compacting"),
     }
 )

@@ -26,9 +26,9 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from swecli.acp.agent import SwecliAgent
+from swecli.acp.agent import StoredSessions, SwecliAgent
 from swecli.app import open_session
-from swecli.command_line.acp import stored_sessions
+from swecli.command_line.acp import delete_session, stored_sessions
 from swecli.launch import LaunchOptions
 
 
@@ -151,7 +151,7 @@ async def bench(
     agent = SwecliAgent(
         launch,
         lambda wanted, files: open_session(wanted, editor=files),
-        lambda place: stored_sessions(launch, place),
+        StoredSessions(lambda place: stored_sessions(launch, place), delete_session),
         editor.log.append,
         lambda: None,
     )

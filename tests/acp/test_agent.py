@@ -69,7 +69,7 @@ async def test_text_and_thoughts_stream_and_the_turn_ends(tmp_path: Path, monkey
         (usage, *_) = made.editor.of("usage_update")
         assert 0 < usage.used < usage.size
         (title,) = made.editor.of("session_info_update")
-        assert title.title == "hi"
+        assert title.title == "Hi"
         (commands,) = made.editor.of("available_commands_update")
         names = {each.name for each in commands.available_commands}
         assert {"compact", "context", "init", "undo"} <= names
@@ -202,7 +202,7 @@ async def test_a_stored_session_is_listed_and_replayed(tmp_path: Path, monkeypat
     async with bench(tmp_path, monkeypatch, TALK, begin=False) as made:
         listed = await made.connection.list_sessions(cwd=str(made.folder))
         assert [(each.session_id, each.title, each.cwd) for each in listed.sessions] == [
-            (session, "change it", str(made.folder))
+            (session, "Change it", str(made.folder))
         ]
         await made.connection.load_session(session_id=session, cwd=str(made.folder), mcp_servers=[])
         replayed = list(made.editor.updates)
@@ -225,6 +225,69 @@ async def test_a_stored_session_is_listed_and_replayed(tmp_path: Path, monkeypat
         await made.connection.close_session(session_id=session)
         with pytest.raises(RequestError, match="load it first"):
             await made.prompt("gone")
+
+
+async def test_a_fork_goes_on_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        forked = await made.connection.fork_session(session_id=made.session, cwd=str(made.folder), mcp_servers=[])
+        assert forked.session_id != made.session
+        assert forked.modes is not None
+        answer = await made.connection.prompt(session_id=forked.session_id, prompt=text("on the side"))
+        assert answer.stop_reason == "end_turn"
+        assert made.editor.said("user_message_chunk") == ""  # the client knows what it forked
+        made.editor.updates.clear()
+        for id, said in ((made.session, "hi"), (forked.session_id, "hion the side")):
+            await made.connection.load_session(session_id=id, cwd=str(made.folder), mcp_servers=[])
+            assert made.editor.said("user_message_chunk") == said
+            made.editor.updates.clear()
+        with pytest.raises(RequestError, match="nothing"):
+            await made.connection.fork_session(session_id="nothing", cwd=str(made.folder), mcp_servers=[])
+
+
+async def test_a_busy_session_is_not_forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT) as made:
+        turn = asyncio.create_task(made.prompt("change it"))
+        await made.editor.until(lambda: bool(made.editor.asked))
+        with pytest.raises(RequestError, match="cancel it first"):
+            await made.connection.fork_session(session_id=made.session, cwd=str(made.folder), mcp_servers=[])
+        await made.connection.cancel(session_id=made.session)
+        assert (await turn).stop_reason == "cancelled"
+
+
+async def test_a_deleted_session_is_gone_open_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        second = await made.connection.new_session(cwd=str(made.folder), mcp_servers=[])
+        await made.connection.prompt(session_id=second.session_id, prompt=text("ho"))
+        await made.connection.close_session(session_id=second.session_id)
+        assert len((await made.connection.list_sessions()).sessions) == 2
+        for id in (made.session, second.session_id, "gone already"):
+            assert await made.connection.ext_method("session/delete", {"sessionId": id}) == {}
+        assert (await made.connection.list_sessions()).sessions == []
+        with pytest.raises(RequestError):
+            await made.connection.load_session(session_id=made.session, cwd=str(made.folder), mcp_servers=[])
+        with pytest.raises(RequestError, match="sessionId"):
+            await made.connection.ext_method("session/delete", {})
+
+
+async def test_a_session_that_is_open_elsewhere_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        async with bench(tmp_path, monkeypatch, TALK, begin=False) as other:
+            with pytest.raises(RequestError, match="is open in a running swecli; nothing was deleted"):
+                await other.connection.ext_method("session/delete", {"sessionId": made.session})
+        assert [one.session_id for one in (await made.connection.list_sessions()).sessions] == [made.session]
+
+
+async def test_where_nothing_is_stored_nothing_is_forked_or_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path, monkeypatch, TALK, store=False) as made:
+        with pytest.raises(RequestError, match="nothing is stored here"):
+            await made.connection.fork_session(session_id=made.session, cwd=str(made.folder), mcp_servers=[])
+        with pytest.raises(RequestError, match="nothing is stored here"):
+            await made.connection.ext_method("session/delete", {"sessionId": made.session})
 
 
 async def test_modes_are_set_by_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,14 @@ async def test_cancelling_the_request_of_a_prompt_cancels_its_session() -> None:
     os.close(wire.sink)
 
 
+async def test_deleting_a_session_reaches_the_agent() -> None:
+    wire = Wire()
+    wire.send(b'{"id": 3, "method": "session/delete", "params": {"sessionId": "s1"}}')
+    message = await wire.transport.receive()
+    assert message == {"id": 3, "method": "_session/delete", "params": {"sessionId": "s1"}}
+    os.close(wire.sink)
+
+
 async def test_a_question_that_was_settled_otherwise_is_withdrawn() -> None:
     wire = Wire()
 

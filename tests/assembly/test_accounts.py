@@ -153,9 +153,9 @@ async def test_the_doctor_names_providers_windows_and_keys_but_no_key(tmp_path: 
     for piece in (
         "from OPENAI_API_KEY",
         "stored",
-        "1,050,000 tokens (the catalogue)",
+        "1,050,000 tokens (the catalogue), the server was not asked",
         "2 / 10",
-        "openai/gpt-6-sol would answer",
+        "openai/gpt-6-sol is the model; whether it answers was not asked.",
     ):
         assert piece in text
     assert "https://models.example.com/v1" in text
@@ -187,7 +187,8 @@ async def test_online_each_provider_is_asked(tmp_path: Path) -> None:
         text, healthy = await report(models, "vllm/qwen", online=True)
         assert healthy
         assert "4,096 tokens (the server says so)" in text
-        assert "yes, 1 models" in text
+        assert "not asked" not in text
+        assert "reached, 1 models" in text
         text, _ = await report(models, "vllm/other", online=True)
         assert "other is not listed" in text
         server.routes["/v1/models"] = Reply(b"{}", 503)

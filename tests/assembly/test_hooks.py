@@ -107,6 +107,43 @@ def test_hooks_of_all_files_add_up(work: Work) -> None:
     assert work.read(safe=True).hooks.hooks == ()
 
 
+OWN = """
+[[hooks.PreToolUse]]
+command = "audit"
+matcher = "Bash"
+if = "Bash(git *)"
+async = true
+[[hooks.Stop]]
+command = "done"
+if = "Bash(git *)"
+"""
+
+
+def test_ones_own_hooks_have_conditions_and_may_run_beside(work: Work) -> None:
+    (work.home / "config.toml").write_text(OWN)
+    startup = work.read()
+    found = [(hook.command, hook.matcher, hook.condition, hook.beside) for hook in startup.hooks.hooks]
+    assert found == [("audit", "Bash", "Bash(git *)", True), ("done", "", "Bash(git *)", False)]
+    (notice,) = startup.notices
+    assert notice.startswith(f"{work.home / 'config.toml'}:7: a hook for Stop: its condition 'Bash(git *)'")
+    assert "never runs" in notice
+
+
+def test_consent_to_a_hook_of_the_projects_settings_covers_its_condition(work: Work) -> None:
+    write_trust(work.data, work.folder, "trusted")
+    (work.folder / ".claude" / "settings.json").unlink()
+    (work.folder / ".swecli").mkdir()
+    settings = work.folder / ".swecli" / "config.toml"
+    settings.write_text('[[hooks.PreToolUse]]\ncommand = "guard"\nif = "Bash(rm *)"\n')
+    (item,) = work.read().pending
+    assert item.value == "* if Bash(rm *): guard"
+    accept_items(work.data, work.folder, [item.digest])
+    assert work.running == ["guard"]
+    for other in ('if = "Bash(true)"', 'if = "Bash(rm *)"\nasync = true'):
+        settings.write_text(f'[[hooks.PreToolUse]]\ncommand = "guard"\n{other}\n')
+        assert work.running == []
+
+
 def test_ones_own_hook_that_runs_a_file_of_the_workspace_needs_consent_too(work: Work) -> None:
     (work.home / "config.toml").write_text(f'[[hooks.Stop]]\ncommand = "{COMMAND}"\n')
     (hook,) = work.read().hooks.hooks
@@ -150,6 +187,7 @@ def test_allowing_in_a_session_binds_the_file_as_it_is_then(work: Work) -> None:
         ("[[hooks.Stop]]\nmatcher = 'x'\n", 1, "must be given too"),
         ("[hooks]\nStop = 'x'\n", 2, "hooks.Stop"),
         ("[[hooks.Stop]]\ncommand = 'x'\nshell = 'zsh'\n", 3, "unknown key"),
+        ("[[hooks.Stop]]\ncommand = 'x'\nasync = 'yes'\n", 3, "hooks.Stop.0.async"),
     ],
 )
 def test_a_bad_hook_is_an_error_with_its_line(work: Work, text: str, line: int, words: str) -> None:

@@ -19,8 +19,9 @@ PROMPT = "Do it just like this, and then go on. " * 50
 """What the user says at length each time."""
 TEXT_PER_TURN = 300
 """Characters of long texts that a turn may leave behind; what is said in one is more than 6,000."""
-OBJECTS_PER_TURN = 125
-"""Objects of any kind that a turn may leave behind: entries, ids, times, sizes, counts in caches that still fill."""
+OBJECTS_PER_TURN = 130
+"""Objects of any kind that a turn may leave behind: entries, ids, times, sizes, numbers of the events that have long
+texts, counts in caches that still fill."""
 
 
 def _script() -> str:

@@ -62,7 +62,7 @@ async def test_outputs_leave_memory_and_come_back(tmp_path: Path, monkeypatch: p
         finally:
             tracemalloc.stop()
         facts = session._recorder.facts  # pyright: ignore[reportPrivateUsage]
-        assert facts.held <= 2 * KEPT < len(facts)
+        assert len(facts.held) <= 2 * KEPT < len(facts)
         assert sum(entry.size for entry in statistics) < 0.7 * TURNS * OUTPUT
         shown = 0
         async for event in session.subscribe(replay=True):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from swecli.assembly.models import Accounts, ModelSupply, effort_of, main_model, side_models
+from swecli.assembly.models import Accounts, ModelSupply, effort_of, main_model
 from swecli.core.config.key_store import KeyStore
-from swecli.core.config.settings import Settings
+from swecli.core.config.settings import Settings, side_models
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
 from swecli.launch import LaunchOptions, StartError
@@ -130,8 +130,8 @@ def test_a_local_server_may_think_for_long_before_its_first_word() -> None:
 
 def test_effort_is_that_of_the_model_else_for_the_main_model_the_general_one() -> None:
     chosen = settings(model={"name": "a/b", "effort": "low"}, models={"effort": {"c/d": "high"}})
-    effort = effort_of(chosen, main_model(chosen, {}, Accounts(chosen, {}, NO_KEYS)))
-    assert (effort("a/b"), effort("c/d"), effort("e/f")) == ("low", "high", None)
+    main = main_model(chosen, {}, Accounts(chosen, {}, NO_KEYS))
+    assert [effort_of(chosen, main, model) for model in ("a/b", "c/d", "e/f")] == ["low", "high", None]
 
 
 def test_models_for_work_beside_the_conversation() -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from swecli.assembly.permissions import PermissionRules
+from swecli.assembly.session_list import SessionList
 from swecli.assembly.settings import SettingsFiles
-from swecli.assembly.storage import DATABASE, SessionList
+from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import user_paths
+from swecli.core.engine.state import FOR_THIS_TURN
+from swecli.core.permissions.types import Rule
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, StepEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart, Usage
 from swecli.core.sessions.database import open_database
@@ -149,10 +152,10 @@ def test_sessions_of_this_folder_come_first_with_their_figures(place: Place, tmp
     other = tmp_path / "other folder"
     other.mkdir()
     here, there = _store(place, place.folder, "fix it", "0.25"), _store(place, other, "elsewhere", None)
-    sessions = SessionList(place.options, place.environment, lambda name: pytest.fail(name))
+    sessions = SessionList(place.options, place.environment, lambda name, fork: pytest.fail(name))
     mine, far = sessions.read()
     assert (mine.id, mine.title, mine.messages, mine.tokens, mine.cost, mine.away) == (
-        here, "fix it", 1, 1020, "$0.25", ""
+        here, "Fix it", 1, 1020, "$0.25", ""
     )  # fmt: skip
     assert (far.id, far.cost) == (there, "")
     assert f"swecli -C '{other}' -r {there}" in far.away
@@ -161,7 +164,7 @@ def test_sessions_of_this_folder_come_first_with_their_figures(place: Place, tmp
 
 
 def test_no_sessions_and_damaged_ones_are_no_error(place: Place) -> None:
-    sessions = SessionList(place.options, place.environment, lambda name: pytest.fail(name))
+    sessions = SessionList(place.options, place.environment, lambda name, fork: pytest.fail(name))
     assert list(sessions.read()) == []
     file = user_paths(place.environment).workspace_data(place.folder) / DATABASE
     file.parent.mkdir(parents=True)
@@ -181,3 +184,11 @@ def test_a_theme_that_does_not_exist_is_no_value(place: Place) -> None:
     own.parent.mkdir()
     own.write_text('background = "#101010"\nforeground = "#f0f0f0"\n')
     assert place.settings.check("ui.theme", "mine", "user") == ""
+
+
+def test_what_answers_allowed_is_listed_with_the_rest(place: Place) -> None:
+    place.rules.add("week", "Bash(npm test)")
+    held = [Rule("allow", "Edit(/a)", "session", "always, turn 1"), Rule("allow", "Edit(/b)", "session", FOR_THIS_TURN)]
+    shown = [(each.rule, each.origin, each.held) for each in place.rules.read(held)]
+    assert shown[1:] == [("Edit(/a)", "this session", True), ("Edit(/b)", "this turn", True)]
+    assert shown[0][::2] == ("Bash(npm test)", False)

@@ -17,6 +17,7 @@ from swecli.core.sessions.store import SessionStore
 from swecli.core.workspace.process_tree import Process
 from swecli.launch import LaunchOptions, StartError
 from tests.core.sessions.support import user_turn
+from tests.support.closed import closed
 
 ELSEWHERE = Process(os.getppid(), "")
 """A process that lives."""
@@ -99,6 +100,25 @@ def test_damage_that_is_found_late_is_mended_too(tmp_path: Path, monkeypatch: py
     assert "1 session with 3 events" in stored.notices[0]
 
 
+def test_a_session_that_can_only_be_read_goes_on_in_memory(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    session = begin(data, "Old", Process.current())
+    before = (data / DATABASE).read_bytes()
+    with closed(data):
+        stored = open_storage(CONTINUE, data, "")
+        assert stored.session_id == session
+        assert stored.history
+        (notice,) = stored.notices
+        assert "can be read only" in notice
+        assert "lost when swecli ends" in notice
+        stored.store.append([Event(stored.history[-1].seq + 1, 1.0, session, 1, Notice("more"))])
+        assert len(stored.store.load(session)) == len(stored.history) + 1
+        stored.release()
+        with pytest.raises(StartError, match="No session 'other'"):
+            open_storage(LaunchOptions(Path("/work"), resume="other"), data, "")
+    assert (data / DATABASE).read_bytes() == before
+
+
 def test_a_history_that_is_not_in_the_store_is_read_before_what_is() -> None:
     facts = [Event(seq, 0.0, "s", 1, Notice(f"{seq}")) for seq in range(1, 9)]
 
@@ -110,3 +130,21 @@ def test_a_history_that_is_not_in_the_store_is_read_before_what_is() -> None:
         assert len(page) <= 2
         seen += [event.seq for event in page]
     assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_folders_that_are_gone_are_named_with_how_to_take_their_sessions(tmp_path: Path) -> None:
+    gone = tmp_path / "moved"
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    with closing(SessionStore(open_database(tmp_path / "old" / DATABASE))) as store:
+        store.append(user_turn(store.create(str(gone), "fake/m", "1").id, 1, "Fix the bug"))
+    with pytest.raises(StartError) as raised:
+        open_storage(CONTINUE, tmp_path / "new", "")
+    relink = f"`swecli sessions relink {gone}` moves them here."
+    assert str(raised.value).endswith(f"{gone} is gone and has 1 session; {relink}")
+
+
+def test_a_long_title_is_cut_visibly(tmp_path: Path) -> None:
+    begin(tmp_path, "Remember " + "a/very/long/path/" * 6, ELSEWHERE)
+    with pytest.raises(StartError, match=r"…\) is open in another swecli"):
+        open_storage(CONTINUE, tmp_path, "")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from swecli.app import open_session
-from swecli.assembly.services import project_instructions
+from swecli.assembly.memory import project_instructions
 from swecli.assembly.startup import read_startup
 from swecli.assembly.trust import WorkspaceTrust
-from swecli.commands.init.command import INIT
+from swecli.commands.init import INIT
 from swecli.core.context_management.instructions import Instructions
 from swecli.launch import LaunchOptions, PermissionMode
 from swecli.tui.backend import TrustChoice

@@ -55,4 +55,6 @@ def test_what_has_no_counterpart_is_answered() -> None:
         parsed(["--mcp-config", "x.json", "hello"])
     assert answer_to(["--verbose"]).startswith("--verbose is not an option here: -p with")
     assert answer_to(["--", "--verbose"]) == ""
+    assert "/agents lists them" in answer_to(["--agent=review"])
+    assert not [answer for answer in ANSWERS.values() if "not available" in answer]
     assert answer_to(["--nonsense"]) == ""

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from swecli.command_line.arguments import UsageError
+from swecli.command_line.dispatch import run_headless
 from swecli.command_line.mcp import mcp
 from swecli.core.config.paths import user_paths
 from swecli.core.config.trust import write_trust
+from swecli.launch import LaunchOptions
 from tests.core.mcp.support import SERVER
 
 WORDS = [sys.executable, str(SERVER)]
@@ -87,3 +89,12 @@ def test_taken_over_from_another_program(home: Path, capsys: pytest.CaptureFixtu
 def test_mistakes_are_named(words: list[str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         mcp(words)
+
+
+def test_a_prompt_of_a_server_is_a_command_of_a_headless_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mcp(["add", "hub", "--", *WORDS])
+    script = home / "script.toml"
+    script.write_text('[[step]]\ntext = "done"\n')
+    options = LaunchOptions(cwd=home / "work", prompt="/hub:review it", headless=True, script=script, store=False)
+    assert run_headless(options) == 0
+    assert capsys.readouterr().out.strip().endswith("done")

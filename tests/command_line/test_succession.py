@@ -67,3 +67,12 @@ async def test_nothing_can_be_continued_where_nothing_was_said() -> None:
     assert not sessions.spoke
     await sessions.first()
     assert not sessions.spoke
+
+
+async def test_a_fork_goes_on_in_the_mode_of_the_session_it_is_made_of() -> None:
+    opened = Opened(session(mode="auto"), session())
+    sessions = Succession(BEGUN, opened)
+    await sessions.first()
+    await sessions.fork(LaunchOptions(Path("/work"), resume="one", mode="plan"))
+    forked = opened.asked[1]
+    assert (forked.resume, forked.fork, forked.mode) == ("one", True, "auto")

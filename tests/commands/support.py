@@ -9,6 +9,7 @@ from pathlib import Path
 from swecli.commands.registry import Invocation, parse
 from swecli.core.engine.session import ToolRun
 from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.events import NoticeLevel
 from tests.support.fake_session import FakeSession
 
 
@@ -22,12 +23,16 @@ class CommandSession(FakeSession):
         self.refuse = ""
         self.asked: list[tuple[str, str]] = []
         self.written: list[tuple[str, str]] = []
+        self.notices: list[str] = []
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         self.asked.append((system, prompt))
         return self.answer
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
+        self.notices.append(text)
+
+    async def run_tool(self, name: str, arguments: Mapping[str, object], *, typed: bool = False) -> ToolRun:
         assert name == "write_file"
         assert set(arguments) == {"path", "content"}
         if self.refuse:

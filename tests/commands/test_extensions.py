@@ -87,6 +87,17 @@ async def test_what_waits_is_shown_and_approved(places: Places) -> None:
         assert made.bodies(Notice) == []
 
 
+async def test_an_approval_counts_at_once_also_for_a_list_of_commands_from_before(places: Places) -> None:
+    async with bench(ANSWERS, places.project, extension_files=places.open(at_once=False)) as made:
+        before = parse("/pdf now", commands_of(made.session))
+        assert isinstance(before, Invocation)
+        assert "/skills approve pdf" in shown(await before.command.run(made.session, "now"))
+        await run(made, "/skills approve pdf")
+        assert (await before.command.run(made.session, "now")).blocks == ()
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert "Use the skill pdf" in made.model.requests[0].messages[0].text
+
+
 async def test_an_empty_list_says_where_to_put_one(tmp_path: Path) -> None:
     places = Places(tmp_path, tmp_path / "home")
     async with bench(ANSWERS, tmp_path, extension_files=places.open()) as made:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from swecli.commands.context import context_document, context_text
+from swecli.commands.context import COMPACT, CONTEXT, context_document, context_text, whole_text
 from swecli.commands.session import status_text
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.context_manager import ContextManager
@@ -10,7 +10,7 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Compact, SetModel, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, ContextMeasured, ModelChanged, StepStarted
 from swecli.tui.status_bar import Piece, context
@@ -85,6 +85,30 @@ async def test_a_provider_that_reports_no_usage(tmp_path: Path) -> None:
     async with bench(steps, tmp_path) as b:
         await b.say("Read the files.")
         number_everywhere(b)
+
+
+async def test_without_usage_and_price_both_are_said_to_be_unknown(tmp_path: Path) -> None:
+    silent = "usage = { silent = true }"
+    steps = script(4).replace("[[step]]", f"[[step]]\n{silent}")
+    async with bench(steps, tmp_path) as b:
+        for number in range(4):
+            b.gates.outputs[f"f{number}"] = f"file {number}\n{LINES * 6}"
+        await b.say("Read the files.")
+        view, plan = b.session.view, b.session.plan_compaction()
+        assert view.budget is not None
+        assert plan is not None
+        assert view.budget.source == "estimated"
+        assert f"Context {view.budget.shown}: ~{view.budget.used:,} of {view.budget.effective:,} tokens" in whole_text(
+            b.session
+        )
+        assert view.budget.shown.startswith("~")
+        (table, *_) = (await COMPACT.run(b.session, "plan")).blocks
+        assert isinstance(table, TableBlock)
+        assert table.rows[-1] == ("cost now", "", "price unknown")
+        assert context_document(b.session)["budget"]["source"] == "estimated"
+        items = (await CONTEXT.run(b.session, "items")).blocks[0]
+        assert isinstance(items, TextBlock)
+        assert f"tokens of all: {view.budget.used:,}" in items.text
 
 
 async def test_doctor_and_the_list_of_models_have_the_window_that_is_measured_against(tmp_path: Path) -> None:

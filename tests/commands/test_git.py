@@ -11,7 +11,8 @@ from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult
 from swecli.commands.git import COMMIT, REVIEW, Git, GitError, WorkTree, change_of, message_of, read_status
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.events import TurnEnded
+from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.events import PermissionRequested, TurnEnded
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
 
@@ -78,12 +79,25 @@ async def test_a_review_is_one_turn_with_the_diff(repository: Path) -> None:
     (repository / "a.txt").write_text("two\n")
     (repository / "new.txt").write_text("x\n")
     async with bench(ANSWERS, repository) as made:
-        assert (await REVIEW.run(made.session, "for errors")).blocks == ()
+        said = shown(await REVIEW.run(made.session, "for errors"))
+        assert said == "Reviewing the uncommitted changes, above all: for errors."
         await until(lambda: bool(made.bodies(TurnEnded)))
         text = made.model.requests[0].messages[0].text
         assert "+two" in text
         assert "above all at this: for errors" in text
         assert "not in the diff, to be read too: new.txt" in text
+
+
+@pytest.mark.parametrize("word", ["nosuchbranch/mcp", "gone.py", "abcdef1234", "gone..main", "HEAD~9"])
+async def test_a_word_that_names_nothing_is_an_error_that_says_what_there_is(repository: Path, word: str) -> None:
+    (repository / "a.txt").write_text("two\n")
+    async with bench(ANSWERS, repository) as made:
+        said = shown(await REVIEW.run(made.session, word))
+        assert f"no branch, commit, range or file {word} here. Branches: main. Changed: a.txt." in said
+        assert "Nothing was sent." in said
+        assert made.model.requests == []
+    for focus in ("errors", "security/tests and docs", "races, e.g. in the cache"):
+        assert await meant(repository, focus) == ("diff HEAD", focus)
 
 
 async def test_nothing_to_review_is_said(repository: Path) -> None:
@@ -131,8 +145,27 @@ async def test_without_a_yes_nothing_is_committed_and_the_message_is_kept(reposi
     (repository / "a.txt").write_text("two\n")
     async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
         result = await committed(made, "reject")
-        assert "Nothing was committed. The proposed message was:\nAdd a line" in shown(result)
+        assert shown(result).startswith("Not committed. The proposed message was:\nAdd a line")
         assert git(repository, "log", "--format=%s").split() == ["Begin"]
+        assert len(made.model.requests) == 1
+
+
+async def test_a_note_with_the_no_makes_the_proposal_anew(repository: Path) -> None:
+    import asyncio
+
+    (repository / "a.txt").write_text("two\n")
+    (repository / "n.txt").write_text("n\n")
+    answers = '[[step]]\ntext = "Add a long line"\n[[step]]\ntext = "Add it"\n'
+    async with bench(answers, repository, tools=[RunCommand()]) as made:
+        running = asyncio.create_task(COMMIT.run(made.session, ""))
+        request = await made.asked()
+        assert request.reason == "Commits a.txt. Stays out, as git does not track it: n.txt."
+        made.send(ReplyPermission(request.request, "reject", "shorter subject please"))
+        await until(lambda: len(made.bodies(PermissionRequested)) == 2)
+        made.send(ReplyPermission(made.bodies(PermissionRequested)[1].request, "once"))
+        assert "Committed: Add it." in shown(await running)
+        said = made.model.requests[1].messages[0].text
+        assert "Add a long line\n\nThe user rejects it and says: shorter subject please" in said
 
 
 @pytest.mark.parametrize(("untracked", "words"), [(False, "work tree is clean"), (True, "does not track yet: n.txt")])

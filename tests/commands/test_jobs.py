@@ -59,6 +59,16 @@ async def test_output_is_shown_on_demand() -> None:
     assert await text(session_with(BUILD), "/jobs j9") == "There is no job 'j9'."
 
 
+async def test_a_subagent_is_shown_as_one() -> None:
+    agent = JobInfo("agent-1", "general: look around", "t4", 0, 0.0, "exited", 0, 65.0, tokens=2_200)
+    (table,) = await blocks(session_with(agent), "/jobs")
+    assert isinstance(table, TableBlock)
+    assert table.rows[0] == ("agent-1", "done", "1 min", "2,200 tokens", "general: look around")
+    facts, report = await blocks(session_with(agent), "/jobs agent-1")
+    assert facts == TextBlock("agent-1 · general: look around · done · 2,200 tokens", "dim")
+    assert report == TextBlock("output of agent-1")
+
+
 async def test_one_or_all_are_stopped() -> None:
     session = session_with(SERVER, BUILD, LEFT)
     assert await text(session, "/jobs kill j1") == "j1 stopped: npm\nstart"

@@ -48,7 +48,7 @@ async def test_models_are_listed_with_what_is_known_of_them() -> None:
     (table,) = made.blocks
     assert isinstance(table, TableBlock)
     assert table.rows == (
-        ("ollama/qwen", "4.096K · free · no tools"),
+        ("ollama/qwen", "4.1K · free · no tools"),
         ("a/big", "1.05M · 1.25 / 10 · images, reasoning · A_KEY"),
         ("b/locked", "200K · ? · needs B_KEY"),
     )
@@ -82,13 +82,13 @@ async def test_without_a_screen_the_usable_ones_are_shown() -> None:
 
 
 def test_one_line_for_a_list_to_pick_from() -> None:
-    assert summary(BIG) == "1.05M tokens · 1.25 / 10 · images, reasoning"
-    assert summary(LOCKED) == "200K tokens · ? · needs B_KEY"
+    assert summary(BIG) == "1.05M window · $1.25 in, $10 out · images, reasoning"
+    assert summary(LOCKED) == "200K window · price unknown · needs B_KEY"
     assert [size(number) for number in (None, 999, 32_768, 262_144, 10_000_000)] == [
         "?",
         "999",
-        "32.77K",
-        "262.1K",
+        "32.8K",
+        "262K",
         "10M",
     ]
 

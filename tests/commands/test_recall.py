@@ -17,7 +17,7 @@ class RecallSession(CommandSession):
         super().__init__()
         self.recalled: list[tuple[str, dict[str, object]]] = []
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+    async def run_tool(self, name: str, arguments: Mapping[str, object], *, typed: bool = False) -> ToolRun:
         self.recalled.append((name, dict(arguments)))
         if "broken" in arguments.values():
             return ToolRun("No entry in this session has the id.", is_error=True)

@@ -50,7 +50,7 @@ def test_paths_and_other_text_are_for_the_model(line: str) -> None:
         ("ex", ""),
         ("qiut", "quit"),
         ("dif", "diff"),
-        ("export", ""),
+        ("expotr", "export"),
         ("claer", "clear"),
         ("zzzzzz", ""),
         ("MODL", "model"),
@@ -68,7 +68,24 @@ def test_the_table_lists_every_command() -> None:
     assert [row[0].split()[0] for row in table.rows] == [f"/{command.name}" for command in COMMANDS]
 
 
+def test_every_command_is_told_like_the_others() -> None:
+    for command in COMMANDS:
+        assert command.summary[:1].isupper(), command.name
+        assert not command.summary.endswith("."), command.name
+
+
 def test_the_readme_names_every_command() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     sentence = readme.split("Slash commands: ")[1].split(".\n")[0]
     assert re.split(r",\s+", sentence) == [f"/{command.name}" for command in COMMANDS]
+
+
+def test_hints_and_words_for_habits_name_only_commands_that_there_are() -> None:
+    from swecli.commands.elsewhere import ELSEWHERE
+    from swecli.tui.greeting import HINTS
+
+    told = [hint(lambda action: "Key") for hint in HINTS] + list(ELSEWHERE.values())
+    known = {name for command in COMMANDS for name in (command.name, *command.aliases)}
+    named = {name for text in told for name in re.findall(r"(?:^|[\s(])/([a-z][a-z-]*)", text)}
+    assert len(named) > 15
+    assert named <= known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any, cast
 
@@ -9,12 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.commands.registry import Invocation, parse
-from swecli.core.engine.session import Conversation
-from swecli.core.engine.state import Totals
+from swecli.commands.session import MODE_MEANINGS
+from swecli.core.config.change import meaning
+from swecli.core.engine.session_view import Conversation
+from swecli.core.engine.state import AgentRecord, Totals
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.commands import SetMode, SetModel
-from swecli.core.protocol.events import Price
+from swecli.core.protocol.events import AgentStarted, Price
 from swecli.core.protocol.messages import Usage
 from tests.commands.support import CommandSession
 
@@ -71,7 +74,7 @@ async def test_context_shows_the_figures_of_the_meter() -> None:
     session = CommandSession()
     session.view.budget = BUDGET
     session.view.conversation = Conversation(3, 3, 0, 7_300.0)
-    assert (await session.slash("/tokens")).splitlines() == [
+    assert (await session.slash("/tokens text")).splitlines() == [
         "Context ~50%: ~50,000 of 100,000 tokens (estimated)",
         f"▕{'█' * 20}{' ' * 20}▏",
         "  system prompt   1,000   1%  ▎",
@@ -87,7 +90,7 @@ async def test_context_says_where_the_levels_begin_and_what_was_left_out() -> No
     session = CommandSession()
     session.view.budget = replace(BUDGET, level="warn", warn_at=50_000, compact_at=70_000, block_at=90_000)
     session.view.conversation = Conversation(12, 45, 2, 60.0)
-    lines = (await session.slash("/context")).splitlines()[-3:]
+    lines = (await session.slash("/context text")).splitlines()[-3:]
     assert lines[0].endswith("High from 50,000 (50%), nearly full from 70,000 (70%), full from 90,000 (90%).")
     assert lines[1] == "12 active messages of 45, 2 summaries. The oldest is 1 minute old."
     assert lines[2] == "It is filling up. /compact frees space."
@@ -96,18 +99,18 @@ async def test_context_says_where_the_levels_begin_and_what_was_left_out() -> No
 
 async def test_context_before_the_first_request_and_at_the_block() -> None:
     session = CommandSession()
-    assert "Not measured yet" in await session.slash("/context")
+    assert "Not measured yet" in await session.slash("/context text")
     session.view.budget = Budget((), 99, 99, 100, 120, 20, "block", "measured")
-    text = await session.slash("/context")
+    text = await session.slash("/context text")
     assert "Context 99%" in text
     assert "no request is sent" in text
     session.view.budget = Budget((), 5, 5, 0, 0, 0, "block", "unknown")
-    assert "Context ?: " in await session.slash("/context")
+    assert "Context ?: " in await session.slash("/context text")
 
 
 async def test_usage_sums_up_the_session() -> None:
     session = CommandSession()
-    assert "?" in (await session.slash("/usage")).splitlines()[-1]
+    assert "nothing asked yet" in (await session.slash("/usage")).splitlines()[-1]
     session.view.totals = Totals(2, 5, 7, 10_000, 900, 9_300, Decimal("0.0421"), {"read_file": 3, "run_command": 4})
     session.view.last_usage = Usage(input_total=5_000, cache_read=4_750, output_total=100)
     text = await session.slash("/cost")
@@ -138,13 +141,33 @@ async def test_usage_is_told_by_model_and_by_turn() -> None:
     assert "about $8.00" in await session.slash("/usage")
 
 
+async def test_usage_is_told_by_agent() -> None:
+    session = CommandSession()
+    spent = session.view.spending
+    spent.add("a/big", 1, Usage(10_000, 9_000, None, 100), "0.5")
+    assert "By agent" not in await session.slash("/usage")
+    session.view.agents = (AgentRecord(AgentStarted("agent-1", "i", "look", "explore", "a/big"), 1, 0.0, "a/big"),)
+    spent.add("a/big", 1, Usage(500, None, None, 50), "0.25", agent="agent-1")
+    text = await session.slash("/usage")
+    agents = text[text.index("By agent") : text.index("By turn")].splitlines()
+    assert [(line.split()[0], line.split()[-1]) for line in agents[2:4]] == [("main", "$0.50"), ("agent-1", "$0.25")]
+
+
 async def test_status_names_session_model_folder_and_instructions() -> None:
     session = CommandSession()
-    session.view.instructions = ("/p/AGENTS.md",)
+    session.view.instructions = ("/p/AGENTS.md", "/work/web/CLAUDE.md")
     text = await session.slash("/status")
-    for piece in ("fake/model", "/work", "/p/AGENTS.md", "default: reading the workspace runs", "idle"):
+    for piece in ("fake/model", "/work", "/p/AGENTS.md, web/CLAUDE.md", "default: reading the workspace runs", "idle"):
         assert piece in text
     assert "none; choose one with /model" in await CommandSession(model=False).slash("/status")
+
+
+async def test_status_says_why_a_declined_folder_has_no_instructions() -> None:
+    session = CommandSession()
+    session.view.instructions = ()
+    assert "none; /init writes OPENCLI.md" in await session.slash("/status")
+    session.view.ignored = True
+    assert "none until you trust this folder: swecli permissions trust" in await session.slash("/status")
 
 
 async def test_todos_are_a_block_of_their_own() -> None:
@@ -195,3 +218,11 @@ async def test_a_price_is_two_or_three_numbers(typed: str, price: Price | None) 
     session.prices.clear()
     await session.slash(f"/usage price other/m {typed}")
     assert session.prices == ({} if price is None else {"other/m": price})
+
+
+def test_the_setting_says_of_each_mode_what_the_command_says() -> None:
+    described = meaning(("approval", "mode"))
+    assert described is not None
+    words = " ".join(described.about.split())
+    for text in MODE_MEANINGS.values():
+        assert all(part in words for part in re.split(r"[:;,] ", text)), text

@@ -52,6 +52,21 @@ async def say(client: Client, text: str) -> list[Part]:
     return [part async for part in client.receive_messages()]
 
 
+async def test_the_state_says_what_the_guide_to_the_project_says(tmp_path: Path) -> None:
+    (tmp_path / "OPENCLI.md").write_text(
+        "# Shop\n\nA shop.\n\n## Overview\n\nSells pens.\n\n## Key files\n\n- `shop/price.py`: prices\n\n"
+        "## Patterns\n\n- Tests: `tests/test_price.py`\n\n## Structure\n\n- `shop/`: 3 files\n"
+    )
+    async with Client(AgentOptions(model_client=model(TALK), cwd=tmp_path, environment={})) as client:
+        codebase = client.state.codebase_summary
+    assert codebase is not None
+    assert codebase.summary == "A shop. Sells pens."
+    assert codebase.key_files == ["shop/price.py"]
+    assert codebase.patterns == {"Tests": "`tests/test_price.py`"}
+    assert codebase.project_structure == {"shop": ["price.py"]}
+    assert codebase.tokens > 10
+
+
 async def test_a_hundred_messages_to_a_local_server_are_compacted_on_the_way(tmp_path: Path) -> None:
     with LoopbackServer(parse_script(TALK), "openai") as server:
         options = AgentOptions(
@@ -290,7 +305,7 @@ async def test_a_long_conversation_keeps_few_of_its_events_in_memory(tmp_path: P
         session = client._session  # pyright: ignore[reportPrivateUsage]
         assert session is not None
         facts = session._recorder.facts  # pyright: ignore[reportPrivateUsage]
-        assert facts.held <= 2 * KEPT < len(facts)
+        assert len(facts.held) <= 2 * KEPT < len(facts)
         shown = [event async for event in first(session.subscribe(replay=True), len(facts))]
     assert [event.seq for event in shown] == sorted({event.seq for event in shown})
     assert [event.body for event in shown if isinstance(event.body, TurnEnded)][99].outcome == "done"

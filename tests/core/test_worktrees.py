@@ -104,3 +104,29 @@ def test_they_are_where_tools_may_write(tmp_path: Path) -> None:
     for paths in (apart, together):
         folder = worktrees_folder(paths)
         assert not any(folder.is_relative_to(own) for own in paths.all)
+
+
+def test_one_that_is_there_goes_on(repository: Path, tmp_path: Path) -> None:
+    first = add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT)
+    with pytest.raises(WorkTreeError, match="exists already"):
+        add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT)
+    again = add_worktree(repository / "src", tmp_path / "trees", "one", ENVIRONMENT, again=True)
+    assert (again.root, again.folder) == (first.root, first.root / "src")
+    (again.root / "b.py").write_text("b = 1\n")
+    git(again.root, "add", ".")
+    git(again.root, "commit", "-qm", "second")
+    assert keep_or_remove(again, ENVIRONMENT)  # the commit is nowhere else
+    git(repository, "worktree", "remove", str(first.root))
+    third = add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT, again=True)
+    assert (third.root / "b.py").exists()
+    git(repository, "branch", "merged", "swecli/one")
+    assert not keep_or_remove(third, ENVIRONMENT)
+    assert not first.root.exists()
+
+
+def test_a_folder_of_something_else_is_not_taken_for_one(repository: Path, tmp_path: Path) -> None:
+    place = add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT).root.with_name("two")
+    place.mkdir()
+    git(place, "init", "-q")
+    with pytest.raises(WorkTreeError, match="exists already"):
+        add_worktree(repository, tmp_path / "trees", "two", ENVIRONMENT, again=True)

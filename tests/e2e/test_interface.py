@@ -154,7 +154,7 @@ def test_five_megabytes_pasted_are_a_placeholder(start: Start) -> None:
     terminal = start(prepared=True)
     terminal.shows(READY)
     terminal.send("\x1b[200~" + "some words of a long text\n" * 200_000 + "\x1b[201~")
-    terminal.shows("[Pasted text #1: 200000 lines, 5.2M")
+    terminal.shows("[Pasted text #1: 200,000 lines, 5.2M")
     terminal.send("\x7f")
     terminal.hides("Pasted text")
 

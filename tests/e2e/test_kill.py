@@ -37,7 +37,7 @@ ANSWER = '[[step]]\ntext = "I know where we were."'
 @pytest.mark.e2e
 @pytest.mark.parametrize("trial", range(KILLS))
 def test_what_was_shown_before_a_kill_is_there_afterwards(tmp_path: Path, trial: int) -> None:
-    moment = random.Random(trial)
+    moment = random.Random(f"{os.environ.get('SWECLI_HISTORY', '')}-{trial}")
     project, home = tmp_path / "project", tmp_path / "home"
     project.mkdir()
     home.mkdir()

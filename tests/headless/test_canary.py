@@ -82,7 +82,7 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
             program = Program(project, home, {**variables, **keys})
             assert program.run("login", "groq", stdin=STORED).code == 0
             ended = program.run(
-                "-p", "go", "-m", f"{protocol}/m", "--yolo", "--debug", "--output-format", "stream-json"
+                "-p", "go", "-m", f"{protocol}/m", "--yolo", "--trust", "--debug", "--output-format", "stream-json"
             )
             assert server.asked[0].headers["x-extra"] == HEADER
             bodies = [json.dumps(asked.body) for asked in server.asked]
@@ -94,6 +94,12 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
             # What the file shows is the user's to see on the screen; what nothing showed is not.
             assert not any(secret in ended.stdout + ended.stderr for secret in (STORED, OTHER, HEADER))
             assert not any(secret in ended.stderr for secret in (USED, SHAPED))
+            (session,) = [path.stem for path in (project / ".swecli" / "logs").glob("*.log")]
+            for wanted in ("json", "html"):
+                exported = program.run("sessions", "export", session, "--format", wanted)
+                assert "I look at the environment." in exported.stdout
+                assert clean(exported)
+                assert not any(secret in exported.stdout for secret in (SHAPED, PRIVATE, PASSWORD))
             (project / "keys.txt").unlink()
         else:
             assert clean(ended), ended.stdout + ended.stderr

@@ -65,7 +65,7 @@ def permissions(work: Path, *arguments: str) -> str:
 def test_the_documented_example_runs_and_undo_takes_its_edit_back(work: Path) -> None:
     said = go(work, "--trust")
     assert "--trust lets 2 hooks of this project run" in said
-    assert "blocked by a hook: rm is not allowed here." in said
+    assert said.count("rm is not allowed here.") == 1
     assert (work / "kept.txt").exists()
     assert (work / "new.txt").read_text() == "one\ntwo\n"
     program = Program(work, work.parent / "home")
@@ -85,8 +85,10 @@ def test_consent_is_bound_to_what_the_hooks_are(work: Path) -> None:
     assert (work / "kept.txt").exists()
     script = work / ".claude" / "hooks" / "no-rm.py"
     script.write_text("#!/bin/sh\ntouch PWNED\n")
-    said = go(work)
+    said = go(work, expected=62)
     assert "1 hook waits for your consent and will not run (PreToolUse)" in said
+    assert "PreToolUse hook no-rm.py failed: not run: you have not allowed it as it is now" in said
+    assert (work / "kept.txt").exists()  # nobody could be asked in its place
     assert not (work / "PWNED").exists()
     assert "no-rm.py" in permissions(work, "accept")
     permissions(work, "accept", "hooks.PreToolUse")

@@ -190,7 +190,7 @@ def test_without_a_terminal_the_program_answers_as_with_p(project: Path) -> None
         (fault("not_found"), 52, "not_found"),
         (fault("overflow", tokens=210000, window=200000), 61, "context_overflow"),
         (fault("rate_limit", retry_after=7200), 75, "rate_limit"),
-        (fault("garbage"), 1, "protocol"),
+        (fault("garbage", message="'Welcome'"), 1, "protocol"),
         (fault("bad_request"), 1, "bad_request"),
         (fault("cut", after=6) * 4, 75, "network"),
         (fault("auth", after=6), 41, "auth"),
@@ -316,7 +316,7 @@ def test_a_session_is_listed_and_resumed_by_its_id(project: Path) -> None:
         again = run.run("-r", session[:-1], "-p", "more", "-m", "openai/m", "--output-format", "json")
         lost = run.run("-r", "nothing", "-p", "more", "-m", "openai/m")
     assert session in listed.stdout
-    assert "hi ü" in listed.stdout
+    assert "Hi ü" in listed.stdout
     assert (again.result["text"], again.result["session"], again.result["turns"]) == ("Again.", session, 1)
     assert (lost.code, silent(lost)) == (42, True)
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
+from msgspec import structs
 
+from swecli.command_line.arguments import rules
 from swecli.core.protocol import messages
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.budget import Budget
@@ -215,13 +217,17 @@ async def test_warnings_errors_and_retries_go_to_stderr() -> None:
         Notice("just so you know", "info"),
         Notice("careful", "warning", hint="Look."),
         RetryScheduled(1, 5, 2.0, "rate_limit", "too many requests"),
+        RetryScheduled(3, 0, 8.0, "network", "no connection to h:1", "h:1"),
         step(),
         *said("ok"),
     ]
     run = Run(FakeSession(turn), prompt="hi")
     assert await run.code() == ExitCode.OK
     assert run.stdout == "ok\n"
-    assert run.stderr == "warning: careful Look.\nretry 1 of 5 in 2 s: too many requests\n"
+    assert (
+        run.stderr
+        == "warning: careful Look.\nretry 1 of 5 in 2 s: too many requests\ncan't reach h:1; next try in 8 s\n"
+    )
 
 
 async def test_nobody_to_ask_rejects_goes_on_and_exits_62() -> None:
@@ -242,6 +248,19 @@ async def test_nobody_to_ask_rejects_goes_on_and_exits_62() -> None:
         }
     ]
     assert "not allowed: run_command ls" in run.stderr
+    assert run.stderr.count("--allowed-tools") == run.stderr.count("--permission-mode") == 1
+
+
+async def test_the_rules_that_would_have_allowed_the_calls_are_named_once() -> None:
+    first, second = asked(), asked("t2", "p2")
+    for bodies, rule in ((first, "Bash(ls *)"), (second, "Edit(/a.txt)")):
+        bodies[2] = structs.replace(bodies[2], rule=rule)
+    run = Run(FakeSession([step(), *first, step(2), *second, step(3), *said("No.")]), prompt="hi")
+    assert await run.code() == ExitCode.APPROVAL_NEEDED
+    lines = [line for line in run.stderr.splitlines() if "--allowed-tools" in line]
+    wanted = "--allowed-tools 'Bash(ls *),Edit(/a.txt)', or another --permission-mode"
+    assert lines == [f"to allow such calls: {wanted}"]
+    assert rules(["Bash(ls *),Edit(/a.txt)"]) == ("Bash(ls *)", "Edit(/a.txt)")
 
 
 async def test_a_call_denied_by_a_rule_is_listed_but_is_no_missing_approval() -> None:
@@ -472,5 +491,5 @@ async def test_the_transcript_tells_the_whole_story_in_lines() -> None:
         "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n> yes\nDone: edit file a.py: +1 -1\n"
         "Permission needed: run command ls\ncommands need approval\n> yes\nDone: run command ls: exit 0\n"
         "$ ls\na\nb\nexit 0\nAnswer:\nFixed ␛[31mred␛[0m.\n"
-        "Turn done in 0 s.\n[done, 1 model steps, context 500 of 1,000 tokens (~50%)]\n"
+        "Turn done.\n[done, 1 model steps, context 500 of 1,000 tokens (~50%)]\n"
     )

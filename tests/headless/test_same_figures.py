@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from swecli.commands.context import context_document, context_text
 from swecli.commands.session import status_text
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.events import ContextMeasured, Event, SessionStarted, TurnStarted
-from swecli.figures import tokens
+from swecli.figures import dollars, tokens
 from swecli.headless.outcome import Outcome
 from swecli.headless.printers import context_figures, result_object
 from swecli.tui.status_bar import Facts, line
 from tests.support.fake_session import FakeSession
+from tests.support.loopback import LoopbackServer, Manners
+from tests.support.program import Program
 
 CASES = {
     "known": ("openai/gpt-6-sol", 1_050_000, "catalogue", "measured", "1,050,000 tokens (the catalogue)"),
@@ -47,7 +53,7 @@ def test_every_surface_has_the_same_figures(case: str, resumed: bool) -> None:
     outcome = Outcome()
     bodies = (SessionStarted("/work", ref, "default", "0", resumed), TurnStarted("u1"), ContextMeasured(budget))
     for number, body in enumerate(bodies, 1):
-        outcome.apply(Event(number, 0.0, "fake", "t1", body))
+        outcome.apply(Event(number, 0.0, "fake", 1, body))
     result, document = result_object(outcome), context_document(session)  # type: ignore[arg-type]
     status, context = status_text(session.view), context_text(session.view)
     bar = "".join(piece.text for piece in line(Facts("default", ref, budget), 200))
@@ -69,3 +75,44 @@ def test_every_surface_has_the_same_figures(case: str, resumed: bool) -> None:
     for figure in ("used", "effective", "window", "window_source"):
         assert result["context"][figure] == document["budget"][figure]
     json.dumps(result)
+
+
+PRICES = '[models.price]\n"openai/mine" = { input = 3.0, output = 15.0 }\n'
+SCRIPT = 'name = "mine"\n[[step]]\ntext = "One."\n[[step]]\ntext = "Two."'
+COMMANDS = "/status\n/context\n/doctor\n/model\n/usage\n"
+
+
+@pytest.mark.e2e
+def test_a_continued_session_has_the_figures_of_its_run_on_every_surface(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    folder.mkdir()
+    (home / "config.toml").write_text(PRICES)
+    with LoopbackServer(parse_script(SCRIPT), manners=Manners(window=40_960)) as server:
+        variables = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
+        program = Program(folder, home, variables)
+        first = program.run("-p", "Hello.", "-m", "openai/mine", "--output-format", "json").result
+        second = program.run("-p", "Again.", "-c", "--output-format", "json").result
+        lines = program.start("--plain", "-c", stderr=subprocess.DEVNULL)
+        shown = " ".join(lines.communicate(COMMANDS.encode(), timeout=60)[0].decode().split())
+    used, effective, words = (
+        second["context"]["used"],
+        second["context"]["effective"],
+        "40,960 tokens (the server says so)",
+    )
+    assert (first["model"], second["model"]) == ("openai/mine", "openai/mine")
+    assert first["session"] == second["session"]
+    for run in (first, second):
+        usage = run["usage"]
+        assert Decimal(run["cost"]) == (usage["input_total"] * 3 + usage["output_total"] * 15) / Decimal(1_000_000)
+    cost = Decimal(first["cost"]) + Decimal(second["cost"])
+    for surface in (
+        f"openai/mine, window {words}",  # /status
+        f"{second['context']['shown']} of {effective:,} tokens",
+        f"Context {second['context']['shown']}: {used:,} of {effective:,} tokens",
+        f"Window {words}, ",
+        f"mine {words} · 3 / 15 · key from OPENAI_API_KEY",  # /doctor
+        "openai/mine 41K · 3 / 15",  # /model
+        f"Cost {dollars(cost)}",
+    ):
+        assert surface in shown

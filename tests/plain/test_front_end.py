@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
+from swecli.core.engine.services import Mentionable
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
-from swecli.core.protocol.commands import Answer, ReplyPermission, Submit
+from swecli.core.protocol.commands import Answer, ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
     Body,
     ItemCheckpointed,
@@ -45,8 +47,18 @@ WORK: tuple[Body, ...] = (
 )
 
 
-async def play(typed: str, *turns: tuple[Body, ...], first: str = "") -> tuple[FakeSession, list[str]]:
+RESOURCES = (Mentionable("docs:a", "read", {}, size=4_000), Mentionable("docs:b", "read", {}))
+
+
+async def play(
+    typed: str,
+    *turns: tuple[Body, ...],
+    first: str = "",
+    folder: Path = Path("/work"),
+    mentionables: tuple[Mentionable, ...] = (),
+) -> tuple[FakeSession, list[str]]:
     session = FakeSession(*turns)
+    session.view.cwd, session.mentionables = folder, mentionables
 
     async def opened() -> FakeSession:
         return session
@@ -162,3 +174,17 @@ async def test_an_answer_that_goes_on_after_something_else_began_stays_in_order(
     _, lines = await play("go\n", turn)
     start = lines.index("Answer:")
     assert lines[start : start + 3] == ["Answer:", "I look at it", "Done: read file: 3 lines"]
+
+
+async def test_a_first_message_that_is_a_command_is_run() -> None:
+    session, _ = await play("hi\n", WORK, first="/mode plan")
+    assert SetMode("plan") in session.commands
+    assert [command.text for command in session.commands if isinstance(command, Submit)] == ["hi"]
+
+
+async def test_what_a_message_mentions_is_weighed_before_it_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("some words\n" * 400)
+    said = await play("read @notes.txt and @docs:a, @docs:b\n", (), folder=tmp_path, mentionables=RESOURCES)
+    weighed = next(line for line in said[1] if line.startswith("Attached: "))
+    assert "3 mentions: ~" in weighed
+    assert "@docs:a ~1.0K · @docs:b size unknown until it is read · @notes.txt ~" in weighed

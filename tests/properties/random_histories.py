@@ -12,9 +12,10 @@ import random
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
-from swecli.core.context_management.compaction.clearing import Clearing, covered, tidy
+from swecli.core.context_management.compaction.clearing import Clearing, tidy
 from swecli.core.context_management.compaction.options import CompactionOptions, EntrySizes, Trigger
 from swecli.core.context_management.compaction.package import SessionFacts
+from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter

@@ -35,9 +35,10 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart, Usage
+from swecli.lab.prefix_cache import Framed, blocks_of, provider_tokens
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, until
-from tests.support.prefix_cache import Framed, blocks_of, provider_tokens
+from tests.support.reduced import check_written
 
 TOOLS = ("read_file", "write_file", "run_command")
 Summary = Literal["good", "empty", "call", "error", "cut", "long"]
@@ -272,6 +273,7 @@ async def carry_out(plan: Plan) -> RandomModel:
                     await _do(b, action, witness, number)
                 witness.check()
             await _undo_and_redo(b)
+            check_written(b.facts, len(b.facts) * len(plan.actions) // 15)
     return model
 
 
@@ -304,12 +306,15 @@ async def _do(b: Bench, action: Do, witness: Witness, number: int) -> None:
 
 
 async def _undo_and_redo(b: Bench) -> None:
-    """All the way back and forth again: byte for byte the same views."""
+    """All the way back, as far as it fits, and forth again: byte for byte the same views."""
     views: list[Sequence[Message]] = [tuple(b.session.view.messages)]
     while ledger_of(b).undoable is not None:
-        count = len(b.bodies(CompactionUndone))
+        count, said = len(b.bodies(CompactionUndone)), len(b.bodies(Notice))
         b.send(UndoCompaction())
-        await until(lambda n=count: len(b.bodies(CompactionUndone)) > n)
+        await until(lambda n=count, m=said: len(b.bodies(CompactionUndone)) > n or len(b.bodies(Notice)) > m)
+        if len(b.bodies(CompactionUndone)) == count:
+            assert "fit" in b.bodies(Notice)[-1].text
+            break
         views.append(tuple(b.session.view.messages))
         check_valid(tuple(views[-1]))
     for view in reversed(views[:-1]):

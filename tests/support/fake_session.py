@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from swecli.core.context_management.cache import CacheHistory
+from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.engine.session import Conversation, ToolRun
+from swecli.core.engine.rewind import RewindPoint
+from swecli.core.engine.session import ToolRun
+from swecli.core.engine.session_view import Conversation
 from swecli.core.engine.state import Spending, Totals
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
@@ -20,6 +22,7 @@ from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermi
 from swecli.core.protocol.events import (
     Body,
     Event,
+    FilesRestored,
     Notice,
     PermissionRequested,
     PermissionResolved,
@@ -30,6 +33,8 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
+from swecli.core.protocol.messages import ImagePart
+from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.jobs import JobInfo, JobsError
 from tests.support.fake_files import FakeFiles
 
@@ -61,15 +66,55 @@ class FakeView:
     cache: CacheHistory = field(default_factory=CacheHistory)
     queue: tuple[Any, ...] = ()
     todos: tuple[Any, ...] = ()
+    scratchpad: str = ""
+    watches_instructions: bool = True
+    ignored: bool = False
+    safe_mode: bool = False
     permission: Any = None
     question: Any = None
     sandbox: Any = None
+    rules: tuple[Any, ...] = ()
     jobs: tuple[JobInfo, ...] = ()
+    agents: tuple[Any, ...] = ()
     messages: tuple[Any, ...] = ()
     conversation: Conversation = field(default_factory=Conversation)
     instructions: tuple[str, ...] = ()
     extension_files: None = None
     plan: Any = None
+    foreseen: Any = None
+    suggestion: Any = None
+
+    def forecast(self, text: str, images: int = 0) -> Any:
+        return self.foreseen
+
+
+class NoPlaybook:
+    """A playbook without bullets."""
+
+    trouble = ""
+    paused = False
+
+    async def shown(self) -> Sequence[Any]:
+        return ()
+
+
+class FakeRewinds:
+    """Messages to go back to, with what a preview of each says."""
+
+    def __init__(self) -> None:
+        self.listed: tuple[RewindPoint, ...] = ()
+        self.files = FilesRestored("undo")
+        self.undoable = True
+        self.images: tuple[ImagePart, ...] = ()
+
+    def images_of(self, item: str) -> tuple[ImagePart, ...]:
+        return self.images
+
+    async def points(self) -> Sequence[RewindPoint]:
+        return self.listed
+
+    async def preview(self, item: str) -> FilesRestored:
+        return self.files
 
 
 class FakeSession:
@@ -91,12 +136,15 @@ class FakeSession:
         self.commands: list[Command] = []
         self.offered: tuple[ModelOffer, ...] = ()
         self.files = FakeFiles()
+        self.playbook: Any = NoPlaybook()
+        self.rewinds = FakeRewinds()
         self.job_outputs: dict[str, str] = {}
         self.stopped: list[str] = []
         self.unpriced: tuple[str, ...] = ()
         self.prompts: tuple[object, ...] = ()
         self.prices: dict[str, Price] = {}
         self.closed = False
+        self.called = ""
         self.defects: list[BaseException] = []
         self._state = FakeView()
         if not model:
@@ -118,6 +166,16 @@ class FakeSession:
         for queue in self._subscribers:
             queue.put_nowait(event)
 
+    @property
+    def tools(self) -> ToolRegistry:
+        return ToolRegistry(())
+
+    async def extensions_settled(self) -> None:
+        """None are expected."""
+
+    async def start_settled(self) -> None:
+        """Nothing is asked about."""
+
     async def set_price(self, model: str, price: Price) -> str:
         self.prices[model] = price
         return "/home/me/config.toml"
@@ -133,7 +191,7 @@ class FakeSession:
             if future is not None and not future.done():
                 future.set_result(command)
 
-    async def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
+    async def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         for event in self._past if replay else ():
             queue.put_nowait(event)
@@ -141,13 +199,23 @@ class FakeSession:
         while (event := await queue.get()) is not None:
             yield event
 
+    async def name(self) -> str:
+        return self.called
+
+    async def rename(self, name: str) -> str:
+        self.called = name
+        return name
+
+    async def worked(self) -> None:
+        """Nothing is done beside turns."""
+
     def plan_compaction(self) -> CompactionPlan | None:
         return None
 
     def retention(self) -> Sequence[RuleReport]:
         return ()
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+    async def run_tool(self, name: str, arguments: Mapping[str, object], *, typed: bool = False) -> ToolRun:
         return ToolRun("", is_error=True)
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
@@ -182,7 +250,7 @@ class FakeSession:
     def report_defect(self, error: BaseException) -> None:
         self.defects.append(error)
 
-    async def close(self) -> None:
+    async def close(self, reason: str = "other") -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -6,6 +6,7 @@ import gc
 from collections import Counter
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from weakref import ReferenceType
 
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType)
 LONG = 1_000
@@ -36,6 +37,8 @@ def held_by(*roots: object) -> Held:
         if id(one) in seen or isinstance(one, _CODE):
             continue
         seen.add(id(one))
+        if isinstance(one, ReferenceType) and one() is None:
+            continue  # a database keeps up to 200 of its past cursors' before it drops them
         found.objects[type(one).__name__] += 1
         if isinstance(one, str | bytes | bytearray) and len(one) >= LONG:
             found.long_texts += len(one)

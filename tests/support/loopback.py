@@ -42,7 +42,8 @@ PROTOCOLS: Mapping[str, type[Wire]] = {
     "gemini": GeminiGenerate,
     "ollama": OllamaChat,
 }
-_HTML = b"<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n"
+_PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>\n"
+"""What a gateway sends: ``title`` is the fault's message, usually that the server behind it is away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,11 @@ class LoopbackServer:
         }
 
     @property
+    def over(self) -> bool:
+        """Whether the script's last step was taken."""
+        return self._player.over
+
+    @property
     def asked(self) -> list[Received]:
         """The requests for an answer of the model, without look-ups such as the list of models."""
         return [request for request in self.requests if any(_serves(made, request.path) for made in PROTOCOLS.values())]
@@ -166,8 +172,8 @@ class LoopbackServer:
                     self._changed.notify_all()
                 await self._answer(received, reader, writer)
                 received.whole = True
-        except (_Cut, ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (_Cut, ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # cancelled: the server is at its end, and a connection was kept open
         finally:
             writer.close()
 
@@ -200,7 +206,8 @@ class LoopbackServer:
         if fault is not None and fault.after is None and fault.kind in STATUS:
             await _send(received, writer, wire.refusal(fault))
         elif fault is not None and fault.after is None and fault.kind == "garbage":
-            await _send(received, writer, Refusal(200, _HTML, {"content-type": "text/html"}))
+            page = _PAGE.format(title=fault.message or "502 Bad gateway")
+            await _send(received, writer, Refusal(200, page.encode(), {"content-type": "text/html"}))
         elif fault is not None and fault.after is None and fault.kind == "network":
             raise _Cut
         else:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
 
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.codec import decode_body, encode_body
 from swecli.core.protocol.events import Body, Event, ItemCheckpointed, ItemCompleted, ItemStarted, ModelResponded
 from swecli.core.protocol.messages import Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
@@ -26,6 +29,15 @@ class Said:
             self.events.append(Event(number, float(number), "s", 1, body))
             self.ledger.apply(self.events[-1])
             self.ledger.evict()
+
+    def again(self, events: Sequence[Event]) -> Said:
+        """The conversation as a session that is continued takes it in: these events, as they are stored."""
+        said = Said()
+        said._items = self._items
+        for event in events:
+            said.events.append(structs.replace(event, body=decode_body(encode_body(event.body))))
+            said.ledger.apply(said.events[-1])
+        return said
 
     def user(self, text: str) -> str:
         """A message of the user."""

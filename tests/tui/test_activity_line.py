@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.protocol.commands import Interrupt
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
-from tests.tui.support import running
+from tests.tui.support import COMMANDS, Running, Session, running
 
 
 async def test_a_short_message_leaves_the_way_to_stop_in_sight() -> None:
@@ -12,6 +16,131 @@ async def test_a_short_message_leaves_the_way_to_stop_in_sight() -> None:
         await it.shows("esc to interrupt")
         it.app.main.activity.flash("x" * 200)
         await it.shows("xxxx", "… · esc to interrupt")
+
+
+async def test_a_short_message_ends_with_the_next_key_but_not_while_the_user_types() -> None:
+    async with running() as it:
+        it.app.main.activity.flash("Theme: dark", 600.0)
+        await it.press("a")
+        assert it.text == "a"
+        assert "Theme: dark" in it.screen()
+        await it.press("left")
+        await it.hides("Theme: dark")
+
+
+async def test_a_short_message_that_a_key_makes_stays() -> None:
+    async with running() as it:
+        await it.press("ctrl+o")
+        await it.shows("etails")
+        await it.press("ctrl+t")
+        await it.shows("No todos yet")
+        assert "etails" not in it.screen()
+
+
+async def test_a_short_message_ends_when_something_is_sent_and_when_a_screen_opens() -> None:
+    async with running() as it:
+        it.app.main.activity.flash("Not sent; it is back", 600.0)
+        it.editor.add("/init")
+        it.editor.submit()
+        await it.shows("init got []")
+        assert "it is back" not in it.screen()
+        it.app.main.activity.flash("Not sent; it is back", 600.0)
+        it.app.actions.show_help()
+        await it.until(lambda: it.app.main.list_view is not None)
+        assert "it is back" not in it.screen()
+
+
+async def test_a_short_message_ends_with_what_it_says() -> None:
+    async with running() as it:
+        true = True
+        it.app.main.activity.flash("Still opening", 600.0, lambda: true)
+        it.app.session.show()
+        await it.shows("Still opening")
+        true = False
+        it.app.session.show()
+        await it.hides("Still opening")
+
+
+class Aside:
+    """A command that asks the model; it answers when a test says so."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+
+    async def run(self, session: object, question: str) -> CommandResult:
+        del session
+        await self.answers.wait()
+        return CommandResult.text(f"the answer to {question}")
+
+    def among(self, *others: SlashCommand) -> tuple[SlashCommand, ...]:
+        return (*others, SlashCommand("btw", "Ask", self.run, arguments="question", asks_model=True))  # type: ignore[arg-type]
+
+
+async def test_a_question_beside_the_conversation_is_in_sight_until_it_is_answered() -> None:
+    aside = Aside()
+    async with running(commands=lambda: aside.among(*COMMANDS)) as it:
+        await it.say("/btw where are the prices?")
+        await it.shows("Answering /btw where are the prices?", "esc to cancel")
+        aside.answers.set()
+        await it.shows("the answer to where are the prices?")
+        await it.hides("esc to cancel")
+
+
+async def test_escape_cancels_the_newest_question_beside_the_conversation() -> None:
+    aside = Aside()
+    async with running(commands=lambda: aside.among(*COMMANDS)) as it:
+        await it.say("/btw first")
+        await it.say("/btw second")
+        await it.shows("Answering /btw second")
         await it.press("escape")
-        await it.hides("esc to interrupt")
-        await it.shows("xxxx")
+        await it.shows("Cancelled; no answer comes", "Answering /btw first")
+        await it.press("escape")
+        await it.hides("esc to cancel")
+        aside.answers.set()
+        await it.say("/init")
+        await it.shows("init got []")
+        assert "the answer to" not in it.screen()
+        assert it.app.main.list_view is None
+
+
+async def test_escape_interrupts_the_turn_before_it_cancels_a_question_beside_it() -> None:
+    aside = Aside()
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session, commands=lambda: aside.among(*COMMANDS)) as it:
+        await it.say("go")
+        await it.shows("esc to interrupt")
+        await it.say("/btw why?")
+        await it.shows("· Answering /btw why?")
+        await it.press("escape")
+        await it.until(lambda: session.sent(Interrupt))
+        await it.shows("Answering /btw why?", "esc to cancel")
+        await it.press("escape")
+        await it.shows("Cancelled; no answer comes")
+
+
+async def _escape_twice(it: Running) -> None:
+    await it.press("escape")
+    await it.shows("Esc again clears")
+    await it.press("escape")
+
+
+async def test_escape_twice_clears_the_prompt_and_the_text_can_be_had_back() -> None:
+    async with running() as it:
+        await it.type("a long thought")
+        await _escape_twice(it)
+        assert it.text == ""
+        await it.shows("Ctrl+Y brings the text back")
+        await it.press("ctrl+y")
+        assert it.text == "a long thought"
+
+
+async def test_escape_clears_only_within_its_time_and_not_what_was_typed_since() -> None:
+    async with running() as it:
+        await it.type("kept")
+        await it.press("escape")
+        it.clock.now += 5
+        await it.press("escape")
+        assert it.text == "kept"
+        await it.type("!")
+        await it.press("escape")
+        assert it.text == "kept!"

@@ -4,7 +4,8 @@ from textual import events
 
 from swecli.commands.context import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.protocol.commands import Compact
+from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
+from swecli.core.protocol.events import CompactionCompleted, CompactionStarted, CompactionUndone, ItemStarted, Notice
 from tests.tui.support import COMMANDS, Session, running
 
 
@@ -26,7 +27,7 @@ async def test_enter_applies_the_plan_that_is_shown() -> None:
 
 async def test_esc_leaves_it() -> None:
     async with running(session=Planned(), commands=lambda: (*COMMANDS, COMPACT)) as it:
-        await it.say("/compact")
+        await it.say("/compact the bug")
         await it.shows("Compact from")
         await it.press("escape")
         await it.hides("Compact from 100,000")
@@ -35,7 +36,7 @@ async def test_esc_leaves_it() -> None:
 
 async def test_what_is_typed_on_after_the_command_applies_nothing_and_goes_to_the_prompt() -> None:
     async with running(session=Planned(), commands=lambda: (*COMMANDS, COMPACT)) as it:
-        await it.say("/compact")
+        await it.say("/compact the bug")
         await it.shows("Compact from")
         for key in ("y", "e", "s", "space", "n", "o", "w", "enter", "enter"):
             await it.press(key)
@@ -45,5 +46,36 @@ async def test_what_is_typed_on_after_the_command_applies_nothing_and_goes_to_th
         assert it.session.sent(Compact) == []
         it.clock.now += 1
         await it.press("down", "up", "enter")
-        await it.until(lambda: it.session.sent(Compact) == [Compact("")])
+        await it.until(lambda: it.session.sent(Compact) == [Compact("the bug")])
         await it.shows("› yes now and this")
+
+
+async def test_a_compaction_that_was_made_is_taken_back_and_brought_back_by_a_key_on_its_line() -> None:
+    async with running() as it:
+        it.session.emit(ItemStarted("k1", "compaction"))
+        it.session.emit(CompactionStarted("k1", "auto", "chain", 90_000, 100_000))
+        it.session.emit(CompactionCompleted("k1", (), 90_000, 20_000, 80, 12, ("summary",), effective=100_000))
+        await it.shows("70,000 saved", "/compact undo")
+        await it.until(lambda: it.app.loaded and it.editor.has_focus)
+        await it.press("tab")
+        await it.until(lambda: it.app.main.transcript.has_focus)
+        await it.shows("u takes this compaction back, with all later ones")
+        await it.press("u")
+        await it.until(lambda: it.session.sent(UndoCompaction) == [UndoCompaction("k1")])
+        assert it.text == ""
+        it.session.emit(CompactionUndone("k1"))
+        await it.shows("Compaction undone")
+        await it.press("u")
+        await it.until(lambda: it.session.sent(RedoCompaction) == [RedoCompaction("k1")])
+
+
+async def test_the_key_means_nothing_on_other_lines() -> None:
+    async with running() as it:
+        it.session.emit(Notice("Something else.", "info", "context"))
+        await it.shows("Something else.")
+        await it.until(lambda: it.app.loaded and it.editor.has_focus)
+        await it.press("tab")
+        await it.until(lambda: it.app.main.transcript.has_focus)
+        await it.press("u")
+        assert not it.session.sent(UndoCompaction)
+        assert "takes this compaction back" not in it.screen()

@@ -19,6 +19,7 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    Notice,
     PermissionRequested,
     PermissionResolved,
     QueueChanged,
@@ -169,6 +170,7 @@ BEGUN = (TurnStarted("u"),)
             "Running make: recording the files first… 59 s",
         ),
         ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429")), "Retry 2 of 6 in 12 s: HTTP 429"),
+        ((*BEGUN, RetryScheduled(4, 0, 68.0, "network", "no connection", "h:1")), "Can't reach h:1; next try in 10 s"),
         ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429"), ItemStarted("a", "text")), "Writing… 59 s"),
         ((*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"), TurnEnded("done")), ""),
     ],
@@ -178,6 +180,14 @@ def test_what_is_going_on(bodies: tuple[Body, ...], expected: str) -> None:
     found.heard = 1060.0
     what, _ = status_bar.describe(found, now=1060.0)
     assert what == expected
+
+
+def test_the_time_of_a_question_is_counted_from_when_it_was_asked() -> None:
+    asked = [PermissionRequested(name, "t", "run_command", "make", (), "asks", "hash") for name in ("p1", "p2")]
+    waiting = state_after(*BEGUN, ItemStarted("a", "text"), asked[0], asked[1])
+    assert status_bar.describe(waiting, now=1018.0)[0] == "Waiting for your answer 15 s"
+    session_state.feed(waiting, Event(5, 1018.0, "s", 1, PermissionResolved("p1", "once")))
+    assert status_bar.describe(waiting, now=1020.0)[0] == "Waiting for your answer 2 s"
 
 
 def test_silence_of_the_model_is_told() -> None:
@@ -197,6 +207,17 @@ def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None
     assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 1m30s"
     waiting.turn_since = 900.0
     assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 3m10s · no output for 1m30s"
+
+
+def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
+    waiting = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"))
+    now = waiting.turn_since + 20
+    assert status_bar.describe(waiting, now=now) == ("Waiting for tools: hub 20 s", "esc to go on without")
+    on = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"), Notice("Continuing", "warning", "tools"))
+    assert status_bar.describe(on, now=on.turn_since + 20)[0].startswith("Waiting for the model…")
+    waiting.interrupting = True
+    session_state.feed(waiting, Event(9, 1009.0, "s", 1, Notice("Continuing", "warning", "tools")))
+    assert not waiting.interrupting
 
 
 def test_the_first_run_names_keys_and_never_their_values() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
-from swecli.core.protocol.commands import SetModel
+from swecli.core.protocol.commands import SetModel, Submit
 from tests.tui.support import COMMANDS, Session, running
 
 OFFERS = (
@@ -53,7 +53,7 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-1")
     test = Test()
     async with running(session=alone(*OFFERS), try_model=test, size=(80, 30)) as it:
-        await it.shows("Connect a model", "running here", "40K tokens", "anthropic/claude", "ANTHROPIC_API_KEY")
+        await it.shows("Connect a model", "running here", "40K window", "anthropic/claude", "ANTHROPIC_API_KEY")
         assert "sk-canary-1" not in it.screen()
         assert "openai/gpt" not in it.screen()
         await it.press(*"broken", "enter")
@@ -186,3 +186,25 @@ async def test_a_word_that_was_meant_for_the_prompt_is_not_tried_as_a_model(
         assert it.text == word
         assert test.tried == []
         assert it.session.sent(SetModel) == []
+
+
+async def test_a_first_message_that_is_a_command_is_run() -> None:
+    async with running(session=Session(), first_prompt="/mode") as it:
+        await it.shows("accept-edits", "↑↓ enter choose")
+        assert not it.session.sent(Submit)
+
+
+async def test_what_is_typed_is_not_hidden_by_a_list_and_the_words_say_so() -> None:
+    gate = asyncio.Event()
+    session = alone(*OFFERS)
+
+    async def slowly() -> Session:
+        await gate.wait()
+        return session
+
+    async with running(open_session=slowly, size=(80, 30)) as it:
+        await it.press(*"fix")
+        gate.set()
+        await it.shows("No model is connected yet. /model selects one.")
+        assert "Enter connects" not in it.screen()
+        assert it.text == "fix"

@@ -25,7 +25,9 @@ from swecli.core.protocol.events import (
     ItemStarted,
     PermissionRequested,
     PermissionResolved,
+    Queued,
     TodosChanged,
+    TurnEnded,
 )
 from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
@@ -107,6 +109,16 @@ async def test_escape_gives_ten_waiting_messages_back_in_their_order() -> None:
         assert it.editor.message.split("\n") == wanted
         await it.until(lambda: not it.app.session.state.queue)
         assert len(it.session.sent(Submit)) == 6  # and none of them was sent again
+
+
+async def test_what_was_written_at_a_budget_is_back_in_the_prompt() -> None:
+    stopped = TurnEnded("interrupted", "stopped at a budget: $1.00 of the $1.00 of this turn are spent", "budget")
+    async with running((stopped,)) as it:
+        it.session.view.queue = (Queued("n1", "Only read the first two"),)
+        await it.say("begin")
+        await it.until(lambda: it.editor.message == "Only read the first two")
+        await it.until(lambda: not it.session.view.queue)
+        assert len(it.session.sent(Submit)) == 1
 
 
 async def test_escape_closes_suggestions_then_clears_a_selection_then_interrupts() -> None:

@@ -102,7 +102,7 @@ async def test_the_list_of_models_says_what_is_known_of_each() -> None:
     )
     async with running(session=session, size=(100, 24)) as it:
         await it.say("/model")
-        await it.shows("a/ready", "200K tokens", "images")
+        await it.shows("a/ready", "200K window", "images")
         assert "b/locked" not in it.screen(), "only what can be used now is listed"
         await it.press(*"b/locked", "enter")
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("b/locked")])

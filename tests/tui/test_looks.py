@@ -153,3 +153,11 @@ async def test_themes(look: str) -> None:
             it.app._fit()
             await settled(it)
             check(f"themes-{look}-{size[0]}x{size[1]}", it.screen())
+
+
+async def test_the_chosen_suggestion_stands_out_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running() as it:
+        await it.until(lambda: it.app.theme == "terminal")
+        await SCENES["suggestions"][1](it)
+        await it.until(lambda: "bold reverse default on default" in styles(it))

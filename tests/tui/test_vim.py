@@ -98,4 +98,5 @@ async def test_the_command_switches_at_once_and_keeps_it() -> None:
         await it.shows("INSERT · default", "Vim keys: Esc for normal mode", "saved in config.toml")
         it.app.actions.open("editing")
         await it.hides("INSERT · default")
+        await it.until(lambda: len(kept) == 2)
         assert kept == [("ui.editing", "vim"), ("ui.editing", "usual")]

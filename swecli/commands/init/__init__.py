@@ -1,1 +1,25 @@
 """/init: writes OPENCLI.md, the guide to the project, from the project's own files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, SlashCommand
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+
+async def _run(session: Session, arguments: str) -> CommandResult:
+    from swecli.commands.init.command import run  # with the patterns of many languages, which no start waits for
+
+    return await run(session, arguments)
+
+
+INIT = SlashCommand(
+    "init",
+    "Write OPENCLI.md, a guide to this project for agents, or improve what is there",
+    _run,
+    arguments="[--dry-run]",
+    while_busy=False,
+)

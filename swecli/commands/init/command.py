@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult
 from swecli.commands.init.guide import (
     FULL_CHARS,
     LEAN_CHARS,
@@ -15,54 +15,52 @@ from swecli.commands.init.guide import (
     Guide,
     Prose,
     build_guide,
+    improve_guide,
     parse_prose,
     question,
     split,
 )
 from swecli.commands.init.project import Project
 from swecli.commands.init.scan import FILE_NAME
-from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
+from swecli.commands.remember import counts_from, instructions_file, read_instructions
+from swecli.core.context_management.codebase import TOP
 from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
+from swecli.core.protocol.blocks import DiffBlock, TextBlock
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
-_MAX_EXISTING_BYTES = 256 * 1024
 
-
-async def _run(session: Session, arguments: str) -> CommandResult:
+async def run(session: Session, arguments: str) -> CommandResult:
+    """Write the guide or improve what is there; with ``--dry-run`` only show the change."""
     folder = session.view.cwd
+    target = instructions_file(folder).relative_to(folder).as_posix()
     try:
-        existing = await asyncio.to_thread(_existing, folder)
+        existing = await asyncio.to_thread(read_instructions, folder / target, folder)
     except OSError as error:
         return CommandResult.text(
-            f"{FILE_NAME} exists but cannot be updated: {error.strerror or error}. Nothing was changed.", "error"
+            f"{target} exists but cannot be updated: {error.strerror or error}. Nothing was changed.", "error"
         )
     project = await asyncio.to_thread(Project, folder)
     if not project.scan.files:
         return CommandResult.text(f"{folder} has no files to describe. Nothing was written.", "warning")
     prose = await _prose(session, project)
-    today = date.today().isoformat()
-    guide = await asyncio.to_thread(build_guide, project, prose or Prose(), existing, today)
-    if _same(existing, guide.text, project.commit):
-        return CommandResult.text(f"{FILE_NAME} is up to date. Nothing was changed.")
-    run = await session.run_tool("write_file", {"path": str(folder / FILE_NAME), "content": guide.text})
+    is_own = target.endswith(FILE_NAME)
+    make = build_guide if is_own else improve_guide
+    guide = await asyncio.to_thread(make, project, prose or Prose(), existing, date.today().isoformat())
+    misnamed = ", ".join(f"`{name}`" for name in project.misnamed(existing)[:8]) if not is_own else ""
+    doubts = [f"{target} names what the project does not have; check it: {misnamed}."] if misnamed else []
+    if guide.text == existing or (is_own and _same(existing, guide.text, project.commit)):
+        return CommandResult.text("\n".join([f"{target} is up to date. Nothing was changed.", *doubts]))
+    if arguments.strip().lstrip("-").lower() in ("dry-run", "dry", "preview", "plan"):
+        change = DiffBlock(target, existing or None, guide.text)
+        return CommandResult((change, TextBlock(f"Nothing was written; /init writes {target} when you agree.")))
+    if kept := _kept(target, guide):
+        session.notice(kept)  # before the question, which shows all of the file as overwritten
+    run = await session.run_tool("write_file", {"path": str(folder / target), "content": guide.text})
     if run.is_error:
-        return CommandResult.text(f"{FILE_NAME} was not written: {run.text}", "warning")
-    return CommandResult.text(_report(guide, prose, project))
-
-
-INIT = SlashCommand("init", f"Write {FILE_NAME}, a guide to this project for agents", _run, while_busy=False)
-
-
-def _existing(folder: Path) -> str:
-    try:
-        head = read_head(folder / FILE_NAME, _MAX_EXISTING_BYTES, folder)
-    except FileNotFoundError:
-        return ""
-    if not head.whole:
-        raise OSError(f"it has {head.size:,} bytes, more than a guide may have")
-    return head.text
+        return CommandResult.text(f"{target} was not written: {run.text}", "warning")
+    return CommandResult.text("\n".join([*_report(target, guide, prose, project), *doubts, counts_from(session)]))
 
 
 async def _prose(session: Session, project: Project) -> Prose | None:
@@ -85,18 +83,25 @@ def _same(existing: str, new: str, commit: str) -> bool:
     return bool(existing) and rest(existing) == rest(new) and (not commit or commit in existing)
 
 
-def _report(guide: Guide, prose: Prose | None, project: Project) -> str:
-    lines = [f"{FILE_NAME} is written: about {guide.tokens:,} tokens, in the prompt of new conversations (/clear)."]
+def _kept(target: str, guide: Guide) -> str:
+    """What a person wrote in swecli's own file and stays as it is; empty where that is nothing."""
+    if not target.endswith(FILE_NAME) or not guide.kept:
+        return ""
+    names = ("what stands before the first section" if key == TOP else key.replace("-", " ") for key in guide.kept)
+    return f"{target} keeps as you wrote it: {', '.join(names)}."
+
+
+def _report(target: str, guide: Guide, prose: Prose | None, project: Project) -> Iterator[str]:
+    if not target.endswith(FILE_NAME):
+        keys = ", ".join(key.replace("-", " ") for key in guide.kept)
+        yield f"{target} has {keys} now, and is otherwise as you wrote it."
+        return
+    yield f"{target} is written: about {guide.tokens:,} tokens."
     if prose is None:
-        lines.append("Written without a model, from the project's files only.")
+        yield "Written without a model, from the project's files only."
     elif prose.dropped:
-        lines.append(f"Dropped {prose.dropped} of the model's statements because they named things that do not exist.")
-    if guide.kept:
-        lines.append(f"Kept as you wrote them: {', '.join(key.replace('-', ' ') for key in guide.kept)}.")
+        yield f"Dropped {prose.dropped} of the model's statements because they named things that do not exist."
     if guide.tokens > MAX_TOKENS:
-        lines.append(f"Your own sections alone exceed {MAX_TOKENS:,} tokens; shorten them.")
-    if hidden := [name for name in project.agent_files if name in INSTRUCTION_NAMES]:
-        lines.append(f"{FILE_NAME} replaces {', '.join(hidden)} and points there.")
+        yield f"Your own sections alone exceed {MAX_TOKENS:,} tokens; shorten them."
     if not project.scan.complete:
-        lines.append("The project is large; only part of it was read.")
-    return "\n".join(lines)
+        yield "The project is large; only part of it was read."

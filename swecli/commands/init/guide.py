@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from swecli.commands.init.project import PURPOSES, Manifests, Project, one_line, table, texts
+from swecli.commands.init.project import PURPOSES, Project, one_line, parsed, table, texts
 from swecli.commands.init.scan import FILE_NAME
-from swecli.core.context_management.counter import CountsTokens, PieceEstimator
+from swecli.core.context_management.codebase import TOP, Section, sections
+from swecli.core.context_management.counter import PieceEstimator
 
 MAX_TOKENS = 3_000
 FULL_CHARS = 24_000
@@ -27,20 +28,10 @@ _MAX_TEXT = 900
 _MAX_LINE = 220
 
 _RECORD = re.compile(r"^<!-- swecli init:([^>]*)-->[ \t]*$", re.MULTILINE)
-_HEADING = re.compile(r"^## +(.+?)[ \t]*#*[ \t]*$")
-_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+_SPAN = re.compile(r"`([^`]+)`")
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-_TOP = "top"
-"""Key of what stands before the first section: title and first paragraph."""
 # What is shortened when the guide is too long. The commands are what an agent needs most and come last.
 _SHORTEN = ("structure", "dependencies", "patterns", "key_files", "overview", "rules")
-
-
-class Section(NamedTuple):
-    """``key`` is the heading in a form to compare by; ``text`` the whole section with its heading."""
-
-    key: str
-    text: str
 
 
 class Merged(NamedTuple):
@@ -59,8 +50,8 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """The whole text of the file. ``kept`` names the sections that a person wrote or changed; ``tokens`` is an
-    estimate."""
+    """The whole text of the file. ``kept`` names the sections that a person wrote or changed, or those that were added
+    to a file of theirs; ``tokens`` is an estimate."""
 
     text: str
     kept: tuple[str, ...]
@@ -72,12 +63,10 @@ def template() -> str:
     return (files(__package__ or "") / f"{FILE_NAME}.template").read_text(encoding="utf-8")
 
 
-def build_guide(
-    project: Project, prose: Prose, existing: str, today: str, counter: CountsTokens | None = None
-) -> Guide:
+def build_guide(project: Project, prose: Prose, existing: str, today: str) -> Guide:
     """The guide for ``project``. ``existing`` is the text of the present OPENCLI.md (empty without one), ``today``
     a date. Generated sections are shortened until all fits into ``MAX_TOKENS``; hand-written ones never are."""
-    counter = counter or PieceEstimator()
+    counter = PieceEstimator()
     values = _values(project, prose, today)
     while True:
         merged = merge(existing, fill(template(), {name: "\n".join(lines) for name, lines in values.items()}))
@@ -92,22 +81,26 @@ def build_guide(
         values[longest] = values[longest][: len(values[longest]) // 2]
 
 
+def improve_guide(project: Project, prose: Prose, existing: str, today: str) -> Guide:
+    """The instructions of a person with what they lack: commands, patterns and rules that they do not name. What is
+    written there stays as it is, word for word."""
+    old, record = split(existing)
+    by_hand = "\n".join(section.text for section in old if record.get(section.key) != _digest(section.text))
+    values = _values(project, prose, today)
+    missing = {
+        name: [line for line in values[name] if (span := _SPAN.search(line)) and span[1] not in by_hand]
+        for name in ("commands", "patterns")
+    }
+    missing["rules"] = [f"- {rule}" for rule in prose.rules if rule not in by_hand]
+    merged = merge(existing, fill(template(), {name: "\n".join(lines) for name, lines in missing.items()}))
+    text = merged.render() if merged.generated or record else existing
+    return Guide(text, tuple(merged.generated), PieceEstimator().count(text))
+
+
 def split(document: str) -> tuple[list[Section], dict[str, str]]:
     """The sections in order, and the record (key -> digest)."""
     words = [word.partition("=") for match in _RECORD.finditer(document) for word in match[1].split()]
-    sections: list[Section] = []
-    key, lines, fence = _TOP, list[str](), ""
-    for line in _RECORD.sub("", document).splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or line.strip().startswith(fence)):
-            fence = "" if fence else mark[1]
-        heading = None if fence or mark else _HEADING.match(line)
-        if heading:
-            sections.append(Section(key, "\n".join(lines).strip()))
-            key, lines = re.sub(r"\W+", "-", heading[1].lower()).strip("-"), []
-        lines.append(line)
-    sections.append(Section(key, "\n".join(lines).strip()))
-    return [section for section in sections if section.text], {key: digest for key, _, digest in words}
+    return sections(_RECORD.sub("", document)), {key: digest for key, _, digest in words}
 
 
 def merge(existing: str, generated: Sequence[Section]) -> Merged:
@@ -123,7 +116,7 @@ def merge(existing: str, generated: Sequence[Section]) -> Merged:
     result = [fresh.get(s.key, s) if s.key in untouched else s for s in old if s.key not in untouched - fresh.keys()]
     renewed = untouched & fresh.keys()
     removed = tuple(key for key in record if key not in present)
-    before = _TOP
+    before = TOP
     for section in generated:
         if section.key not in present and section.key not in removed:
             place = next((index + 1 for index, other in enumerate(result) if other.key == before), 0)
@@ -152,9 +145,8 @@ def _digest(text: str) -> str:
 
 
 def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
-    found = project.manifests
-    described = prose.project or (found.description if project.names_only_known(found.description) else "")
-    languages = f"Written in {', '.join(found.languages)}." if found.languages else ""
+    described = prose.project or (project.description if project.names_only_known(project.description) else "")
+    languages = f"Written in {', '.join(project.languages)}." if project.languages else ""
     state = f"Written on {today}" + (f" at commit {project.commit}" if project.commit else "")
     defined = [f"- {PURPOSES[c.purpose]}: `{c.command}` (from `{c.source}`)" for c in project.commands]
     others = ", ".join(f"`{command.command}`" for command in project.others[:6])
@@ -162,26 +154,26 @@ def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
         f"- `{name}` has further instructions for agents; read it before you change code."
         for name in project.agent_files
     ]
+    uses = [f"- {name}: {why}" for name, why in prose.dependencies.items()]
     return {
         "name": [project.name],
         "project": [line for line in (" ".join(described.split()), "", languages) if line or described],
         "overview": prose.overview.splitlines(),
         "commands": [*defined, *([f"- Also: {others}"] if others else [])],
         "rules": [*(f"- {rule}" for rule in prose.rules), *agents],
-        "key_files": [f"- `{path}`: {why}" for path, why in list({**found.key_files, **prose.key_files}.items())[:16]],
-        "patterns": [f"- {name}: {where}" for name, where in (prose.patterns or found.patterns).items()],
-        "dependencies": _dependencies(found, prose),
+        "key_files": [f"- `{path}`: {why}" for path, why in [*{**project.key_files, **prose.key_files}.items()][:16]],
+        "patterns": [f"- {name}: {where}" for name, where in (prose.patterns or project.patterns).items()],
+        "dependencies": uses or _dependencies(project, 12),
         "structure": [f"- {line}" for line in project.scan.structure()],
         "current_state": [state + (f" of branch {project.branch}." if project.branch and project.commit else ".")],
     }
 
 
-def _dependencies(found: Manifests, prose: Prose) -> list[str]:
-    if prose.dependencies:
-        return [f"- {name}: {why}" for name, why in prose.dependencies.items()]
-    listed = [f"{name} {version}".strip() for name, version in list(found.dependencies.items())[:12]]
-    more = len(found.dependencies) - len(listed)
-    return [", ".join(listed) + (f" and {more} more" if more > 0 else "")] if listed else []
+def _dependencies(project: Project, most: int) -> list[str]:
+    """One line; none without a dependency."""
+    listed = [f"{name} {version}".strip() for name, version in project.dependencies.items()]
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return [", ".join(listed[:most]) + more] if listed else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,38 +190,28 @@ class Prose:
 
 
 def question(project: Project, limit: int = FULL_CHARS) -> str:
-    """Everything that the model may use, at most ``limit`` characters; what matters most comes first."""
-    found = project.manifests
-    dependencies = [f"{name} {version}".strip() for name, version in found.dependencies.items()]
+    """Everything that the model may use, at most ``limit`` characters; what matters most comes first: the guide without
+    its prose, then what prose can be written from."""
+    known = {**_values(project, Prose(), ""), "dependencies": _dependencies(project, 40), "current_state": []}
+    files = sorted(project.scan.files, key=lambda path: (path.count("/"), path))[:300]
+    outline = project.scan.outline()
     parts = [
-        f"Name: {project.name}",
-        f"Description: {found.description}" if found.description else "",
-        f"Languages: {', '.join(found.languages)}" if found.languages else "",
-        _list(
-            "Commands", [f"{c.purpose}: {c.command} ({c.source})" for c in (*project.commands, *project.others[:12])]
-        ),
-        _list("Key files", [f"{path}: {why}" for path, why in found.key_files.items()]),
-        _list("Direct dependencies", dependencies[:40]),
-        _list("Structure", project.scan.structure()),
-        f"Start of the README:\n<readme>\n{found.readme[: limit // 6]}\n</readme>" if found.readme else "",
-        _list("Source files: first line of documentation [what they define]", project.scan.outline()),
-        _list("All files", sorted(project.scan.files, key=lambda path: (path.count("/"), path))[:300]),
+        *(section.text for section in fill(template(), {name: "\n".join(lines) for name, lines in known.items()})),
+        f"Start of the README:\n<readme>\n{project.readme[: limit // 6]}\n</readme>" if project.readme else "",
+        "\n".join(["Source files: first line of documentation [what they define]", *outline]) if outline else "",
+        "\n".join(["All files:", *files]),
     ]
     text = "\n\n".join(part for part in parts if part)
     return text if len(text) <= limit else text[: text.rfind("\n", 0, limit)]
 
 
-def _list(title: str, lines: Iterable[str]) -> str:
-    listed = [f"- {line}" for line in lines]
-    return "\n".join([f"{title}:", *listed]) if listed else ""
-
-
 def parse_prose(answer: str, project: Project) -> Prose:
     """Read a model's JSON answer. What is invalid, too long or names an unknown path or command is left out;
     an answer that is no JSON object gives empty prose."""
-    data = _json_object(answer)
+    # The object may have a fence or words around it.
+    data = parsed(json.loads, answer[answer.find("{") : answer.rfind("}") + 1])
     known = project.names_only_known
-    dependencies = {name.lower() for name in project.manifests.dependencies}
+    dependencies = {name.lower() for name in project.dependencies}
     dropped = 0
 
     def checked(value: str, limit: int) -> str:
@@ -261,11 +243,3 @@ def parse_prose(answer: str, project: Project) -> Prose:
         dependencies=pairs("dependencies", 8, lambda name, why: name.lower() in dependencies and known(why)),
         dropped=dropped,
     )
-
-
-def _json_object(answer: str) -> Mapping[str, Any]:
-    """The outermost object of an answer that may have a fence or words around it."""
-    try:
-        return table(json.loads(answer[answer.find("{") : answer.rfind("}") + 1]))
-    except (ValueError, RecursionError):
-        return {}

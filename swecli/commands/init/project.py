@@ -90,11 +90,9 @@ def ecosystems() -> Ecosystems:
     return msgspec.toml.decode(text, type=Ecosystems)
 
 
-_README = r"(?:README|Readme|readme)(?:\.(?:md|rst|txt))?|docs/README\.md"
 _MAX_KEY_FILES = 14
 _README_CHARS = 3_000
 _NODE = ("npm", "yarn", "pnpm", "bun")
-_LOCKS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun"))
 
 _PACKAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("pyproject.toml", ("project",), ("project", "dependencies")),
@@ -104,188 +102,9 @@ _PACKAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("composer.json", (), ("require",)),
 )
 """File, the table with name and description, dependencies."""
-
-_REQUIREMENT = r"^\s*([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?[ \t]*([<>=!~^][^;#\n]*)?"
-
-
-@dataclass(frozen=True, slots=True)
-class Manifests:
-    """``commands`` begins with the tasks that the project itself names; ``tasks`` has all of them for each runner.
-    ``key_files``, ``dependencies`` and ``patterns`` lead from a path or name to a reason, version or place."""
-
-    name: str
-    description: str
-    languages: tuple[str, ...]
-    commands: tuple[ProjectCommand, ...]
-    tasks: Mapping[str, frozenset[str]]
-    key_files: Mapping[str, str]
-    dependencies: Mapping[str, str]
-    patterns: Mapping[str, str]
-    readme: str
-
-
-def read_manifests(scan: Scan) -> Manifests:
-    data = {path: _parsed(scan, path) for path, _, _ in _PACKAGES}
-    tasks, key_files, patterns = dict[str, frozenset[str]](), dict[str, str](), dict[str, str]()
-    commands, languages = list[ProjectCommand](), list[str]()
-    for runner, path, names in _tasks(scan, data):
-        tasks["npm" if path == "package.json" else runner.split()[0]] = frozenset(names)
-        if not path.endswith(".json"):
-            key_files[path] = f"tasks of the project ({runner.split()[0]})"
-        usual = sorted((found for name in names if (found := _purpose(runner, name))), key=lambda known: known[0])
-        commands.extend(ProjectCommand(purpose, command, path) for _, purpose, command in usual)
-    entries = _entries(scan, data)
-    commands.extend(
-        ProjectCommand("run", name, path) for name, (path, _) in entries.items() if path == "pyproject.toml"
-    )
-    for language in ecosystems().languages:
-        manifest, sources = scan.matching(language.manifest), scan.matching(language.sources)
-        if not manifest and not sources:
-            continue
-        if language.name and (manifest or len(sources) > 2):
-            languages.append(language.variant[0] if scan.matching(language.variant[1]) else language.name)
-        if manifest:
-            key_files.setdefault(manifest[0][0], language.why)
-        tests = [match[0] for match in scan.matching(language.tests)]
-        if tests:
-            patterns[f"Tests ({count_files(len(tests))})"] = f"`{tests[0]}` and its neighbours"
-        commands.extend(_ruled(scan, language.rules, tests))
-    for name, (_, path) in entries.items():
-        key_files.setdefault(path, f"entry point of the command `{name}`")
-    for pattern, why in ecosystems().key_files.items():
-        for match in scan.matching(pattern)[:2]:
-            key_files.setdefault(match[0], why)
-    readme = next((scan.text(match[0]) for match in scan.matching(_README)), "")
-    title, paragraph = _beginning(readme)
-    packages = [table(data[path], *keys) for path, keys, _ in _PACKAGES]
-    forms = ecosystems().name_lines.items()
-    lines = [match[1] for path, form in forms if (match := re.search(form, scan.text(path), re.MULTILINE))]
-    return Manifests(
-        name=next(filter(None, [*(one_line(package.get("name")) for package in packages), *lines, title]), ""),
-        description=next(filter(None, [*(one_line(p.get("description")) for p in packages), paragraph]), ""),
-        languages=tuple(languages),
-        commands=tuple(commands),
-        tasks=tasks,
-        key_files=dict(list(key_files.items())[:_MAX_KEY_FILES]),
-        dependencies=_dependencies(scan, data),
-        patterns=patterns,
-        readme=readme[:_README_CHARS],
-    )
-
-
-def _purpose(runner: str, name: str) -> tuple[int, Purpose, str] | None:
-    """How unusual the name of a task is for its purpose, the purpose, and the command; None without a purpose."""
-    plain = name.lower().replace("_", "-")
-    for purpose, words in ecosystems().tasks.items():
-        if plain in (names := words.split()):
-            direct = runner in ("yarn", "pnpm", "npm") and name == "test"
-            run = " run" if runner in (*_NODE, "composer") and not direct else ""
-            return names.index(plain), purpose, f"{runner}{run} {name}"
-    return None
-
-
-def _tasks(scan: Scan, data: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
-    for one in ecosystems().task_files:
-        for match in scan.matching(one.file)[:1]:
-            found = re.findall(one.names, scan.text(match[0]), re.MULTILINE)
-            yield one.runner, match[0], list(dict.fromkeys(name for names in found for name in names.split()))
-    manager = next((name for lock, name in _LOCKS if scan.has(lock)), "npm")
-    for runner, path in ((manager, "package.json"), ("composer", "composer.json")):
-        scripts = table(data[path], "scripts")
-        names = [name for name, script in scripts.items() if "no test specified" not in str(script)]
-        if names:
-            yield runner, path, names
-
-
-def _ruled(scan: Scan, rules: tuple[Rule, ...], tests: list[str]) -> Iterator[ProjectCommand]:
-    """Commands of one language: the first of each purpose, and every way to lint, format and check types."""
-    seen: set[Purpose] = set()
-    for rule in rules:
-        for match in scan.matching(rule.file)[:20]:
-            found = re.search(rule.text, scan.text(match[0]), re.MULTILINE)
-            if found is None:
-                continue
-            words = {**match.groupdict(), **found.groupdict(), "path": match[0], "test": tests[0] if tests else ""}
-            for purpose, form in rule.commands.items():
-                needs_test = "{test}" in form
-                if (purpose in seen and purpose not in ("lint", "format", "types")) or (needs_test and not tests):
-                    continue
-                if purpose == "test_one" and "test" not in seen and tests == [match[0]]:
-                    purpose = "test"  # The only file of tests is all of them.
-                seen.add(purpose)
-                yield ProjectCommand(purpose, form.format(**words), tests[0] if needs_test else match[0])
-            break
-
-
-def _entries(scan: Scan, data: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Commands that a package installs: the manifest and the file where each begins."""
-    entries: dict[str, tuple[str, str]] = {}
-    python, node = data["pyproject.toml"], data["package.json"]
-    scripts = table(python, "project", "scripts") or table(python, "tool", "poetry", "scripts")
-    for name, target in scripts.items():
-        base = one_line(target).partition(":")[0].strip().replace(".", "/")
-        module = scan.first(*(f"{root}{base}{end}" for root in ("", "src/") for end in (".py", "/__init__.py")))
-        if module:
-            entries[name] = ("pyproject.toml", module)
-    binaries = node.get("bin")
-    for name, target in (table(binaries) or {one_line(node.get("name")): binaries}).items():
-        if scan.has(path := one_line(target).removeprefix("./")):
-            entries[name] = ("package.json", path)
-    return entries
-
-
-def _dependencies(scan: Scan, data: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Direct dependencies, with the manifest's own text for the version."""
-    found: dict[str, str] = {}
-    for path, _, keys in _PACKAGES:
-        stated = table(data[path], *keys[:-1]).get(keys[-1])
-        for line in texts(stated):
-            found |= {name: version.strip() for name, version in re.findall(_REQUIREMENT, line)}
-        for name, version in table(stated).items():
-            found[name] = one_line(version) or one_line(table(version).get("version"))
-    for path, form in ecosystems().dependency_lines.items():
-        found |= {name: version.strip() for name, version in re.findall(form, scan.text(path), re.MULTILINE)}
-    return {name: version for name, version in found.items() if name not in ("python", "php")}
-
-
-def _beginning(readme: str) -> tuple[str, str]:
-    """Title and first paragraph of prose, on one line each."""
-    title, paragraph = "", list[str]()
-    for line in re.sub(r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$", "", readme, flags=re.MULTILINE | re.DOTALL).splitlines():
-        plain = re.sub(r"<[^>]+>|!?\[!\[.*|!\[[^\]]*\]\([^)]*\)", "", line).strip()
-        if not title:
-            title = plain.lstrip("# ")
-        elif plain and not plain.startswith(("#", ".. ", "|", "- ", "* ")):
-            paragraph.append(plain.removeprefix("> "))
-        elif paragraph:
-            break
-    return title[:80], re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(paragraph))[:400]
-
-
-def _parsed(scan: Scan, path: str) -> Mapping[str, Any]:
-    parse: Callable[[str], Any] = tomllib.loads if path.endswith(".toml") else json.loads
-    try:
-        return table(parse(scan.text(path)))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def table(value: Any, *keys: str) -> Mapping[str, Any]:
-    """The table at ``keys``; an empty one where there is none."""
-    for key in keys:
-        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def one_line(value: Any) -> str:
-    """A string on one line; empty for anything else."""
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
-def texts(value: Any) -> list[str]:
-    """The strings of a list; empty for anything else."""
-    return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else []
-
+_FILES = tuple(dict.fromkeys(path for path, _, _ in _PACKAGES))
+_Data = Mapping[str, Mapping[str, Any]]
+"""What the files of ``_PACKAGES`` have in them."""
 
 _AGENT_FILES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".cursorrules")
 
@@ -301,18 +120,43 @@ _TASK = re.compile(
 
 
 class Project:
-    """One project, read once: its files, its manifests and git's. ``commands`` has at most one for each purpose and
-    ``others`` the rest; ``agent_files`` are instruction files of other agents."""
+    """One project, read once: its files, its manifests and git's.
+
+    ``commands`` has at most one for each purpose, the project's own tasks first, and ``others`` the rest; ``tasks`` has
+    all tasks of each runner. ``key_files``, ``dependencies`` and ``patterns`` lead from a path or name to a reason,
+    version or place; ``agent_files`` are instruction files of other agents.
+    """
 
     def __init__(self, root: Path) -> None:
-        self.scan = Scan(root)
-        self.manifests = read_manifests(self.scan)
-        self.name = self.manifests.name or root.name
-        unique = list({command.command: command for command in reversed(self.manifests.commands)}.values())[::-1]
+        scan = self.scan = Scan(root)
+        data = {path: parsed(tomllib.loads if path[-5:] == ".toml" else json.loads, scan.text(path)) for path in _FILES}
+        present = [
+            (language, [match[0] for match in scan.matching(language.tests)])
+            for language in ecosystems().languages
+            if scan.matching(language.manifest) or scan.matching(language.sources)
+        ]
+        implied = [command for language, tests in present for command in _ruled(scan, language.rules, tests)]
+        named = list(_tasks(scan, data, implied))
+        entries = _entries(scan, data)
+        own = [ProjectCommand("run", name, path) for name, (path, _) in entries.items() if path == "pyproject.toml"]
+        commands = [*(command for task in named for command in task.commands), *own, *implied]
+        unique = list({command.command: command for command in reversed(commands)}.values())[::-1]
         first = [next((command for command in unique if command.purpose == purpose), None) for purpose in PURPOSES]
         self.commands = [command for command in first if command]
         self.others = [command for command in unique if command not in first]
-        self.agent_files = [name for name in _AGENT_FILES if self.scan.text(name).strip()]
+        self.tasks = {task.runner: task.names for task in named}
+        self.languages = [name for language, _ in present if (name := _language_name(scan, language))]
+        self.patterns = {
+            f"Tests ({count_files(len(tests))})": f"`{tests[0]}` and its neighbours" for _, tests in present if tests
+        }
+        self.dependencies = _dependencies(scan, data)
+        key_files = _key_files(scan, named, entries)
+        self.key_files = dict(list(key_files.items())[:_MAX_KEY_FILES])
+        readme = scan.text(next((path for path, why in key_files.items() if why == "introduction"), ""))
+        self.readme = readme[:_README_CHARS]
+        name, self.description = _described(scan, data, readme)
+        self.name = name or root.name
+        self.agent_files = [name for name in _AGENT_FILES if scan.text(name).strip()]
         git = git_facts(root)
         self.branch = (git.branch or "") if git else ""
         self.commit = head_commit(git)[:10] if git else ""
@@ -338,6 +182,11 @@ class Project:
         spans = _SPAN.findall(statement)
         return all(self._exists(span) for span in spans) and not any(self._unknown(_SPAN.sub(" ", statement)))
 
+    def misnamed(self, document: str) -> list[str]:
+        """Paths and commands that a document names in code spans and that the project does not have."""
+        spans = dict.fromkeys(_SPAN.findall(document))
+        return [span for span in spans if ("/" in span or span.split()[0] in self._programs) and not self._exists(span)]
+
     def shows_where(self, statement: str) -> bool:
         """Like ``names_only_known``, and at least one path is named."""
         words = re.findall(r"[\w./@-]+", statement)
@@ -348,13 +197,10 @@ class Project:
             words = words[1:]
         if not words:
             return False
-        program, arguments = words[0], [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        if program in ("make", "just") or (program == "tox" and arguments):
-            return bool(arguments) and self.manifests.tasks.get(program, frozenset()).issuperset(arguments)
-        if program in ("npm", "yarn", "pnpm", "bun"):
-            task = arguments[1] if arguments[:1] == ["run"] and len(arguments) > 1 else "".join(arguments[:1])
-            built_in = len(arguments) == 1 and task in ("install", "ci", "i") and self.scan.has("package.json")
-            return task in self.manifests.tasks.get("npm", ()) or built_in
+        program = words[0]
+        names = {word for word in words[1:] if not word.startswith("-") and "=" not in word and word != "run"}
+        if names and names <= self.tasks.get("npm" if program in _NODE else program, frozenset()):
+            return True
         for evident in self._evident:
             if words[: len(evident)] == evident and self._harmless(words[len(evident) :]):
                 return True
@@ -371,19 +217,19 @@ class Project:
     def _exists(self, span: str) -> bool:
         words = span.split()
         if words and (words[0] in self._programs or words[0].startswith("./")):
-            return self.has_command(span) or (len(words) == 1 and self._is_program(words[0]))
+            return self._begins(span) or self.has_command(span)
         return not any(self._unknown(span))
 
-    def _is_program(self, word: str) -> bool:
-        return any(evident[:1] == [word] for evident in self._evident)
+    def _begins(self, command: str) -> bool:
+        """Whether a command of the project is this one, or begins with it."""
+        words = command.split()
+        return any(evident[: len(words)] == words for evident in self._evident)
 
     def _unknown(self, plain: str) -> Iterator[str]:
         """Paths and commands in plain words that the project does not have."""
         for match in _TASK.finditer(plain):
-            task = match[1]
-            begun = any(words[: len(task.split())] == task.split() for words in self._evident)
-            if not (begun or self.has_command(task)):
-                yield task
+            if not self._begins(match[1]) and not self.has_command(match[1]):
+                yield match[1]
         for match in _PATH.finditer(plain):
             if ("/" in match[1] or match[1].rpartition(".")[2] in self._endings) and not self._has_path(match[1]):
                 yield match[1]
@@ -399,3 +245,168 @@ def _words(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError:
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """Of one file: all ``names`` that ``runner`` takes, and ``commands`` for those whose purpose is known, the most
+    usual first."""
+
+    runner: str
+    path: str
+    names: frozenset[str]
+    commands: list[ProjectCommand]
+
+
+def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterator[_Tasks]:
+    """``implied`` tells with which of its managers a package of Node is installed."""
+    for one in ecosystems().task_files:
+        for match in scan.matching(one.file)[:1]:
+            found = re.findall(one.names, scan.text(match[0]), re.MULTILINE)
+            names = list(dict.fromkeys(name for names in found for name in names.split()))
+            yield _Tasks(one.runner.split()[0], match[0], frozenset(names), _usual(one.runner, match[0], names))
+    installers = (command.command.split()[0] for command in implied if command.purpose == "install")
+    manager = next((installer for installer in installers if installer in _NODE), "npm")
+    for runner, path, built_in in (("npm", "package.json", ("install", "ci", "i")), ("composer", "composer.json", ())):
+        scripts = table(data[path], "scripts")
+        names = [name for name, script in scripts.items() if "no test specified" not in str(script)]
+        if scan.has(path):
+            command = f"{manager if runner == 'npm' else runner} run"
+            yield _Tasks(runner, path, frozenset((*names, *built_in)), _usual(command, path, names))
+
+
+def _usual(runner: str, path: str, names: Iterable[str]) -> list[ProjectCommand]:
+    """Commands for the tasks that have a purpose by their name, the most usual name first."""
+    found: list[tuple[int, ProjectCommand]] = []
+    for name in names:
+        plain = name.lower().replace("_", "-")
+        for purpose, words in ecosystems().tasks.items():
+            if plain in (known := words.split()):
+                short = name == "test" and runner in ("npm run", "yarn run", "pnpm run")
+                command = f"{runner.removesuffix(' run') if short else runner} {name}"
+                found.append((known.index(plain), ProjectCommand(purpose, command, path)))
+                break
+    return [command for _, command in sorted(found, key=lambda known: known[0])]
+
+
+def _ruled(scan: Scan, rules: tuple[Rule, ...], tests: list[str]) -> Iterator[ProjectCommand]:
+    """Commands of one language: the first of each purpose, and every way to lint, format and check types."""
+    seen: set[Purpose] = set()
+    for rule in rules:
+        for match in scan.matching(rule.file)[:20]:
+            found = re.search(rule.text, scan.text(match[0]), re.MULTILINE)
+            if found is None:
+                continue
+            words = {**match.groupdict(), **found.groupdict(), "path": match[0], "test": tests[0] if tests else ""}
+            for purpose, form in rule.commands.items():
+                needs_test = "{test}" in form
+                if (purpose in seen and purpose not in ("lint", "format", "types")) or (needs_test and not tests):
+                    continue
+                if purpose == "test_one" and "test" not in seen and tests == [match[0]]:
+                    purpose = "test"  # The only file of tests is all of them.
+                seen.add(purpose)
+                yield ProjectCommand(purpose, form.format(**words), tests[0] if needs_test else match[0])
+            break
+
+
+def _language_name(scan: Scan, language: Language) -> str:
+    """Its name, or that of its variant; empty where a file or two in it are all there is."""
+    if not scan.matching(language.manifest) and len(scan.matching(language.sources)) <= 2:
+        return ""
+    return language.variant[0] if scan.matching(language.variant[1]) else language.name
+
+
+def _key_files(scan: Scan, named: Iterable[_Tasks], entries: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    known, found = ecosystems(), dict[str, str]()
+    for task in named:
+        if not task.path.endswith(".json"):  # that is a manifest before all
+            found[task.path] = f"tasks of the project ({task.runner})"
+    for language in known.languages:
+        found |= {match[0]: language.why for match in scan.matching(language.manifest)[:1] if match[0] not in found}
+    for name, (_, path) in entries.items():
+        found.setdefault(path, f"entry point of the command `{name}`")
+    for pattern, why in known.key_files.items():
+        found |= {match[0]: why for match in scan.matching(pattern)[:2] if match[0] not in found}
+    return found
+
+
+def _entries(scan: Scan, data: _Data) -> dict[str, tuple[str, str]]:
+    """Commands that a package installs: the manifest and the file where each begins."""
+    entries: dict[str, tuple[str, str]] = {}
+    python, node = data["pyproject.toml"], data["package.json"]
+    scripts = table(python, "project", "scripts") or table(python, "tool", "poetry", "scripts")
+    for name, target in scripts.items():
+        base = one_line(target).partition(":")[0].strip().replace(".", "/")
+        module = scan.first(*(f"{root}{base}{end}" for root in ("", "src/") for end in (".py", "/__init__.py")))
+        if module:
+            entries[name] = ("pyproject.toml", module)
+    binaries = node.get("bin")
+    for name, target in (table(binaries) or {one_line(node.get("name")): binaries}).items():
+        if scan.has(path := one_line(target).removeprefix("./")):
+            entries[name] = ("package.json", path)
+    return entries
+
+
+def _dependencies(scan: Scan, data: _Data) -> dict[str, str]:
+    """Direct dependencies, with the manifest's own text for the version."""
+    found: dict[str, str] = {}
+    requirement = ecosystems().dependency_lines["requirements.txt"]
+    for path, _, keys in _PACKAGES:
+        stated = table(data[path], *keys[:-1]).get(keys[-1])
+        for line in texts(stated):
+            found |= {name: version.strip() for name, version in re.findall(requirement, line)}
+        for name, version in table(stated).items():
+            found[name] = one_line(version) or one_line(table(version).get("version"))
+    for path, form in ecosystems().dependency_lines.items():
+        found |= {name: version.strip() for name, version in re.findall(form, scan.text(path), re.MULTILINE)}
+    return {name: version for name, version in found.items() if name not in ("python", "php")}
+
+
+def _described(scan: Scan, data: _Data, readme: str) -> tuple[str, str]:
+    """Name and description, the manifest's before those of the README; empty where there is none."""
+    title, paragraph = _beginning(readme)
+    packages = [table(data[path], *keys) for path, keys, _ in _PACKAGES]
+    forms = ecosystems().name_lines.items()
+    lines = [match[1] for path, form in forms if (match := re.search(form, scan.text(path), re.MULTILINE))]
+    names = [*(one_line(package.get("name")) for package in packages), *lines, title]
+    texts = [*(one_line(package.get("description")) for package in packages), paragraph]
+    return next(filter(None, names), ""), next(filter(None, texts), "")
+
+
+def _beginning(readme: str) -> tuple[str, str]:
+    """Title and first paragraph of prose, on one line each."""
+    title, paragraph = "", list[str]()
+    for line in re.sub(r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$", "", readme, flags=re.MULTILINE | re.DOTALL).splitlines():
+        plain = re.sub(r"<[^>]+>|!?\[!\[.*|!\[[^\]]*\]\([^)]*\)", "", line).strip()
+        if not title:
+            title = plain.lstrip("# ")
+        elif plain and not plain.startswith(("#", ".. ", "|", "- ", "* ")):
+            paragraph.append(plain.removeprefix("> "))
+        elif paragraph:
+            break
+    return title[:80], re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(paragraph))[:400]
+
+
+def parsed(parse: Callable[[str], Any], text: str) -> Mapping[str, Any]:
+    """The table that a text is; an empty one where it is none."""
+    try:
+        return table(parse(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def table(value: Any, *keys: str) -> Mapping[str, Any]:
+    """The table at ``keys``; an empty one where there is none."""
+    for key in keys:
+        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def one_line(value: Any) -> str:
+    """A string on one line; empty for anything else."""
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def texts(value: Any) -> list[str]:
+    """The strings of a list; empty for anything else."""
+    return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else []

@@ -7,9 +7,11 @@ import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from swecli.core.context_management.instructions import read_head
+from swecli.core.retrieval.definitions import SOURCE_ENDINGS, definitions, ending_of
+from swecli.core.retrieval.index import kind_of
 from swecli.core.workspace.walk import IgnoreRules
 
 MAX_ENTRIES = 20_000
@@ -29,14 +31,7 @@ _GENERATED = frozenset((
 _MAYBE_SOURCE = frozenset(["build", "target", "out", "env", "bin", "obj", "deps", "vendor", "third_party", "coverage"])
 """Often generated, often not: left out only when they hold no file that looks like source."""
 
-_SOURCE = (".py", ".js", ".ts", ".tsx", ".go", ".rs", ".java", ".kt", ".rb", ".php", ".cs", ".ex", ".c", ".cpp", ".h")
-_DEFINES = re.compile(
-    r"^(?:export\s+)?(?:default\s+)?(?:pub(?:\([^)]*\))?\s+)?(?:public\s+)?(?:abstract\s+|final\s+|async\s+)*"
-    r"(?:class|def|func|fn|function|interface|struct|enum|trait|object|module|defmodule)\s+(?:\([^)]*\)\s*)?(\w[\w.]*)",
-    re.MULTILINE,
-)
 _FIRST_TEXT = re.compile(r"\A(?:#!.*\n)?\s*(?:[rRuU]?\"\"\"|'''|/\*\*?|//[/!]?|#)\s*(?:\*\s*)?([^\n\"]{3,160})")
-_TEST = re.compile(r"(?:^|/)(?:tests?|spec|__tests__|examples?|docs?)/|(?:^|/)test_|[._](?:test|spec)\.")
 
 
 class Scan:
@@ -48,16 +43,14 @@ class Scan:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.files: list[str] = []
-        self.directories: list[str] = []
+        self.directories: set[str] = set()
         self.complete = True
         self._bytes_left = MAX_TOTAL_BYTES
         self._texts: dict[str, str] = {}
-        self._matches: dict[str, list[re.Match[str]]] = {}
         self._ends = time.monotonic() + MAX_SECONDS
         self._list()
         self._known = frozenset(self.files)
         self._listing = "\n".join(self.files)
-        self._at_root = "\n".join(path for path in self.files if "/" not in path)
 
     def has(self, path: str) -> bool:
         return path in self._known
@@ -67,11 +60,7 @@ class Scan:
 
     def matching(self, pattern: str) -> list[re.Match[str]]:
         """Files whose whole path fits the regular expression, in which ``.`` is no end of line."""
-        if pattern not in self._matches:
-            listing = self._listing if "/" in pattern or ".*" in pattern else self._at_root
-            matches = re.finditer(rf"^(?:{pattern})$", listing, re.MULTILINE) if pattern else ()
-            self._matches[pattern] = list(matches)
-        return self._matches[pattern]
+        return list(re.finditer(rf"^(?:{pattern})$", self._listing, re.MULTILINE)) if pattern else []
 
     def text(self, path: str) -> str:
         """Beginning of a file; empty when it is missing, binary, unreadable or beyond the bounds."""
@@ -107,27 +96,21 @@ class Scan:
                 if rules.entry_ignored(path, is_folder) or path == FILE_NAME:
                     continue
                 if is_folder and not _left_out(entry):
-                    self.directories.append(path)
+                    self.directories.add(path)
                     waiting.append(path)
                 elif entry.is_file():
                     self.files.append(path)
 
     def structure(self) -> tuple[str, ...]:
         """At most ``MAX_LINES`` lines: the directories with the most files, opened where all children fit."""
-        inside: Counter[str] = Counter()
-        for path in self.files:
-            parts = path.split("/")[:-1]
-            inside.update("/".join(parts[: depth + 1]) for depth in range(len(parts)))
-        below: dict[str, set[str]] = {}
-        for path in inside:
-            below.setdefault(path.rpartition("/")[0], set()).add(path)
-        biggest = sorted(inside, key=lambda path: (-inside[path], path))
+        inside = Counter(str(folder) for path in self.files for folder in PurePosixPath(path).parents)
+        at_root = [path for path in self.files if "/" not in path]
+        biggest = sorted(inside.keys() - {"."}, key=lambda path: (-inside[path], path))
         shown = set([path for path in biggest if "/" not in path][: MAX_LINES - 1])
         for path in biggest:
-            children = below.get(path, set())
-            if path in shown and inside[path] >= 4 and len(shown | children) < MAX_LINES:
-                shown |= children
-        at_root = [path for path in self.files if "/" not in path]
+            if path in shown and inside[path] >= 4:
+                opened = shown | {child for child in inside if child.rpartition("/")[0] == path}
+                shown = opened if len(opened) < MAX_LINES else shown
         if not shown:
             more = f" and {len(at_root) - 12} more" if len(at_root) > 12 else ""
             return (", ".join(f"`{path}`" for path in at_root[:12]) + more,) if at_root else ()
@@ -135,19 +118,18 @@ class Scan:
         return (*lines, f"`./`: {count_files(len(at_root))}") if at_root else tuple(lines)
 
     def _kinds(self, folder: str) -> str:
-        names = [path.rpartition("/")[2] for path in self.files if path.startswith(f"{folder}/")]
-        ends = Counter(name.rpartition(".")[2] for name in names if "." in name)
-        usual = ", ".join(f".{end}" for end, _ in sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))[:2])
-        return f" ({usual})" if usual else ""
+        ends = Counter(ending_of(path) for path in self.files if path.startswith(f"{folder}/"))
+        usual = sorted((end for end in ends if end), key=lambda end: (-ends[end], end))
+        return f" ({', '.join(usual[:2])})" if usual else ""
 
     def outline(self) -> tuple[str, ...]:
         """Lines ``path: first line of its documentation [names it defines]`` of source files."""
         lines: list[str] = []
-        for path in [path for path in self.files if path.endswith(_SOURCE) and not _TEST.search(path)][:MAX_OUTLINED]:
+        for path in [path for path in self.files if kind_of(path) == "source"][:MAX_OUTLINED]:
             if content := self.text(path).strip():
                 about = _FIRST_TEXT.match(content)
-                names = [name for name in dict.fromkeys(_DEFINES.findall(content)) if not name.startswith("_")]
-                said = about.group(1).strip().rstrip("*/").strip() if about else ""
+                names = [name for name, _ in definitions(path, content) if name[0] != "_" and not name.isupper()]
+                said = about[1].strip().rstrip("*/").strip() if about else ""
                 defines = f" [{', '.join(names[:8])}]" if names else ""
                 lines.append(f"{path}: {said}{defines}".rstrip(": "))
         return tuple(lines)
@@ -167,7 +149,8 @@ def _left_out(entry: os.DirEntry[str]) -> bool:
     if name.startswith("."):
         return name not in _KEPT_HIDDEN
     if name in _MAYBE_SOURCE:
-        return not any(child.name.endswith((*_SOURCE, ".sh", ".md")) for child in _entries(Path(entry.path)))
+        kinds = SOURCE_ENDINGS | {".md"}
+        return not any(ending_of(child.name) in kinds for child in _entries(Path(entry.path)))
     return name in _GENERATED or name.endswith(".egg-info")
 
 

@@ -13,8 +13,7 @@ import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from swecli.core.checkpoints.generated import USUAL
-from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
+from swecli.core.checkpoints.history import UNFINISHED, ChangedSince, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.permissions.paths import inside
@@ -63,18 +62,13 @@ class UntrackedPaths:
         self._cwd = cwd
         self._roots = tuple(roots)
         self._home = home
-        self._reported = False
 
     def watched(self, command: str) -> list[str]:
         """Paths outside the workspace that a command names, and that can be watched. Waits for the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
-    def notice(self, listed: Sequence[LeftFile]) -> str:
-        """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
-        unusual = [one for one in listed if one.why not in USUAL]
-        if self._reported or not unusual:
-            return ""
-        self._reported = True
+    def notice(self, unusual: Sequence[LeftFile]) -> str:
+        """A sentence on what is not covered."""
         named = ", ".join(self._named(one) for one in unusual[:_NAMED])
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"/undo can't revert changes by commands to: {named}{more}."
@@ -120,6 +114,7 @@ class Checkpoints:
         self._history = LazyHistory(open_history)
         self._roots = tuple(roots)
         self._untracked = UntrackedPaths(cwd, roots, home)
+        self._reported = False
         self._wait = wait
         self._deadline: float | None = None
         self._copying: asyncio.Task[None] | None = None
@@ -169,11 +164,17 @@ class Checkpoints:
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
             async with self._trees:
-                _notify_untracked(self._untracked, history, self.tell)
+                await self._report_left_out(history)
                 return await _begun(history, lambda: history.begin(origin, paths, watch=True))
         except _FAILURES as error:
             self._failed(error)
             return None
+
+    async def _report_left_out(self, history: FileHistory) -> None:
+        """Once in a session, and what was told in an earlier one is no news."""
+        if not self._reported and (news := await asyncio.to_thread(history.newly_left_out)):
+            self._reported = True
+            self.tell(self._untracked.notice(news))
 
     @property
     def _is_copied(self) -> bool:
@@ -216,7 +217,6 @@ class Checkpoints:
         history = self._history.ready
         if effects.command is None or history is None:
             return ""
-        _notify_untracked(self._untracked, history, self.tell)
         return self._untracked.named(effects.command, history.not_covered)
 
     def unrestorable(self, paths: Sequence[str], command: str) -> str:
@@ -269,6 +269,28 @@ class Checkpoints:
         except _FAILURES as error:
             return FilesRestored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
+    async def rewind(self, turn: int, name: str) -> FilesRestored:
+        """Take back what ``turn`` and later ones changed; ``unwind`` finds it again by its name."""
+        return await self._restore("undo", lambda history: history.rewind(turn, name))
+
+    async def unwind(self, name: str, turn: int) -> FilesRestored:
+        """Bring back what a rewind took back; what was changed in turns after ``turn`` is taken back before."""
+        return await self._restore("redo", lambda history: history.unwind(name, turn))
+
+    async def preview(self, turn: int) -> FilesRestored:
+        """What ``rewind`` would do now."""
+        return await self._restore("undo", lambda history: history.preview(turn))
+
+    async def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
+        """What was changed from each turn on; empty where that is not known."""
+        if self.failure:
+            return {}
+        try:
+            history = await self._history.get()
+            return await shielded_thread(lambda: history.changed_since(turns))
+        except _FAILURES:
+            return {}
+
     async def recent(self) -> Recent:
         if self.failure:
             return Recent(reason=self.failure)
@@ -309,12 +331,6 @@ class Checkpoints:
                 "Everything else still works. Free some space or check the state folder, then restart swecli."
             )
             self.tell(self.failure)
-
-
-def _notify_untracked(untracked: UntrackedPaths, history: FileHistory, tell: Callable[[str], None]) -> None:
-    notice = untracked.notice(history.not_covered)
-    if notice:
-        tell(notice)
 
 
 async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:

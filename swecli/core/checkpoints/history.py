@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from msgspec import structs
+
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
@@ -31,10 +33,13 @@ from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.atomic_write import sweep_temporary
+from swecli.core.workspace.line_diff import count_changes
 from swecli.core.workspace.text_file import decode
 
 MOST_FILES = 200
 """Files whose texts are read."""
+MOST_COMPARED = 1_000
+"""Pairs of texts that are compared to count lines; of further ones only the files are counted."""
 MOST_BYTES = 1_000_000
 """Bytes of one text that is shown; a larger one is only named."""
 
@@ -88,6 +93,54 @@ def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFol
     shown = [path for path in found if path in edited.union(listed)]
     files = tuple(_block(connection, found[path]) for path in shown[:MOST_FILES])
     return Difference(files, len(shown) - len(files), generated=generated)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSince:
+    """How many files are not what they were, and their lines: as far as their texts are stored."""
+
+    files: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+def changed_since(
+    connection: sqlite3.Connection, session: str, rules: GeneratedFolders, turns: Iterable[int]
+) -> dict[int, ChangedSince]:
+    """What was changed from each turn on, without generated files."""
+    operations = journal.operations(connection, session, ("edit", "command"))
+    edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
+    others = {change.path for one in operations for change in one.active} - edited
+    counted = edited.union(rules.split(others)[0])
+    found: dict[str, Span] = {}
+    lines: dict[str, tuple[int, int]] = {}
+    sums: dict[int, ChangedSince] = {}
+    at, compared = 0, 0
+    for turn in sorted(set(turns), reverse=True):
+        touched: set[str] = set()
+        while at < len(operations) and operations[at].origin.turn >= turn:
+            for change in operations[at].active:
+                if change.path in counted:
+                    later = found.get(change.path)
+                    found[change.path] = Span(change.path, change.before, later.after if later else change.after)
+                    touched.add(change.path)
+            at += 1
+        for path in touched:
+            span = found[path]
+            if span.before.same(span.after) or {span.before.kind, span.after.kind} == {"absent", "folder"}:
+                lines.pop(path, None)
+                continue
+            compared += 1
+            lines[path] = _counted(connection, span) if compared <= MOST_COMPARED else (0, 0)
+        sums[turn] = ChangedSince(
+            len(lines), sum(added for added, _ in lines.values()), sum(removed for _, removed in lines.values())
+        )
+    return sums
+
+
+def _counted(connection: sqlite3.Connection, span: Span) -> tuple[int, int]:
+    (old, why_old), (new, why_new) = _text(connection, span.before), _text(connection, span.after)
+    return (0, 0) if why_old or why_new else count_changes(old or "", new or "")
 
 
 def _block(connection: sqlite3.Connection, span: Span) -> DiffBlock:
@@ -198,6 +251,17 @@ class FileHistory:
         """Paths of the trees that are not covered for commands, and why, as of the last look."""
         return tuple(LeftFile(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
+    def newly_left_out(self) -> list[LeftFile]:
+        """Of what is not covered, besides the usual, that of which no session has told the user yet. From now on they
+        know."""
+        unusual = {os.fsencode(one.path): one for one in self.not_covered if one.why not in USUAL}
+        if not unusual:
+            return []
+        with self._rows.write() as connection:
+            known = {row[0] for row in connection.execute("SELECT path FROM told")}
+            connection.executemany("INSERT INTO told VALUES (?)", [(path,) for path in unusual.keys() - known])
+        return [one for path, one in unusual.items() if path not in known]
+
     def stop(self) -> None:
         self._stop.set()
 
@@ -275,6 +339,34 @@ class FileHistory:
         )
         return FilesRestored("undo", not_covered=tuple(skipped), reason=reason)
 
+    def rewind(self, turn: int, name: str) -> FilesRestored:
+        """Take back what ``turn`` and later ones changed. ``name`` finds it again for ``unwind``."""
+        group, made = self._since(turn)
+        return self._carry_out("undo", group, made, name) if group else FilesRestored("undo")
+
+    def preview(self, turn: int) -> FilesRestored:
+        """What ``rewind`` would do now."""
+        group, made = self._since(turn)
+        return outcome("undo", group, made, ())
+
+    def _since(self, turn: int) -> tuple[tuple[Operation, ...], Plan]:
+        with self._rows.read() as connection:
+            operations = chosen(
+                journal.operations(connection, self._session, ("edit", "command")), Target("since", turn)
+            )
+        return tuple(operations), plan_reversal(operations, sure=False)
+
+    def unwind(self, name: str, turn: int) -> FilesRestored:
+        """Bring back what a rewind took back, after taking back what was changed since: in turns after ``turn``."""
+        since = self.rewind(turn + 1, f"{name}-since")
+        with self._rows.read() as connection:
+            undone = journal.operations(connection, self._session, ("undo",))
+        found = next((one for one in undone if one.origin.item == name), None)
+        if found is None:
+            return structs.replace(since, direction="redo")
+        done = self._carry_out("redo", (found,), plan_reversal([found], sure=True))
+        return _merged(since, done)
+
     def redo(self) -> FilesRestored:
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
@@ -284,10 +376,13 @@ class FileHistory:
                 return self._carry_out("redo", (one,), made)
         return FilesRestored("redo", reason="This session has nothing to redo.")
 
-    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> FilesRestored:
+    def _carry_out(
+        self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan, name: str = ""
+    ) -> FilesRestored:
         if not made.steps:
             return outcome(direction, group, made, ())
-        origin = Origin(self._session, group[0].origin.turn, group[0].origin.item, direction, group[0].origin.title)
+        newest = group[0].origin
+        origin = Origin(self._session, newest.turn, name or newest.item, direction, newest.title)
         with self._rows.write() as connection:
             operation = journal.begin(connection, origin, self._clock())
             self._running.add(operation)
@@ -315,6 +410,11 @@ class FileHistory:
             found = journal.operations(connection, self._session, ("edit", "command"))
         return Recent(tuple(found[:limit]), self.not_covered)
 
+    def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
+        """What was changed from each of these turns on."""
+        with self._rows.read() as connection:
+            return changed_since(connection, self._session, GeneratedFolders(self._roots), turns)
+
     def difference(self, below: str = "") -> Difference:
         with self._rows.read() as connection:
             return difference(connection, self._session, GeneratedFolders(self._roots), below)
@@ -329,6 +429,21 @@ class FileHistory:
                 if not journal.forget_oldest(connection, self._session):
                     return
                 self._blobs.sweep(connection)
+
+
+def _merged(first: FilesRestored, then: FilesRestored) -> FilesRestored:
+    """Both as one; what the second did to a path counts."""
+    files = {file.path: file for file in (*first.files, *then.files)}
+    left = {file.path: file for file in (*first.conflicts, *then.conflicts)}
+    missed = {file.path: file for file in (*first.not_covered, *then.not_covered)}
+    return FilesRestored(
+        then.direction,
+        (*first.operations, *then.operations),
+        tuple(file for path, file in files.items() if path not in left),
+        tuple(left.values()),
+        tuple(missed.values()),
+        then.reason or first.reason,
+    )
 
 
 def _with_new_folders(paths: Iterable[str]) -> list[str]:

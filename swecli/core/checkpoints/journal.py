@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from swecli.core.checkpoints.store import Image, decoded
 from swecli.core.workspace.process_tree import is_running
@@ -73,6 +73,71 @@ def record(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
             for change in changes
         ],
     )
+
+
+def inherit(connection: sqlite3.Connection, parent: str, child: str) -> None:
+    """Give the operations of one session that are over to another one as well, with what was taken back of them."""
+    rows = connection.execute(f"{_OPERATIONS} AND state != 'open' ORDER BY id", (parent,)).fetchall()
+    _copy(connection, connection, child, rows, lambda path: path)
+
+
+def move(source: sqlite3.Connection, target: sqlite3.Connection, session: str, folders: Sequence[str], new: str) -> int:
+    """Bring a session's operations over from another store, inside of its transaction, as its workspace is ``new`` now:
+    paths in one of the ``folders`` are in that. Returns how many there were; the source keeps what it has."""
+    rows = source.execute(f"{_OPERATIONS} ORDER BY id", (session,)).fetchall()
+    target.executemany(
+        "INSERT OR IGNORE INTO blobs(sha256, size, packed, data) VALUES (?, ?, ?, ?)",
+        source.execute(_BLOBS, (session,)),
+    )
+    _copy(source, target, session, rows, lambda path: _moved(path, folders, new))
+    return len(rows)
+
+
+_OPERATIONS = "SELECT id, turn, item, kind, title, started, pid, state, note FROM operations WHERE session = ?"
+_BLOBS = """
+    SELECT sha256, size, packed, data FROM blobs b WHERE EXISTS (
+        SELECT 1 FROM operations o JOIN changes c ON c.operation = o.id
+        WHERE o.session = ? AND (c.before_sha256 = b.sha256 OR c.after_sha256 = b.sha256)
+    )
+"""
+
+
+def _moved(path: str, folders: Sequence[str], new: str) -> str:
+    inside = next((one for one in folders if path == one or path.startswith(one.rstrip("/") + "/")), None)
+    return path if inside is None else new.rstrip("/") + path[len(inside.rstrip("/")) :]
+
+
+def _copy(
+    source: sqlite3.Connection,
+    target: sqlite3.Connection,
+    session: str,
+    rows: Iterable[Sequence[Any]],
+    moved: Callable[[str], str],
+) -> None:
+    """Add operations as those of ``session``, with their changes, and what they took back of each other."""
+    copies: dict[int, int] = {}
+    for identifier, *rest in rows:
+        added = target.execute(
+            "INSERT INTO operations(session, turn, item, kind, title, started, pid, state, note)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (session, *rest),
+        )
+        copy = copies[identifier] = int(added.lastrowid or 0)
+        changes = source.execute(
+            "SELECT path, before, after FROM changes WHERE operation = ?", (identifier,)
+        ).fetchall()
+        record(target, (_change(copy, os.fsdecode(path), before, after, moved) for path, before, after in changes))
+    for identifier, copy in copies.items():
+        reverts = source.execute("SELECT path, by FROM reverts WHERE reverted = ?", (identifier,)).fetchall()
+        target.executemany(
+            "INSERT INTO reverts(reverted, path, by) VALUES (?, ?, ?)",
+            [(copy, os.fsencode(moved(os.fsdecode(path))), copies[by]) for path, by in reverts if by in copies],
+        )
+
+
+def _change(operation: int, path: str, before: str, after: str, moved: Callable[[str], str]) -> Change:
+    images = (replace(image, twin="\0".join(map(moved, image.names))) for image in (decoded(before), decoded(after)))
+    return Change(operation, moved(path), *images)
 
 
 def forget(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:

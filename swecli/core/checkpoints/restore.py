@@ -99,14 +99,14 @@ def _conflict(state: Image) -> str:
     return "it no longer exists" if state.kind == "absent" else CHANGED_SINCE
 
 
-Scope = Literal["last", "turn", "call", "path"]
+Scope = Literal["last", "turn", "since", "call", "path"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """``last`` is the newest edit or command that changed files. ``turn``: all of one turn, the newest where
-    ``turn`` is 0. ``call``: one tool call by its id. ``path``: the newest change of a file, or of what is below a
-    folder; an absolute path."""
+    ``turn`` is 0. ``since``: all of that turn and of those after it. ``call``: one tool call by its id. ``path``: the
+    newest change of a file, or of what is below a folder; an absolute path."""
 
     scope: Scope = "last"
     turn: int = 0
@@ -122,6 +122,8 @@ def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
         case "turn":
             turn = target.turn or (operations[0].origin.turn if operations else 0)
             return [one for one in operations if one.origin.turn == turn]
+        case "since":
+            return [one for one in operations if one.origin.turn >= target.turn]
         case "call":
             return [one for one in operations if one.origin.item == target.name]
         case "path":

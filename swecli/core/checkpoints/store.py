@@ -73,7 +73,16 @@ _VERSION_1: tuple[str, ...] = (
     "CREATE INDEX idx_reverts_by ON reverts(by)",
 )
 
-SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1,)
+_VERSION_2 = (
+    """
+    CREATE TABLE told (
+        path BLOB PRIMARY KEY
+    ) WITHOUT ROWID
+    """,
+)
+"""Paths of which the user knows that they are not covered."""
+
+SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1, _VERSION_2)
 """Step i leads from version i to version i + 1. Steps that were released never change."""
 
 

@@ -28,7 +28,7 @@ from swecli.core.config.load import (
 )
 from swecli.core.config.settings import NAMED, KeySettings, Settings
 
-SECRET = frozenset(("headers", "dialect", "env", "args"))
+SECRET = frozenset(("headers", "dialect", "env", "args", "options", "settings"))
 """Settings of providers and servers whose values may be keys: they are never shown."""
 
 

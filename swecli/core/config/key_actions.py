@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Place = Literal["everywhere", "prompt", "list", "screen", "transcript", "approval"]
+Place = Literal["everywhere", "prompt", "list", "screen", "context", "transcript", "approval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("todos", "ctrl+t", "show or hide the todos"),
         ("background", "ctrl+b", "move the running command to the background"),
         ("find", "ctrl+f", "search the transcript"),
+        ("take_suggestion", "alt+s", "see what a suggestion about the context would do, and do it"),
+        ("silence_suggestion", "alt+x", "never again suggest anything of this kind about the context"),
         ("external_editor", "ctrl+g", "write the message in $VISUAL or $EDITOR"),
         ("redraw", "ctrl+l", "draw the screen anew"),
         ("mouse", "alt+m", "release the mouse to the terminal for selecting text; capture it again"),
@@ -81,12 +83,35 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("switch", "tab", "switch to the other settings file"),
     ),
     *_actions(
+        "context",
+        ("pin", "p", "pin the item: it stays whatever is removed; unpin it again"),
+        ("drop", "d", "drop the item from the conversation"),
+        ("offload", "o", "leave a reference in place of the item"),
+        ("restore_item", "r", "bring the item back as it was said"),
+        ("apply_changes", "a", "apply what was chosen"),
+        ("discard_changes", "x", "discard what was chosen"),
+        ("sort_items", "s", "sort by order, size, age or last use"),
+        ("filter_items", "f", "show one kind of item only; in the cache view, only misses"),
+        ("search_items", "/", "search"),
+        ("keep_item", "k", "in a compaction plan: keep the item word for word"),
+        ("summarise_item", "m", "in a compaction plan: have the summary stand for the item"),
+        ("draft_summary", "g", "in a compaction plan: have the model write the summary"),
+        ("edit_summary", "e", "in a compaction plan: edit the summary"),
+        ("next_column", "tab right", "in a compaction plan: the next column"),
+        ("previous_column", "left", "in a compaction plan: the column before"),
+        ("show_history", "h", "in a compaction plan: the compactions so far"),
+        ("undo_compaction", "u", "in the history of compactions: undo or redo up to this one"),
+        ("save_request", "w", "in the wire view: save the request, secrets masked"),
+        ("show_changes", "c", "in the wire view: only what the previous request did not have"),
+    ),
+    *_actions(
         "transcript",
         ("block_previous", "up k", "the block before"),
         ("block_next", "down j", "the block after"),
         ("block_toggle", "enter space", "expand or collapse the block"),
         ("block_copy", "y c", "copy the block"),
         ("block_editor", "o", "open the block, or its file, in the editor"),
+        ("block_undo", "u", "on a compaction: take it back with all later ones, or bring it back"),
         ("find_next", "n", "the next match"),
         ("find_previous", "N", "the match before"),
         ("transcript_page_up", "b", "a page up"),

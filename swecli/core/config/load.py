@@ -258,7 +258,10 @@ _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": 
 _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
-SAFE = "Safe mode ignores the project's settings and your own keys, themes, hooks and status line command in this run."
+SAFE = (
+    "Safe mode ignores the project's settings, instructions and memories, the playbook, and your own keys, themes, "
+    "hooks and status line command in this run."
+)
 
 Path_ = tuple[str, ...]
 
@@ -555,10 +558,7 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
             origin_of.update({key: found.origin, **found.parts})
     if problems:
         raise ConfigError(problems)
-    try:
-        settings = Settings.model_validate(tree)
-    except ValidationError as error:
-        raise ConfigError(_problems(error, origin_of)) from None
+    settings = _checked(tree, origin_of)
     for key, message in unknown_references(settings):
         origin = origin_of.get(key, Origin("default"))
         if key == ("model", "name") and origin.layer in ("flag", "environment"):
@@ -572,6 +572,43 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
     if problems:
         raise ConfigError(problems)
     return Loaded(settings, origin_of, tuple(rules), tuple(notices))
+
+
+def _checked(tree: Mapping[str, Any], origin_of: Mapping[Path_, Origin]) -> Settings:
+    """The settings, of which only the sections that say something are checked: making the checks of all of them would
+    take a twentieth of a start.
+
+    Raises:
+        ConfigError: a value is not allowed.
+    """
+    sections: dict[str, Any] = {}
+    problems: list[ConfigProblem] = []
+    for section, given in tree.items():
+        if section not in NAMED:
+            kind = cast("type[BaseModel]", Settings.model_fields[section].annotation)
+            sections[section] = _section(kind, (section,), given, origin_of, problems)
+            continue
+        named = cast("dict[str, Any]", given).items()
+        sections[section] = {
+            name: _section(NAMED[section], (section, name), one, origin_of, problems) for name, one in named
+        }
+    if problems:
+        raise ConfigError(problems)
+    return Settings.model_construct(**sections)
+
+
+def _section(
+    kind: type[BaseModel],
+    path: Path_,
+    given: object,
+    origin_of: Mapping[Path_, Origin],
+    problems: list[ConfigProblem],
+) -> BaseModel | None:
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        problems.extend(_problems(error, path, origin_of))
+        return None
 
 
 def _add_rules(rules: list[ConfiguredRule], effect: RuleList, value: object, origin: Origin) -> ConfigProblem | None:
@@ -602,10 +639,10 @@ def _put(tree: dict[str, Any], key: Path_, value: object) -> None:
     tree[key[-1]] = value
 
 
-def _problems(error: ValidationError, origin_of: Mapping[Path_, Origin]) -> list[ConfigProblem]:
+def _problems(error: ValidationError, section: Path_, origin_of: Mapping[Path_, Origin]) -> list[ConfigProblem]:
     problems: list[ConfigProblem] = []
     for detail in error.errors():
-        key = tuple(str(part) for part in detail["loc"])
+        key = section + tuple(str(part) for part in detail["loc"])
         origin = next((origin_of[key[:end]] for end in range(len(key), 0, -1) if key[:end] in origin_of), None)
         if origin is None:
             # The check of a whole section: every key of it that was set may be the cause.

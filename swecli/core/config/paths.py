@@ -12,6 +12,8 @@ OWN_SERVERS = "mcp.json"
 """The user's own MCP servers, in the configuration directory."""
 PROJECT_SERVERS = ".mcp.json"
 """Those of a project, in its folder."""
+PASTES = "pastes"
+"""Folder below that of a project where large pastes are kept as files."""
 PROJECT_FOLDER = ".swecli"
 
 

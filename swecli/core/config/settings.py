@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 from swecli.core.config.key_actions import ACTIONS, normal, problem
-from swecli.core.protocol.events import Mode
+from swecli.core.protocol.events import Mode, RotKind
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -36,7 +36,7 @@ Count = Annotated[int, Field(ge=1)]
 class Section(BaseModel):
     """Base of all sections. Values are taken as written: "10" is no number, true is no count."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class CheckpointSettings(Section):
@@ -52,6 +52,26 @@ class CheckpointSettings(Section):
     """The most files and folders of a tree that are looked at around a command."""
     keep_days: Count = 30
     """For how long after its last change the changes of a session can be taken back."""
+
+
+class LogSettings(Section):
+    """Logs of sessions in .swecli/logs of a trusted folder."""
+
+    enabled: bool = True
+    """false: none are written. ``swecli logs export`` works all the same."""
+    max_bytes: Annotated[int, Field(ge=10_000)] = 5_000_000
+    """A log that reaches this size gets another name and a new one begins; three older ones are kept."""
+
+
+class SessionSettings(Section):
+    """Which stored sessions are deleted by themselves. Without a rule none is."""
+
+    delete_after_days: Count | None = None
+    """Sessions that were not used for so many days are deleted, with their results, file changes and logs."""
+    max_total_bytes: Count | None = None
+    """All sessions of one workspace together. Those used longest ago go first."""
+    protect_days: Count = 30
+    """For so many days after its last use no rule deletes a session."""
 
 
 Strategy = Literal["chain", "truncation", "importance", "summarization"]
@@ -163,11 +183,19 @@ class ContextSettings(Section):
     """Strategy importance: what a message with tool calls scores."""
     min_score_threshold: Score = 0.3
     """Strategy importance: older messages that score less are left out."""
+    retrieval: bool = True
+    """Whether a message gets pointers to files that it names or is about, from an index of the folder."""
+    retrieval_model: bool = False
+    """Whether the small model (model.small) names words to look for besides those of the message."""
+    sentinel: bool = True
+    """Whether swecli suggests, at the end of a turn, what would serve a conversation that has become worse."""
+    sentinel_silenced: Annotated[tuple[RotKind, ...], Field(strict=False)] = ()
+    """What is never suggested: contradiction, reverted, failing, reread, stale, summaries, repeated."""
     retention: tuple[RetentionSettings, ...] = ()
     """Rules about what goes first and what stays, in order."""
-    limits: ContextLimitSettings = ContextLimitSettings()
+    limits: ContextLimitSettings = Field(default_factory=ContextLimitSettings.model_construct)
     """The most that single parts may take of the effective window; unset: no limit of their own."""
-    server_clearing: ServerClearingSettings = ServerClearingSettings()
+    server_clearing: ServerClearingSettings = Field(default_factory=ServerClearingSettings.model_construct)
     """Anthropic's own clearing of old tool results, on its side of each request."""
 
 
@@ -220,7 +248,7 @@ class ModelSettings(Section):
     """The models by their roles, and how long to wait for an answer."""
 
     name: Reference | None = None
-    """The main model: it answers."""
+    """The main model, which answers your messages."""
     summary: Reference | None = None
     """Writes summaries when the context is compacted; unset: the main model."""
     small: Reference | None = None
@@ -314,7 +342,7 @@ class ProviderSettings(Section):
     """Context window of its models in tokens, where it can't be asked."""
     max_output: Count | None = None
     """The longest answer of its models in tokens."""
-    dialect: DialectSettings = DialectSettings()
+    dialect: DialectSettings = Field(default_factory=DialectSettings.model_construct)
     """How the server differs from the usual form of its protocol."""
 
 
@@ -370,6 +398,8 @@ class UiSettings(Section):
     """The prompt's keys: those of a shell, or vim's with an insert and a normal mode."""
     large_message: Share = 0.25
     """Share of the window above which a message with pastes or images is asked about before it is sent."""
+    forecast: bool = True
+    """Whether the size and the price of the next request are shown while a message is typed."""
     notify: Notify = "auto"
     """How the terminal is told, while it has not the focus, that a turn has ended or a question waits; auto takes what
     the terminal is known to show, or else its bell."""
@@ -443,8 +473,8 @@ class ApprovalSettings(Section):
     """What runs without a question. The rules' grammar belongs to the permission decision."""
 
     mode: Mode = "default"
-    """default asks before every change, accept-edits edits files of the workspace unasked, plan changes nothing, auto
-    also runs commands where the sandbox contains them."""
+    """default: reading the workspace runs, everything else asks; accept-edits: file edits are accepted, commands still
+    ask; plan: read-only, nothing will be changed; auto: like accept-edits, and commands run in a full sandbox."""
     allow: tuple[str, ...] = ()
     """Rules about what runs without a question, such as Bash(npm test *)."""
     ask: tuple[str, ...] = ()
@@ -490,6 +520,40 @@ class SubagentSettings(Section):
     """The model of subagents whose profile names none, as provider/name or an alias; unset: that of the session."""
 
 
+class PlaybookSettings(Section):
+    """What swecli learns about a project: short sentences in .swecli/playbook.jsonl, shown by /playbook."""
+
+    enabled: bool = True
+    """Whether the model is told of them; false: nothing is learned either."""
+    learn: bool = True
+    """Whether new ones are learned and outcomes counted, which both change the file."""
+    reflect: bool = False
+    """Whether the small model is asked at the end of a session what else could be learned."""
+    withhold: Annotated[float, Field(ge=0, le=0.5, allow_inf_nan=False)] = 0.1
+    """Share of those that apply which is held back, the same for a whole session, to compare how it goes without."""
+
+
+Money = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+"""US dollars."""
+
+
+class BudgetSettings(Section):
+    """What may be spent. You are asked before a request would cross it; where nobody can be asked the run stops."""
+
+    turn: Money | None = None
+    """US dollars of one turn; unset: no budget."""
+    session: Money | None = None
+    """US dollars of one session."""
+    day: Money | None = None
+    """US dollars of one day, all sessions of all folders together."""
+    turn_tokens: Count | None = None
+    """Input and output tokens of one turn."""
+    session_tokens: Count | None = None
+    """Input and output tokens of one session."""
+    day_tokens: Count | None = None
+    """Input and output tokens of one day, all sessions of all folders together."""
+
+
 class HookSettings(Section):
     """One hook: a command that runs at an event of the session."""
 
@@ -499,6 +563,10 @@ class HookSettings(Section):
     """Which tools it is about, or which kinds of the event: names with | between them, or a regular expression."""
     timeout: Seconds = 60.0
     """Seconds that it may run."""
+    condition: str = Field("", alias="if")
+    """A permission rule such as "Bash(git *)": only calls of which a part falls under it."""
+    background: bool = Field(False, alias="async")
+    """true: nobody waits for it, it decides nothing, and what it tells the model comes with your next message."""
 
 
 Hooked = tuple[HookSettings, ...]
@@ -569,26 +637,102 @@ class McpSettings(Section):
     """Seconds that a call may take without a sign of progress."""
 
 
+class DiagnosticsSettings(Section):
+    """What language servers find wrong with edited files. Servers run in trusted workspaces only."""
+
+    enabled: bool = True
+    """Whether language servers are used: those that are on PATH, and those of [language_servers.NAME]."""
+    wait: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 2.0
+    """Seconds that the result of an edit waits for new errors; what comes later is told later."""
+    most: Count = 10
+    """New errors that are told with one edit."""
+    idle: Seconds = 600.0
+    """Seconds without use after which a server is ended; the next edit starts it again."""
+
+
+class LanguageServerSettings(Section):
+    """One language server under a name of the user's choice. That of a known server (basedpyright, pyright, pylsp,
+    typescript, tsc, gopls, rust-analyzer, clangd) changes it."""
+
+    command: str | None = None
+    """The program to start: a name on PATH, or an absolute path."""
+    args: tuple[str, ...] = ()
+    """Its arguments; without a command they are added to those of the known server."""
+    extensions: tuple[str, ...] = ()
+    """Endings of the files that it is for, such as ".zig"."""
+    language: Word | None = None
+    """The language that the server is told; unset: the ending without its dot."""
+    roots: tuple[str, ...] = ()
+    """Names of files that mark the root of a project."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Initialization options."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Answers to the server's questions about its configuration, by section."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables for it."""
+    enabled: bool = True
+    """false: it is not used."""
+    sandbox: bool = True
+    """Whether it runs in the sandbox where there is one, and can't write the workspace or reach the network."""
+
+
+class InstructionSettings(Section):
+    """Instruction files of a project (OPENCLI.md, AGENTS.md and others), and your own."""
+
+    merge: Literal["folder", "nearest", "all", "none"] = "folder"
+    """Which of a project's files count from its root down to the working directory: the first of each folder, that of
+    the nearest folder, all of each folder, or none."""
+    imports: bool = True
+    """Whether @path in such a file brings in another file of the project."""
+    nested: bool = True
+    """Whether the model is told of files in folders below when it reads something there, and of changes on disk."""
+
+
+class MemorySettings(Section):
+    """What is known beyond a conversation: the session notes, and files that the model or you write."""
+
+    enabled: bool = True
+    """Whether memories are in the prompt, and the model has the tool for them."""
+    notes: bool = True
+    """Whether swecli keeps session notes in .swecli/memory/session_notes.md, once the workspace is trusted."""
+    scratchpad: bool = True
+    """Whether the model has notes of its own for one conversation."""
+    max_tokens: Annotated[int, Field(ge=100, le=20_000)] = 800
+    """The most tokens that all memories together take in the prompt; the rest is named there."""
+    max_file_bytes: Annotated[int, Field(ge=1_000, le=1_000_000)] = 65_536
+    """The largest file that the memory tool writes."""
+
+
 class Settings(Section):
     """All settings."""
 
-    agent: AgentSettings = AgentSettings()
-    context: ContextSettings = ContextSettings()
-    model: ModelSettings = ModelSettings()
-    models: ModelsSettings = ModelsSettings()
+    agent: AgentSettings = Field(default_factory=AgentSettings.model_construct)
+    context: ContextSettings = Field(default_factory=ContextSettings.model_construct)
+    model: ModelSettings = Field(default_factory=ModelSettings.model_construct)
+    models: ModelsSettings = Field(default_factory=ModelsSettings.model_construct)
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    approval: ApprovalSettings = ApprovalSettings()
-    sandbox: SandboxSettings = SandboxSettings()
-    checkpoints: CheckpointSettings = CheckpointSettings()
-    tools: ToolSettings = ToolSettings()
-    subagents: SubagentSettings = SubagentSettings()
+    approval: ApprovalSettings = Field(default_factory=ApprovalSettings.model_construct)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
+    checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings.model_construct)
+    log: LogSettings = Field(default_factory=LogSettings.model_construct)
+    sessions: SessionSettings = Field(default_factory=SessionSettings.model_construct)
+    tools: ToolSettings = Field(default_factory=ToolSettings.model_construct)
+    instructions: InstructionSettings = Field(default_factory=InstructionSettings.model_construct)
+    memory: MemorySettings = Field(default_factory=MemorySettings.model_construct)
+    subagents: SubagentSettings = Field(default_factory=SubagentSettings.model_construct)
+    playbook: PlaybookSettings = Field(default_factory=PlaybookSettings.model_construct)
+    budget: BudgetSettings = Field(default_factory=BudgetSettings.model_construct)
     mcp: dict[str, McpSettings] = Field(default_factory=dict)
-    ui: UiSettings = UiSettings()
-    keys: KeySettings = KeySettings()
-    hooks: HooksSettings = HooksSettings()
+    diagnostics: DiagnosticsSettings = Field(default_factory=DiagnosticsSettings.model_construct)
+    language_servers: dict[str, LanguageServerSettings] = Field(default_factory=dict)
+    ui: UiSettings = Field(default_factory=UiSettings.model_construct)
+    keys: KeySettings = Field(default_factory=KeySettings.model_construct)
+    hooks: HooksSettings = Field(default_factory=HooksSettings.model_construct)
 
 
-NAMED: Mapping[str, type[Section]] = MappingProxyType({"providers": ProviderSettings, "mcp": McpSettings})
+NAMED: Mapping[str, type[Section]] = MappingProxyType(
+    {"providers": ProviderSettings, "mcp": McpSettings, "language_servers": LanguageServerSettings}
+)
 """Sections of tables with names of the user's choice, and what is in each."""
 
 ROLES = ("main", "summary", "small")
@@ -613,6 +757,17 @@ def named_models(settings: Settings) -> tuple[str, ...]:
     model, models = settings.model, settings.models
     roles = [expand(name, settings) for name in (model.name, model.summary, model.small, *model.fallback) if name]
     return tuple(dict.fromkeys([*roles, *models.aliases.values(), *models.price, *models.window, *models.effort]))
+
+
+def fallback_models(settings: Settings) -> tuple[str, ...]:
+    """The models that answer while the main one can't, as ``provider/model``."""
+    return tuple(expand(name, settings) for name in settings.model.fallback)
+
+
+def side_models(settings: Settings) -> dict[str, str]:
+    """The models for work beside the conversation, as far as they are set."""
+    roles = {"summary": settings.model.summary, "small": settings.model.small}
+    return {work: expand(name, settings) for work, name in roles.items() if name is not None}
 
 
 def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:

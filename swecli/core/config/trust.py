@@ -161,8 +161,13 @@ def _read(data: Path) -> dict[str, dict[str, Any]]:
     return {key: cast("dict[str, Any]", value) for key, value in named.items() if isinstance(value, dict)}
 
 
-LOOSENING = frozenset(("providers", "keys", "hooks", "mcp", "sandbox", "environment", "checkpoints"))
-"""Sections that name programs, addresses or variables, lift a question, or say what can be taken back."""
+LOOSENING = frozenset(
+    (
+        *("providers", "keys", "hooks", "mcp", "language_servers", "sandbox", "environment"),
+        *("checkpoints", "sessions", "budget"),
+    )
+)
+"""Sections that name programs, addresses or variables, lift a question, or say what can be taken back or spent."""
 
 _LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line")))
 """Single keys that do."""
@@ -223,7 +228,7 @@ EXTENSION_HOMES = (PROJECT_FOLDER, ".agents", ".claude")
 """Folders that may have skills, commands and agent profiles in them, the first to win first."""
 EXTENSION_FOLDERS = ("skills", "commands", "agents")
 MAX_NAMES = 200
-_HARMLESS = frozenset((".gitignore", "logs", "pastes"))
+_HARMLESS = frozenset((".gitignore", "logs", "pastes", "plans"))
 
 
 def covered_by_trust(directory: Path) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ServerClearing
 from swecli.core.protocol.budget import (
     MEMORY,
+    PLAYBOOK,
     PROJECT_INSTRUCTIONS,
     RESULTS,
     SKILLS,
@@ -23,7 +24,7 @@ from swecli.core.protocol.budget import (
     is_tools,
 )
 
-FIXED = (SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, SKILLS)
+FIXED = (SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK, SKILLS)
 """Components that are in every request, whatever is said; the tools are, too."""
 
 MUCH_FIXED = 1 / 3
@@ -37,6 +38,7 @@ _ADVICE = {
     USER_INSTRUCTIONS: "Shorten your own instruction file.",
     PROJECT_INSTRUCTIONS: "Shorten the project's instruction files.",
     MEMORY: "Remove notes that you no longer need from memory.",
+    PLAYBOOK: "Switch bullets off with /playbook.",
     SKILLS: "Use fewer skills at a time.",
     TOOLS: "Use fewer tools or servers.",
     RESULTS: "/compact frees space.",

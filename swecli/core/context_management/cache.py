@@ -1,19 +1,28 @@
-"""The provider's prompt cache: what it served in a session, and why it was missed."""
+"""Why the provider's prompt cache was missed: each request of a session is compared with the one before."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from hashlib import sha256
+from itertools import zip_longest
+from typing import Final, Literal
 
-from swecli.core.llm.types import ModelRequest, ToolSchema
-from swecli.core.protocol.budget import SYSTEM
-from swecli.core.protocol.events import CacheBreak, Event, ModelResponded, ViewEntry
-from swecli.core.protocol.messages import Message, Usage
+from msgspec import structs
+
+from swecli.core.context_management.counter import texts_of
+from swecli.core.llm.json_values import compact
+from swecli.core.llm.types import ModelRequest
+from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, SYSTEM, USER, tools_of
+from swecli.core.protocol.events import BY_HAND, CacheBreak, PromptPart, PromptPrefix, ViewEntry
+from swecli.core.protocol.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, Usage
 
 TTL_SECONDS = 300.0
 """How long providers keep a prompt that is not used again, at the least."""
+
+EFFORT: Final = "effort"
+"""The component of a miss that comes from how much the model is to think."""
 
 LEAST_EXPECTED = 5_000
 """Tokens. A shorter prompt may be below the size from which on a provider keeps it (4,096 at most)."""
@@ -22,19 +31,57 @@ MISSED_SHARE = 0.5
 """Fewer of the expected tokens from the cache than this is a miss; less precision is not to be had, since some
 providers keep prompts in steps and on several machines."""
 
+STEP = 128
+"""Tokens. Providers keep prompts in steps of so many: less than that is no miss."""
+
+FRESH_SLACK = 0.25
+"""By how much of it the size of what is new in a request may be wrong: it is known from its characters only."""
+
 BreakKind = Literal[
-    "model", "tools", "instructions", "compaction", "clearing", "undo", "rewind", "edit", "expired", "provider"
+    "model",
+    "tools",
+    "instructions",
+    "settings",
+    "compaction",
+    "clearing",
+    "undo",
+    "rewind",
+    "edit",
+    "expired",
+    "provider",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class CacheMiss:
-    """``cause`` is a sentence without its full stop; ``tokens`` had to be computed again although they had been sent
-    before."""
+class PrefixChange:
+    """What of a prompt is another than in the request before, and came first: ``part`` of ``component`` as in
+    ``CacheBreak``. ``cause`` is a clause."""
 
     kind: BreakKind
     cause: str
+    component: str = ""
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMiss:
+    """``tokens`` had to be computed again although they had been sent before."""
+
+    change: PrefixChange
     tokens: int
+
+    @property
+    def kind(self) -> BreakKind:
+        return self.change.kind
+
+    @property
+    def cause(self) -> str:
+        return self.change.cause
+
+    @property
+    def event(self) -> CacheBreak:
+        change = self.change
+        return CacheBreak(change.cause, self.tokens, change.kind, change.component, change.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,63 +96,162 @@ class WatchedRequest:
     names: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class SentPrompt:
+    """The newest request as the record has it, of ``tokens`` tokens. ``reads``: something came from the cache of its
+    model before. ``since`` is what was done to the conversation after it, if anything."""
+
+    model: str
+    prefix: PromptPrefix
+    at: float
+    tokens: int
+    reads: bool
+    since: PrefixChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A request that others are compared with."""
+
+    model: str
+    prefix: PromptPrefix
+    messages: tuple[Message, ...]
+    view: tuple[ViewEntry, ...]
+    at: float
+    since: PrefixChange | None = None
+
+
 class CacheWatch:
     """Follows the requests of one session."""
 
     def __init__(self, ttl: float = TTL_SECONDS) -> None:
         self._ttl = ttl
-        self._previous: WatchedRequest | None = None
+        self._previous: _Known | None = None
         self._expected = 0
+        self._cleared = 0
+        """Tokens that the provider left out of the newest request by itself."""
         self._hits: set[str] = set()
-        """Models from whose cache something came before."""
+        """Models whose provider told of a cache that it reads or writes."""
         self._summaries: set[str] = set()
+        self.newest: ModelRequest | None = None
+        """The request that was observed last in this run."""
+
+    @property
+    def prefix(self) -> PromptPrefix | None:
+        """What the request that was observed last begins with."""
+        return self._previous.prefix if self._previous is not None else None
+
+    def resume(self, sent: SentPrompt, messages: tuple[Message, ...], view: tuple[ViewEntry, ...]) -> None:
+        """A session goes on: the next request is compared with the newest of the run before, of which the conversation
+        is what is left."""
+        self._previous = _Known(sent.model, sent.prefix, messages, view, sent.at, sent.since)
+        self._expected = sent.tokens
+        self._summaries |= {entry.id for entry in view if entry.kind == "summary"}
+        if sent.reads:
+            self._hits.add(sent.model)
 
     def observe(self, watched: WatchedRequest, usage: Usage | None) -> CacheMiss | None:
         """Take in a request and what was reported for it. Returns the miss, if it was one."""
-        previous, self._previous = self._previous, watched
+        previous, request, before = self._previous, watched.request, self.newest
+        unchanged = before is not None and request.tools == before.tools and _texts(request) == _texts(before)
+        prefix = (
+            structs.replace(previous.prefix, effort=request.effort)
+            if previous is not None and unchanged
+            else prefix_of(request, watched.names)
+        )
+        now = _Known(watched.model, prefix, request.messages, watched.view, watched.at)
+        self._previous, self.newest = now, request
         summaries = self._summaries.copy()
         self._summaries |= {entry.id for entry in watched.view if entry.kind == "summary"}
-        expected = self._expected
+        expected, cleared = self._expected, self._cleared
         total = usage.input_total if usage else None
         read = usage.cache_read if usage else None
         self._expected = total or 0
+        self._cleared = (usage.cleared or 0) if usage else 0
         known = watched.model in self._hits
-        if read:
+        if usage is not None and (usage.cache_read or usage.cache_write):
             self._hits.add(watched.model)
         if previous is None or not expected:
             return None
-        change = _changed(previous, watched, summaries)
+        change = _changed(previous, now, summaries)
+        if change is not None:
+            # What an undo or a switch back brings may still be in the cache: then nothing was missed.
+            fresh = _fresh_share(watched, previous.messages) * (total or expected)
+            missed = round((total or expected) - fresh) - (read or 0)
+            return CacheMiss(change, missed) if missed >= (STEP + FRESH_SLACK * fresh if read else 1) else None
         sent_again = min(expected, total) if total else expected
         missed = max(0, sent_again - (read or 0))
-        if change is not None:
-            # What an undo brings back may still be in the cache: then nothing was missed.
-            return CacheMiss(*change, missed) if missed else None
         if read is None or not known or expected < LEAST_EXPECTED or read >= MISSED_SHARE * sent_again:
             return None
         idle = max(0.0, watched.at - previous.at)
-        if idle >= self._ttl:
-            return CacheMiss("expired", f"the cache expired: {_minutes(idle)} between two requests", missed)
-        return CacheMiss("provider", "the provider did not find the prompt in its cache, for an unknown reason", missed)
+        return CacheMiss(_unseen(previous, now, self._cleared > cleared, idle if idle >= self._ttl else 0), missed)
 
 
-def _changed(before: WatchedRequest, now: WatchedRequest, summaries: set[str]) -> tuple[BreakKind, str] | None:
+def _unseen(before: _Known, now: _Known, cleared: bool, idle: float) -> PrefixChange:
+    """Why a provider read a prompt anew that begins as the one before did. ``idle`` is seconds, 0 while they are too
+    few for it to forget."""
+    if cleared:
+        return PrefixChange("clearing", "the provider removed old results by itself", RESULTS)
+    if now.prefix.effort != before.prefix.effort:
+        old, new = before.prefix.effort or "default", now.prefix.effort or "default"
+        return PrefixChange("settings", f"the effort was changed from {old} to {new}", EFFORT)
+    if idle:
+        return PrefixChange("expired", f"the cache expired: {_minutes(idle)} between two requests")
+    return PrefixChange("provider", "the provider did not find the prompt in its cache, for an unknown reason")
+
+
+def _fresh_share(watched: WatchedRequest, before: Sequence[Message]) -> float:
+    """The share of a request that was never sent before, by characters: its messages that are new. A summary is not: it
+    stands for what was."""
+    request = watched.request
+    known = {*(message.id for message in before), *(entry.id for entry in watched.view if entry.kind == "summary")}
+    sizes = [sum(len(text) for part in message.parts for text in texts_of(part)) for message in request.messages]
+    fresh = sum(size for size, message in zip(sizes, request.messages, strict=True) if message.id not in known)
+    fixed = sum(map(len, _texts(request)))
+    fixed += sum(len(tool.description) + len(compact(tool.parameters)) for tool in request.tools)
+    return fresh / max(1, sum(sizes) + fixed + len(request.tail))
+
+
+def _texts(request: ModelRequest) -> tuple[str, ...]:
+    return tuple(block.text for block in request.system)
+
+
+def prefix_of(request: ModelRequest, names: Mapping[str, str]) -> PromptPrefix:
+    """What a request begins with; ``names`` gives the component of a system block by its text."""
+    tools = tuple(
+        PromptPart(tool.name, _digest(compact([tool.description, tool.parameters])), tool.source)
+        for tool in request.tools
+    )
+    system = tuple(PromptPart(names.get(text, SYSTEM), _digest(text)) for text in _texts(request))
+    return PromptPrefix(tools, system, request.effort)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _changed(before: _Known, now: _Known, summaries: set[str]) -> PrefixChange | None:
     """The first section that is not as it was, and why."""
     if now.model != before.model:
-        return "model", f"the model was switched from {before.model} to {now.model}"
-    if now.request.tools != before.request.tools:
-        return "tools", _tool_change(before.request.tools, now.request.tools)
-    old_system = tuple(block.text for block in before.request.system)
-    system = tuple(block.text for block in now.request.system)
-    if system != old_system:
-        names = {**before.names, **now.names}
-        changed = next((text for text in (*system, *old_system) if (text in system) != (text in old_system)), "")
-        return "instructions", f"the {names.get(changed, SYSTEM)} changed"
-    if _is_prefix(before.request.messages, now.request.messages):
+        return PrefixChange("model", f"the model was switched from {before.model} to {now.model}")
+    if now.prefix.tools != before.prefix.tools:
+        return _tool_change(before.prefix.tools, now.prefix.tools)
+    if now.prefix.system != before.prefix.system:
+        pairs = zip_longest(before.prefix.system, now.prefix.system)
+        old, new = next((one, other) for one, other in pairs if one != other)
+        changed = new if new is not None and new not in before.prefix.system else old or new
+        name = changed.name if changed is not None else SYSTEM
+        return PrefixChange("instructions", f"the {name} changed", name)
+    if before.since is not None:
+        return before.since
+    place = first_difference(before.messages, now.messages)
+    if place is None:
         return None
-    return _edited(before.view, now.view, summaries)
+    kind, cause = _edited(before.view, now.view, summaries)
+    return PrefixChange(kind, cause, _component(before.messages, place), _first_entry(before.view, now.view))
 
 
-def _tool_change(before: Sequence[ToolSchema], now: Sequence[ToolSchema]) -> str:
+def _tool_change(before: Sequence[PromptPart], now: Sequence[PromptPart]) -> PrefixChange:
     old, new = {tool.name: tool for tool in before}, {tool.name: tool for tool in now}
     lists = (
         ("added", [name for name in new if name not in old]),
@@ -113,7 +259,11 @@ def _tool_change(before: Sequence[ToolSchema], now: Sequence[ToolSchema]) -> str
         ("changed", [name for name in new if name in old and new[name] != old[name]]),
     )
     parts = [f"{verb} {_listed(names)}" for verb, names in lists if names]
-    return f"the tools changed: {'; '.join(parts) or 'their order'}"
+    first, second = next((one, other) for one, other in zip_longest(before, now) if one != other)
+    tool = second if second is not None and (first is None or second.name not in old) else first
+    assert tool is not None
+    cause = f"the tools changed: {'; '.join(parts) or 'their order'}"
+    return PrefixChange("tools", cause, tools_of(tool.source), tool.name)
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
@@ -121,18 +271,50 @@ def _listed(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _is_prefix(before: Sequence[Message], now: Sequence[Message]) -> bool:
-    """Whether the old messages are all there, at the beginning and with the same content."""
-    if len(now) < len(before):
-        return False
-    return all(
-        old is new or (old.role == new.role and old.parts == new.parts) for old, new in zip(before, now, strict=False)
-    )
+def first_difference(before: Sequence[Message], now: Sequence[Message]) -> tuple[int, int] | None:
+    """The message and the part in it from which on a conversation is not as it was; None where it has only grown. The
+    last message may have grown too."""
+    last = len(before) - 1
+    for place, old in enumerate(before):
+        new = now[place] if place < len(now) else None
+        if old is new:
+            continue
+        if new is None or old.role != new.role:
+            return place, 0
+        same = next((n for n, part in enumerate(old.parts) if new.parts[n : n + 1] != (part,)), len(old.parts))
+        if same < len(old.parts) or (place < last and len(new.parts) > same):
+            return place, same
+    return None
+
+
+def _component(messages: Sequence[Message], place: tuple[int, int]) -> str:
+    """The component of what was at a place of the conversation."""
+    message = messages[place[0]]
+    part = next(iter(message.parts[place[1] :]), None)
+    match part:
+        case ToolResultPart():
+            return RESULTS
+        case ToolCallPart():
+            return CALLS
+        case ReasoningPart():
+            return REASONING
+        case _:
+            return ASSISTANT if message.role == "assistant" else USER
+
+
+def _first_entry(before: Sequence[ViewEntry], now: Sequence[ViewEntry]) -> str:
+    """The first entry of the view that is not as it was, by its id before."""
+    old, new = next(((one, other) for one, other in zip_longest(before, now) if one != other), (None, None))
+    entry = old or new
+    return entry.id if entry is not None else ""
 
 
 def _edited(before: Sequence[ViewEntry], now: Sequence[ViewEntry], summaries: set[str]) -> tuple[BreakKind, str]:
     """What was done to the conversation, from the model's view before and after."""
     old, new = {entry.id: entry for entry in before}, {entry.id: entry for entry in now}
+    chosen = _chosen(old, now)
+    if chosen:
+        return "edit", chosen
     added = [entry.id for entry in now if entry.kind == "summary" and entry.id not in old]
     removed = [entry.id for entry in before if entry.kind == "summary" and entry.id not in new]
     if added:
@@ -150,56 +332,16 @@ def _edited(before: Sequence[ViewEntry], now: Sequence[ViewEntry], summaries: se
     return "edit", "the conversation was edited"
 
 
+def _chosen(old: Mapping[str, ViewEntry], now: Sequence[ViewEntry]) -> str:
+    """What the user did to single items since, as a clause; empty where that is not what changed first."""
+    changed = next((entry for entry in now if old.get(entry.id) != entry), None)
+    if changed is None or changed.rule != BY_HAND:
+        return ""
+    verbs = {"dropped": "dropped", "stub": "offloaded", "live": "restored"}
+    mine = [entry for entry in now if entry.rule == BY_HAND and old.get(entry.id) != entry]
+    counts = Counter(verbs[entry.kind] for entry in mine if entry.kind in verbs)
+    return f"you {_listed([f'{verb} {count}' for verb, count in counts.items()])} of the conversation's items"
+
+
 def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7_200 else f"{seconds / 3_600:.0f} hours"
-
-
-KEPT = 200
-"""Requests and misses that are remembered, the newest ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class CachedRequest:
-    """One model request with reported usage. ``at`` is Unix seconds."""
-
-    turn: int
-    at: float
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedMiss:
-    """One miss that was noticed. ``at`` is Unix seconds."""
-
-    turn: int
-    at: float
-    cause: str
-    tokens: int
-
-
-class CacheHistory:
-    """Newest last."""
-
-    def __init__(self) -> None:
-        self._requests: deque[CachedRequest] = deque(maxlen=KEPT)
-        self._misses: deque[RecordedMiss] = deque(maxlen=KEPT)
-        self.missed_tokens = 0
-        """Of all misses of the session."""
-
-    @property
-    def requests(self) -> tuple[CachedRequest, ...]:
-        return tuple(self._requests)
-
-    @property
-    def misses(self) -> tuple[RecordedMiss, ...]:
-        return tuple(self._misses)
-
-    def apply(self, event: Event) -> None:
-        match event.body:
-            case ModelResponded(usage=Usage() as usage) if usage.input_total:
-                self._requests.append(CachedRequest(event.turn, event.ts, usage))
-            case CacheBreak(cause=cause, tokens=tokens):
-                self._misses.append(RecordedMiss(event.turn, event.ts, cause, tokens))
-                self.missed_tokens += tokens
-            case _:
-                pass

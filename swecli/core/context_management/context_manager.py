@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -12,9 +12,10 @@ from swecli.core.context_management.budget import (
     Limits,
     gate_reason,
 )
-from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
+from swecli.core.context_management.cache import CacheMiss, CacheWatch, SentPrompt, WatchedRequest
 from swecli.core.context_management.counter import IMAGE_TOKENS, texts_of
 from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.monitor import (
     GrowingBudget,
     TokenMonitor,
@@ -26,7 +27,7 @@ from swecli.core.context_management.prompts import read_prompt
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import Mode, ViewEntry
+from swecli.core.protocol.events import Mode, PromptPrefix, ViewEntry
 from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
 
 NEAR = 0.9
@@ -99,9 +100,32 @@ class ContextManager:
         self.disbelieved: int | None = None
         """A size that a model reported and that can't be true; whoever tells of it sets it back to None."""
 
+    @property
+    def memory(self) -> MemoryText:
+        """What of earlier sessions is in the system prompt."""
+        return self._prompt.memory
+
+    def adopt_memory(self, memory: MemoryText) -> None:
+        """A session goes on: what was in its prompt stays, byte for byte. Only before its first request."""
+        self._prompt.memory = memory
+
+    def adjust(self, limits: Limits, advice: Sequence[str]) -> None:
+        """Measure and judge by these limits from now on; ``advice`` as at the beginning."""
+        self.limits = self._prompt.limits = limits
+        self._advice = tuple(advice)
+
     def own_tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
         """The tools that it was made with, as this model is told of them."""
         return self._prompt.tools(info)
+
+    @property
+    def newest_request(self) -> ModelRequest | None:
+        """The request that was answered last in this run."""
+        return self._watch.newest
+
+    def component_names(self, info: ModelInfo) -> Mapping[str, str]:
+        """The component of each text of the system prompt."""
+        return self._prompt.prompt(info).components
 
     def tool_tokens(self, tools: Iterable[ToolSchema], info: ModelInfo) -> int:
         """Estimated tokens of descriptions, as this model counts them."""
@@ -177,6 +201,11 @@ class ContextManager:
         fitted = fit_output(request, budget, info, self.limits)
         return PreparedRequest(fitted, budget, reason if budget.level == "block" else "", warning)
 
+    def aside(self, messages: Sequence[Message], info: ModelInfo, session: str) -> ModelRequest:
+        """A request about the conversation that is no part of it. Prompt and tools are the same, so that the provider
+        still knows them."""
+        return self._request(messages, info, session=session)
+
     def why_blocked(self, budget: Budget) -> str:
         """Why a request is not sent after a compaction was tried in vain."""
         return gate_reason(budget, [advice for advice in self._advice if not advice.startswith("/compact")])
@@ -195,6 +224,15 @@ class ContextManager:
         return GrowingBudget(
             budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info)
         )
+
+    def resume_cache(self, sent: SentPrompt, ledger: Ledger) -> None:
+        """A session goes on whose newest request was this one."""
+        self._watch.resume(sent, tuple(project(ledger)), ledger.view)
+
+    @property
+    def sent_prefix(self) -> PromptPrefix | None:
+        """What the request begins with that was compared last."""
+        return self._watch.prefix
 
     def cache_miss(
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float

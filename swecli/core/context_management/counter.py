@@ -18,9 +18,10 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 from weakref import WeakSet
 
+from swecli.core.context_management.prompts import is_pointers
 from swecli.core.context_management.ranks import RanksError, read_ranks
 from swecli.core.llm.types import ToolSchema
-from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, USER
+from swecli.core.protocol.budget import ASSISTANT, CALLS, PLAYBOOK, REASONING, RESULTS, RETRIEVED, USER
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -644,7 +645,7 @@ class SizeCache:
         for part in message.parts:
             match part:
                 case TextPart(text=text):
-                    yield spoken, self.counter.count(text)
+                    yield _component_of(text, spoken), self.counter.count(text)
                 case ReasoningPart(text=text, opaque=opaque):
                     yield REASONING, max(self.counter.count(text), self._opaque(opaque.data) if opaque else 0)
                 case ToolCallPart(name=name, arguments=arguments):
@@ -659,6 +660,16 @@ class SizeCache:
     def _opaque(self, data: Any) -> int:
         # Encrypted reasoning and signatures: the provider counts what is inside, which its length tells roughly.
         return len(_compact(data)) // 5
+
+
+def _component_of(text: str, spoken: str) -> str:
+    if text.startswith(PLAYBOOK_NOTE):
+        return PLAYBOOK
+    return RETRIEVED if is_pointers(text) else spoken
+
+
+PLAYBOOK_NOTE = "<swecli-note>\nPlaybook: "
+"""How a note with bullets of the playbook begins."""
 
 
 def mark_of(message: Message) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -67,23 +68,38 @@ def select_for_context(
 class DeferralManager:
     """What is withheld from the model of one session at the moment, and the index to find it."""
 
-    def __init__(self, threshold: float = THRESHOLD) -> None:
-        self.threshold = threshold
+    def __init__(self) -> None:
         self.deferred: tuple[ToolSchema, ...] = ()
         self._index: ToolIndex | None = None
+        self._building = threading.Lock()
 
-    def select(self, candidates: Sequence[Candidate], told: Iterable[str], fixed: int, effective: int) -> Selection:
+    def select(
+        self,
+        candidates: Sequence[Candidate],
+        told: Iterable[str],
+        fixed: int,
+        effective: int,
+        threshold: float = THRESHOLD,
+    ) -> Selection:
         """Decide, and remember what is withheld."""
-        selection = select_for_context(candidates, told, fixed, effective, self.threshold)
+        selection = select_for_context(candidates, told, fixed, effective, threshold)
         if selection.deferred != self.deferred:
             self.deferred, self._index = selection.deferred, None
         return selection
 
     def search(self, query: str, limit: int = FOUND) -> tuple[ToolSchema, ...]:
         """Withheld tools that fit the words, best first."""
-        if self._index is None:
-            self._index = ToolIndex(self.deferred)
-        return self._index.search(query, limit)
+        return self.prepared().search(query, limit)
+
+    def prepared(self) -> ToolIndex:
+        """The index of what is withheld now. Takes a moment the first time; may be called in any thread."""
+        with self._building:
+            deferred, index = self.deferred, self._index
+            if index is None:
+                index = ToolIndex(deferred)
+                if deferred is self.deferred:
+                    self._index = index
+            return index
 
     @property
     def note(self) -> str:

@@ -34,12 +34,7 @@ class RequestGateway:
         if trouble is not None:
             yield Failed(trouble)
             return
-        # A server may refuse a request whose answer would not fit at its longest.
-        most = request.max_output_tokens or client.info.max_output or client.info.usual_output
-        free = max(1, budget.window - budget.upper)
-        if most is not None and most > free:
-            request = replace(request, max_output_tokens=free)
-        stream = client.stream(request)
+        stream = client.stream(with_room_for_answer(request, budget, client.info))
         try:
             async for event in stream:
                 yield event
@@ -88,6 +83,13 @@ class RequestGateway:
         if left is not None and budget.used > left:
             return ProviderError("quota", f"{REQUEST_NOT_SENT}: {over_cap(budget.used, left)}")
         return None
+
+
+def with_room_for_answer(request: ModelRequest, budget: Budget, info: ModelInfo) -> ModelRequest:
+    """The request as it leaves: a server may refuse one whose answer would not fit at its longest."""
+    most = request.max_output_tokens or info.max_output or info.usual_output
+    free = max(1, budget.window - budget.upper)
+    return replace(request, max_output_tokens=free) if most is not None and most > free else request
 
 
 REQUEST_NOT_SENT = "the request was not sent"

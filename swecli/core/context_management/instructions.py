@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from swecli.core.config.paths import PROJECT_FOLDER
 from swecli.core.config.trust import INSTRUCTION_FILES
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
-from swecli.core.context_management.prompts import read_prompt
+from swecli.core.context_management.prompts import framed, read_prompt
+from swecli.core.permissions.paths import is_secret
 from swecli.core.workspace.text_file import open_regular
 
 
@@ -66,8 +69,16 @@ def _read(descriptor: int, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-INSTRUCTION_NAMES = INSTRUCTION_FILES
+INSTRUCTION_NAMES = (INSTRUCTION_FILES[0], f"{PROJECT_FOLDER}/{INSTRUCTION_FILES[0]}", *INSTRUCTION_FILES[1:])
 """In each directory the first of these that is there and not empty counts."""
+
+Merge = Literal["folder", "nearest", "all", "none"]
+"""Which of a project's files count: one of each folder, one of the nearest folder that has any, all, or none."""
+
+IMPORT_DEPTH = 5
+MOST_IMPORTS = 20
+MOST_BYTES = 256 * 1024
+"""Of all files together."""
 
 MAX_BYTES = 48 * 1024
 """More of one file does not go into the prompt."""
@@ -93,6 +104,8 @@ class InstructionFile:
     """Whether it is information of a folder that the user did not say they trust, and no instruction."""
     own: bool = False
     """Whether it is the user's own file, which holds in every project."""
+    importer: str = ""
+    """The name of the file that imports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +143,16 @@ class Instructions:
 def _tagged(files: Iterable[InstructionFile], tag: str) -> Iterator[str]:
     for file in files:
         note = "" if file.whole else f"\n{_CUT_NOTE}"
-        yield f'<{tag} path="{file.name}">\n{file.text.strip()}{note}\n</{tag}>'
+        importer = f' imported-by="{_one_line(file.importer)}"' if file.importer else ""
+        text = file.text.strip()
+        if file.quoted:  # nobody vouches for it: it must not be able to end its frame
+            text = framed(text)
+        yield f'<{tag} path="{_one_line(file.name)}"{importer}>\n{text}{note}\n</{tag}>'
+
+
+def _one_line(name: str) -> str:
+    """A name as it stands in a frame's mark: folders may be called anything."""
+    return " ".join(framed(name).replace('"', "'").replace(">", "").split())
 
 
 def load_instructions(
@@ -140,32 +162,132 @@ def load_instructions(
     counter: CountsTokens | None = None,
     project: Literal["trusted", "quoted", "none"] = "trusted",
     approved: Callable[[Path, str], bool] = lambda path, digest: False,
+    merge: Merge = "folder",
+    imports: bool = True,
 ) -> Instructions:
-    """Collect the user's own file and one file for each directory from the project's root down to ``cwd``.
+    """Collect the user's own file and those of the directories from the project's root down to ``cwd``, each followed
+    by what it imports with ``@path``.
 
     ``project`` says whether files of the project are instructions, information, or not read at all; a file with a
     content (its SHA-256) that the user ``approved`` is no mere information. A file with the same content as an earlier
     one is left out. Links that lead out of the project, special files and unreadable ones are skipped with a notice.
     """
-    counter = counter or PieceEstimator()
     root = project_root(cwd)
-    files: list[InstructionFile] = []
-    notices: list[str] = []
-    seen: set[str] = set()
-    for directory, within in _directories(cwd, root, user_directory):
-        found = None if project == "none" and within is not None else _first(directory, within, notices)
-        if found is None:
-            continue
-        path, head = found
-        if head.digest in seen:
-            continue
-        seen.add(head.digest)
-        name = str(path) if within is None else path.relative_to(root).as_posix()
-        tokens = counter.count(head.text)
-        quoted = project == "quoted" and within is not None and not approved(path, head.digest)
-        files.append(InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted, within is None))
-        notices.extend(_cost(name, head, tokens))
-    return Instructions(tuple(files), tuple(notices))
+    reader = _Reader(root, counter or PieceEstimator(), approved if project == "quoted" else None, imports=imports)
+    if user_directory is not None:
+        reader.read_directory(user_directory, None, whole=False)
+    folders = instruction_folders(cwd) if project != "none" and merge != "none" else ()
+    for folder in reversed(folders) if merge == "nearest" else folders:
+        if reader.read_directory(folder, root, whole=merge == "all") and merge == "nearest":
+            break
+    return Instructions(tuple(reader.files), tuple(reader.notices))
+
+
+def nested_instructions(
+    folder: Path, root: Path, known: Iterable[str], *, quoted: bool = False, counter: CountsTokens | None = None
+) -> Instructions:
+    """The file of a folder below the working directory, with what it imports; empty where there is none. ``known`` are
+    digests of files that are read already."""
+    reader = _Reader(root, counter or PieceEstimator(), (lambda path, digest: False) if quoted else None, imports=True)
+    reader.seen.update(known)
+    reader.read_directory(folder, root, whole=False)
+    return Instructions(tuple(reader.files), tuple(reader.notices))
+
+
+class _Reader:
+    """Reads instruction files one after the other. ``approved`` is None where files of the project are trusted."""
+
+    def __init__(
+        self, root: Path, counter: CountsTokens, approved: Callable[[Path, str], bool] | None, *, imports: bool
+    ) -> None:
+        self._root = root
+        self._counter = counter
+        self._approved = approved
+        self._imports = imports
+        self._imported = 0
+        self._left = MOST_BYTES
+        self.files: list[InstructionFile] = []
+        self.notices: list[str] = []
+        self.seen: set[str] = set()
+
+    def read_directory(self, directory: Path, within: Path | None, *, whole: bool) -> bool:
+        """Take in the first file of the directory that says something, or all of them. False where none does."""
+        found = False
+        for name in INSTRUCTION_NAMES:
+            path = directory / name
+            try:
+                head = read_head(path, MAX_BYTES, within)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.notices.append(f"{path} is not used as project instructions: {error.strerror or error}.")
+                continue
+            if head.text.strip():
+                self._add(path, head, within, "", 0)
+                found = True
+                if not whole:
+                    break
+        return found
+
+    def _add(self, path: Path, head: FileHead, within: Path | None, importer: str, depth: int) -> None:
+        if head.digest in self.seen:
+            return
+        inside = within is not None and path.is_relative_to(within)
+        name = path.relative_to(self._root).as_posix() if inside else str(path)
+        if len(head.text) > self._left:
+            self.notices.append(f"{name} is left out: instruction files have more than {MOST_BYTES:,} bytes together.")
+            return
+        self.seen.add(head.digest)
+        self._left -= len(head.text)
+        tokens = self._counter.count(head.text)
+        quoted = self._approved is not None and within is not None and not self._approved(path, head.digest)
+        own = within is None
+        self.files.append(
+            InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted, own, importer)
+        )
+        self.notices.extend(_cost(name, head, tokens))
+        if self._imports and not quoted:
+            for word in imported_paths(head.text):
+                self._import(word, path, name, within, depth + 1)
+
+    def _import(self, word: str, path: Path, name: str, within: Path | None, depth: int) -> None:
+        """Take in what a file imports. The user's own may import from anywhere, one of a project from the project."""
+        target = Path(os.path.normpath(path.parent / Path(word).expanduser())) if word != "~" else path.parent
+        trouble = ""
+        if within is not None and not target.is_relative_to(within):
+            trouble = "it is outside of the project"
+        elif is_secret(str(target)):
+            trouble = "its name says that it holds secrets"
+        elif depth > IMPORT_DEPTH:
+            trouble = f"imports go {IMPORT_DEPTH} files deep"
+        elif self._imported >= MOST_IMPORTS:
+            trouble = f"at most {MOST_IMPORTS} files are imported"
+        if not trouble:
+            try:
+                head = read_head(target, MAX_BYTES, within)
+            except FileNotFoundError:
+                trouble = "it does not exist" if target.suffix in _PROSE else ""
+            except (OSError, ValueError) as error:
+                trouble = f"{error.strerror or error}" if isinstance(error, OSError) else "it is no path"
+            else:
+                if "\0" in head.text:
+                    trouble = "it is no text"
+                elif head.text.strip():
+                    self._imported += 1
+                    self._add(target, head, within, name, depth)
+        if trouble and (target.suffix in _PROSE or target.is_file()):
+            self.notices.append(f"{name} imports @{word}, which was not read: {trouble}.")
+
+
+_PROSE = (".md", ".txt", ".rst", ".mdx")
+_IMPORT = re.compile(r"(?:^|(?<=[\s(\[]))@((?:~/|\.{0,2}/)?[\w.-][^\s`'\"<>|*?]*)")
+_CODE = re.compile(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1[^\n]*$|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTALL)
+
+
+def imported_paths(text: str) -> list[str]:
+    """What an instruction file imports, each once, in order: ``@path`` outside of code and comments."""
+    found = (match[1].rstrip(".,;:!?)]}") for match in _IMPORT.finditer(_CODE.sub(" ", text)))
+    return [word for word in dict.fromkeys(found) if word]
 
 
 def project_root(cwd: Path) -> Path:
@@ -173,28 +295,11 @@ def project_root(cwd: Path) -> Path:
     return next((directory for directory in (cwd, *cwd.parents) if (directory / ".git").exists()), cwd)
 
 
-def _directories(cwd: Path, root: Path, user_directory: Path | None) -> Iterator[tuple[Path, Path | None]]:
-    """Each directory to look at, and where its files must be inside of."""
-    if user_directory is not None:
-        yield user_directory, None
-    down = [cwd, *cwd.parents]
-    for directory in reversed(down[: down.index(root) + 1]):
-        yield directory, root
-
-
-def _first(directory: Path, within: Path | None, notices: list[str]) -> tuple[Path, FileHead] | None:
-    for name in INSTRUCTION_NAMES:
-        path = directory / name
-        try:
-            head = read_head(path, MAX_BYTES, within)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            notices.append(f"{path} is not used as project instructions: {error.strerror or error}.")
-            continue
-        if head.text.strip():
-            return path, head
-    return None
+def instruction_folders(cwd: Path) -> Sequence[Path]:
+    """The folders from the project's root down to ``cwd``, which may have files that hold there."""
+    root = project_root(cwd)
+    upwards = [cwd, *cwd.parents]
+    return upwards[: upwards.index(root) + 1][::-1]
 
 
 def _cost(name: str, head: FileHead, tokens: int) -> Iterator[str]:

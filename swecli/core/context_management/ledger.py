@@ -6,20 +6,23 @@ what compaction removes stays in the ledger and can be brought back.
 
 from __future__ import annotations
 
-import json
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
+from swecli.core.context_management.entry_bodies import Bodies, EntryBody, body_of
+from swecli.core.context_management.read_set import ReadSet
+from swecli.core.context_management.view_stack import View, Views, ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
+    BY_HAND,
     Body,
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
+    ContextEdited,
     ContextRestored,
     Event,
     FileChanged,
@@ -31,6 +34,8 @@ from swecli.core.protocol.events import (
     ItemStarted,
     ItemStatus,
     ModelResponded,
+    ModelView,
+    RewindUndone,
     Rewound,
     SessionStarted,
     ViewEntry,
@@ -45,187 +50,6 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from swecli.core.spill import SpillHandle, SpillStore, weight_of
-
-KEPT = 40
-"""Touches of one file that are remembered; the newest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """The model read or changed a file in item ``item`` at ``at`` (Unix seconds), after which the file's bytes had
-    the hash ``sha256``; None = it was gone. Lines ``first`` to ``last`` were shown; both are 0 for a change."""
-
-    item: str
-    sha256: str | None
-    at: float
-    first: int = 0
-    last: int = 0
-
-    @property
-    def is_read(self) -> bool:
-        return self.first > 0
-
-
-class ReadSet:
-    """Every file that the model has read or changed. Items that are not in ``present`` do not count: the model does
-    not know of them any more, because the conversation was rewound."""
-
-    def __init__(self) -> None:
-        self._touches: dict[str, list[Touch]] = {}
-
-    def read(self, body: FileRead, at: float) -> None:
-        self._add(body.path, Touch(body.item, body.sha256, at, body.first, body.last))
-
-    def changed(self, body: FileChanged, at: float) -> None:
-        self._add(body.path, Touch(body.item, body.after, at))
-
-    def _add(self, path: str, touch: Touch) -> None:
-        touches = self._touches.pop(path, [])  # the newest file is the last one
-        touches.append(touch)
-        del touches[:-KEPT]
-        self._touches[path] = touches
-
-    def last(self, path: str, present: Collection[str]) -> Touch | None:
-        """The newest touch of a file; None when the model has never seen it."""
-        touches = self._touches.get(path, ())
-        return next((touch for touch in reversed(touches) if touch.item in present), None)
-
-    def same_reading(self, path: str, first: int, last: int, sha256: str, live: Collection[str]) -> Touch | None:
-        """An earlier read of the same lines of the same bytes whose text the model still has before it."""
-        for touch in reversed(self._touches.get(path, ())):
-            if (
-                touch.is_read
-                and (touch.first, touch.last, touch.sha256) == (first, last, sha256)
-                and touch.item in live
-            ):
-                return touch
-        return None
-
-    def attached(self, path: str, first: int, last: int, sha256: str, items: Collection[str]) -> Touch | None:
-        """Where these lines of these bytes were shown as a part of more, in one of these items."""
-        for touch in reversed(self._touches.get(path, ())):
-            inside = touch.is_read and touch.first <= first and last <= touch.last
-            if inside and touch.sha256 == sha256 and touch.item in items:
-                return touch
-        return None
-
-    def outdated(self) -> frozenset[str]:
-        """Items that show a file as it is no longer: it was read or changed in another form since."""
-        return frozenset(
-            touch.item
-            for touches in self._touches.values()
-            for touch in touches
-            if touch.is_read and touch.sha256 != touches[-1].sha256
-        )
-
-    def visible(self, live: Collection[str], present: Collection[str]) -> Iterator[tuple[str, Touch]]:
-        """Files of which the model still has text before it, newest first, with their newest touch."""
-        for path in reversed(list(self._touches)):
-            touch = self.last(path, present)
-            if touch is not None and any(one.item in live for one in self._touches[path]):
-                yield path, touch
-
-
-View = tuple[ViewEntry, ...]
-
-LONG: Final = 1_000
-"""Characters from which on a body is evicted at all: a shorter one takes about as much as what stands for it."""
-AT_ONCE: Final = 4
-"""Bodies that are evicted in one go, a tenth of a millisecond each."""
-IN_MEMORY: Final = 1_000_000
-"""Compressed bytes of bodies that were evicted which stay in memory."""
-
-Parts = tuple[Part, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Evicted:
-    outline: Parts
-    store: SpillStore[Parts]
-    handle: SpillHandle
-
-
-class EntryBody:
-    """The parts of one entry, the same whether they are in memory or not."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self, parts: Parts) -> None:
-        self._held: Parts | _Evicted = parts
-
-    @property
-    def parts(self) -> Parts:
-        """All of it; read from the store where it is there. What can't be read back says so."""
-        held = self._held
-        if not isinstance(held, _Evicted):
-            return held
-        try:
-            return held.store.get(held.handle)
-        except OSError as error:
-            return tuple(_unreadable(part, error) for part in held.outline)
-
-    @property
-    def outline(self) -> Parts:
-        """The parts, with empty texts where reading them would take the store."""
-        held = self._held
-        return held.outline if isinstance(held, _Evicted) else held
-
-    def evict(self, store: SpillStore[Parts]) -> None:
-        """Keep an outline in memory only."""
-        held = self._held
-        if not isinstance(held, _Evicted):
-            self._held = _Evicted(tuple(stubbed(part, "") for part in held), store, store.put(held))
-
-    def restore(self) -> None:
-        held = self._held
-        if isinstance(held, _Evicted):
-            self._held = self.parts
-            held.store.forget(held.handle)
-
-
-def stubbed(part: Part, text: str) -> Part:
-    """The part with another text in place of what it says, for a call that of its arguments."""
-    match part:
-        case ToolResultPart():
-            return replace(part, text=text, images=())
-        case ToolCallPart():
-            return replace(part, arguments=text)
-        case _:
-            return TextPart(text)
-
-
-def _unreadable(part: Part, error: OSError) -> Part:
-    text = f"this can't be read back ({error}); the record of the session still has it"
-    return stubbed(part, json.dumps({"unreadable": text}) if isinstance(part, ToolCallPart) else f"[{text}]")
-
-
-class Bodies:
-    """The long bodies of one conversation, by the ids of their entries."""
-
-    def __init__(self) -> None:
-        self._store = SpillStore[Parts](IN_MEMORY)
-        self._here: dict[str, EntryBody] = {}
-        self._evicted: dict[str, EntryBody] = {}
-        self._leaving: deque[str] = deque()
-
-    def add(self, entry: str, body: EntryBody) -> None:
-        if weight_of(body.outline) >= LONG:
-            self._here[entry] = body
-
-    def see(self, live: Collection[str]) -> None:
-        """The model has these entries before it and no others: what it has not may go, what it has comes back."""
-        for entry in [entry for entry in self._evicted if entry in live]:
-            body = self._here[entry] = self._evicted.pop(entry)
-            body.restore()
-        self._leaving = deque(entry for entry in self._here if entry not in live)
-
-    def evict(self, most: int = AT_ONCE) -> None:
-        """Put some of the bodies away that may go, so that no step takes long."""
-        for _ in range(min(most, len(self._leaving))):
-            entry = self._leaving.popleft()
-            body = self._evicted[entry] = self._here.pop(entry)
-            body.evict(self._store)
 
 
 def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
@@ -257,6 +81,31 @@ def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
                 item = open_calls.pop(result.call_id, "")
                 if item:
                     yield ItemCompleted(item, "error" if result.is_error else "ok", (result,))
+
+
+def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
+    """The events of one message, or of some parts of it, that give its parts these ledger ids."""
+    parts: dict[str, list[Part]] = {}
+    for name, part in zip(names, message.parts, strict=True):
+        parts.setdefault(name, []).append(part)
+    for name, said in parts.items():
+        item, kind = name.removesuffix(RESULT), "user" if message.role == "user" else _kind(said[0])
+        yield ItemStarted(item, kind, next((part.name for part in said if isinstance(part, _TOOL_PARTS)), ""))
+        for call in said:
+            if isinstance(call, ToolCallPart):
+                yield ItemCheckpointed(item, call)
+        rest = tuple(part for part in said if not isinstance(part, ToolCallPart))
+        if rest:
+            failed = any(isinstance(part, ToolResultPart) and part.is_error for part in rest)
+            yield ItemCompleted(item, "error" if failed else "ok", rest)
+    if message.role == "assistant":
+        made = message.response or Response(Origin("unknown", "", ""))
+        yield ModelResponded(
+            message.id, tuple(parts), made.origin, made.stop, made.usage, made.response_id, made.complete
+        )
+
+
+_TOOL_PARTS = (ToolCallPart, ToolResultPart)
 
 
 def _kind(part: Part) -> ItemKind:
@@ -297,10 +146,9 @@ def restored(messages: Sequence[Message], environment: str) -> Iterator[tuple[in
     """
     text, said, number = "", list[Message](), 0
     for message in messages:
-        if message.role == "user":
-            message = replace(message, parts=tuple(part for part in message.parts if not _added(part, environment)))
-            if not message.parts:
-                continue
+        message = without_added(message, environment)
+        if not message.parts:
+            continue
         if message.role == "user" and message.text.startswith(SUMMARY_MARK):
             yield number, text, tuple(said)
             text, number = message.text, number + 1
@@ -308,6 +156,13 @@ def restored(messages: Sequence[Message], environment: str) -> Iterator[tuple[in
         else:
             said.append(message)
     yield number, text, tuple(said)
+
+
+def without_added(message: Message, environment: str) -> Message:
+    """A message without what a projection added to it."""
+    if message.role != "user":
+        return message
+    return replace(message, parts=tuple(part for part in message.parts if not _added(part, environment)))
 
 
 def _added(part: object, environment: str) -> bool:
@@ -339,6 +194,13 @@ class Entry:
         return self.body.parts
 
 
+def is_what_it_says(entry: Entry) -> bool:
+    """Whether the parts are of the entry's kind: without its beginning in the record, the result of a call looks like a
+    message of the user."""
+    of_tool = entry.kind in ("call", "result", "attachment")
+    return all(isinstance(part, _TOOL_PARTS) == of_tool for part in entry.body.outline)
+
+
 @dataclass(slots=True)
 class OpenItem:
     """An item between its start and its terminal event."""
@@ -346,8 +208,11 @@ class OpenItem:
     id: str
     kind: ItemKind
     name: str
+    title: str = ""
     part: Part | None = None
     running: bool = False
+    seq: int = 0
+    """The event that has ``part``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +228,10 @@ class ItemRecord:
     turn: int = 0
     exit_status: int | None = None
     """Of a command that ran to its end."""
+    at: float = 0.0
+    """When it was finished, in Unix seconds."""
+    title: str = ""
+    """What the user typed, where a command made the message of it."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -377,79 +246,8 @@ class ItemRecord:
 
 
 # --- what undo and projection keep ------------------------------------------------------------------------
-_Piece = slice | View
-"""A stretch of the later view, or entries that are not in it."""
-
-
-class ViewStack:
-    """Views by the items of the compactions that replaced them, the newest on top. Long sessions compact a hundred
-    times, and every view names all that is in it: only the newest is kept whole."""
-
-    def __init__(self, views: Iterable[tuple[str, View]] = ()) -> None:
-        self._items: list[str] = []
-        self._older: list[tuple[_Piece, ...]] = []
-        self._top: View = ()
-        for item, view in views:
-            self.push(item, view)
-
-    @property
-    def item(self) -> str | None:
-        """The item of the view on top; None where there is none."""
-        return self._items[-1] if self._items else None
-
-    @property
-    def view(self) -> View:
-        """The view on top; empty where there is none."""
-        return self._top
-
-    def push(self, item: str, view: View) -> None:
-        if self._items:
-            self._older.append(_pieces(self._top, view))
-        self._items.append(item)
-        self._top = view
-
-    def pop(self) -> tuple[str, View]:
-        """Take the view on top.
-
-        Raises:
-            IndexError: there is none.
-        """
-        item, view = self._items.pop(), self._top
-        self._top = _joined(self._older.pop(), view) if self._older else ()
-        return item, view
-
-    def clear(self) -> None:
-        self._items.clear()
-        self._older.clear()
-        self._top = ()
-
-    def all(self) -> list[tuple[str, View]]:
-        views = [self._top]
-        for pieces in reversed(self._older):
-            views.append(_joined(pieces, views[-1]))
-        return list(zip(self._items, reversed(views), strict=True)) if self._items else []
-
-
-def _pieces(old: View, new: View) -> tuple[_Piece, ...]:
-    """``old`` in terms of ``new``."""
-    places = {entry.id: place for place, entry in enumerate(new)}
-    pieces: list[slice | list[ViewEntry]] = []
-    for entry in old:
-        place, last = places.get(entry.id), pieces[-1] if pieces else None
-        if place is None or not (new[place] is entry or new[place] == entry):
-            if isinstance(last, list):
-                last.append(entry)
-            else:
-                pieces.append([entry])
-        elif isinstance(last, slice) and last.stop == place:
-            pieces[-1] = slice(last.start, place + 1)
-        else:
-            pieces.append(slice(place, place + 1))
-    return tuple(tuple(piece) if isinstance(piece, list) else piece for piece in pieces)
-
-
-def _joined(pieces: Iterable[_Piece], new: View) -> View:
-    return tuple(entry for piece in pieces for entry in (new[piece] if isinstance(piece, slice) else piece))
+def _number_of(name: str) -> int:
+    return int(name[1:]) if name[1:].isdecimal() else 0
 
 
 @dataclass(slots=True)
@@ -502,6 +300,19 @@ class Ledger:
         """The messages of the view; kept by ``project``, for itself."""
         self._undo = ViewStack()
         self._redo = ViewStack()
+        self._rewinds: dict[str, Views] = {}
+        """What was before each rewind that the user can take back."""
+        self._edits: list[ViewEntry] = []
+        """What the user chose for single items, in order."""
+        self._edits_in: dict[str, int] = {}
+        """How many of these the view on a stack has, by the item of its compaction."""
+        self.pinned: set[str] = set()
+        """Entries that stay word for word because the user said so."""
+        self.dropped: set[str] = set()
+        """Entries that the user dropped, behind summaries too."""
+        self.depths: dict[str, int] = {}
+        """How many times what a summary says went through a model, by its id: 2 for a summary of a summary, 0 where
+        only the record speaks."""
         self._response_of: dict[str, str] = {}
         self._bodies = Bodies()
         self._seen = 0
@@ -520,7 +331,7 @@ class Ledger:
 
     def present_items(self) -> set[str]:
         """Items that the model knows of: in the view, as a stub, or behind a summary."""
-        shown = (entry for one in self._view for entry in (one.id, *one.sources))
+        shown = (entry for one in self._view for entry in (one.id, *one.sources) if entry not in self.dropped)
         return {self.entries[entry].item for entry in shown if entry in self.entries} | self.summary_items()
 
     def summary_items(self) -> set[str]:
@@ -533,11 +344,11 @@ class Ledger:
             case SessionStarted(environment=environment) if environment and not self.environment:
                 self.environment = environment
                 self._set_view(self.view)
-            case ItemStarted(item=item, kind=kind, name=name):
-                self.open[item] = OpenItem(item, kind, name)
+            case ItemStarted(item=item, kind=kind, name=name, title=title):
+                self.open[item] = OpenItem(item, kind, name, title)
             case ItemCheckpointed(item=item, part=part, running=running) if item in self.open:
-                self.open[item].part = part
-                self.open[item].running = running
+                opened = self.open[item]
+                opened.part, opened.running, opened.seq = part, running, event.seq
             case ItemCompleted() as body:
                 self._complete(body, event)
             case ModelResponded() as body:
@@ -550,18 +361,28 @@ class Ledger:
                 self.files.read(read, event.ts)
             case ItemsOffloaded(items=items):
                 self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
-            case Rewound(item=item):
+            case Rewound(item=item, scope=scope, name=name) if scope != "files":
+                if name:
+                    self._rewinds[name] = Views(
+                        self.view, self._undo.copy(), self._redo.copy(), len(self._edits), dict(self._edits_in)
+                    )
                 self._rewind(item)
+            case RewindUndone(name=name) if name in self._rewinds:
+                self._unwind(name)
             case ContextRestored() as body:
                 self._restore(body, event)
-            case CompactionCompleted(item=item, view=view):
+            case CompactionCompleted(item=item, view=view, summary=summary):
+                self._deepen(view, by_model=bool(summary))
                 self._undo.push(item, self.view)
+                self._edits_in[item] = len(self._edits)
                 self._redo.clear()
                 self._set_view(view)
             case CompactionUndone():
                 self._swap(self._undo, self._redo)
             case CompactionRedone():
                 self._swap(self._redo, self._undo)
+            case ContextEdited() as body:
+                self._edit(body)
             case _:
                 pass
 
@@ -570,9 +391,10 @@ class Ledger:
         kind = opened.kind if opened else "user"
         name = opened.name if opened else ""
         call = self._call_body(body.item, opened)
-        record = ItemRecord(
-            body.item, kind, name, body.status, call, EntryBody(body.parts), event.turn, _exit_status(body)
-        )
+        title = opened.title if opened is not None and kind == "user" and name == "command" else ""
+        said = body_of(body.parts, event.seq)
+        status = _exit_status(body)
+        record = ItemRecord(body.item, kind, name, body.status, call, said, event.turn, status, event.ts, title)
         self.items[body.item] = record
         if (kind == "user" or kind == "attachment" or kind == "note") and body.parts:
             self._add(Entry(body.item, kind, body.item, body.item, record.body, name, event.turn, event.ts))
@@ -600,7 +422,7 @@ class Ledger:
         known = self.entries.get(item)
         if known is not None and known.kind == "call":
             return known.body
-        return EntryBody((opened.part,)) if opened and isinstance(opened.part, ToolCallPart) else None
+        return body_of((opened.part,), opened.seq) if opened and isinstance(opened.part, ToolCallPart) else None
 
     def _add_result(self, record: ItemRecord, message: str, event: Event) -> None:
         if record.parts:
@@ -622,13 +444,55 @@ class Ledger:
         before can be undone."""
         self._undo.clear()
         self._redo.clear()
+        self._rewinds.clear()
+        self._edits.clear()
+        self.pinned.clear()
+        self.dropped.clear()
+        if body.view is not None:
+            self._take_view(body.view, body.messages, event)
+            return
         self._set_view(())
         for number, text, said in restored(body.messages, self.environment):
             if text:
                 self._view.append(ViewEntry("summary", f"{body.item}.s{number}", text))
             for one in bodies_of(said, f"{body.item}.{number}"):
-                self.apply(replace(event, body=one))
+                self.apply(replace(event, body=one, seq=0))  # no event has these bodies as they are
         self._set_view((*self._view, *body.later))
+
+    def _take_view(self, view: ModelView, lost: Sequence[Message], event: Event) -> None:
+        """Have this view from here on. ``lost`` are the messages of it that can't be read in the record."""
+        names = {name for each in view.names for name in each}
+        for name in names:
+            self.entries.pop(name, None)
+            self.items.pop(name, None)
+        for message, mine in zip(lost, view.names, strict=True):
+            for one in _bodies_named(message, mine):
+                self.apply(replace(event, body=one, seq=0))
+        for name in names:
+            self.open.pop(name, None)
+        for entry in [entry for entry in self.entries.values() if not self.is_sound(entry)]:
+            del self.entries[entry.id]
+        if names:
+            self._put_in_order(view.entries, names)
+        self._set_view(view.entries)
+        self.pinned.update(name for name in view.pinned if name in self.entries)
+        self.dropped.update(name for name in view.dropped if name in self.entries)
+
+    def is_sound(self, entry: Entry) -> bool:
+        """Whether it is an entry, and no fragment that a gap in the record left of one."""
+        return is_what_it_says(entry) and (entry.kind != "result" or entry.item in self.entries)
+
+    def _put_in_order(self, view: View, fresh: Collection[str]) -> None:
+        """Let the ``fresh`` entries stand where they were said: after those before them in the view."""
+        said = {name: number for number, name in enumerate(self.entries)}
+        newest, place = -1, dict[str, tuple[int, int]]()
+        for number, entry in enumerate(view):
+            if entry.id in fresh:
+                place[entry.id] = (newest, number + 1)
+            elif entry.id in said:
+                newest = max(newest, said[entry.id])
+        order = sorted(self.entries, key=lambda name: place.get(name, (said[name], 0)))
+        self.entries = {name: self.entries[name] for name in order}
 
     def _rewind(self, item: str) -> None:
         """Take back an entry and all that came after it, for every view that an undo could bring back as well.
@@ -636,9 +500,9 @@ class Ledger:
         A summary may stand before the entry and tell of what came after it: then it goes, and the view is that of
         before its compaction.
         """
-        cut = next((number for number, entry in enumerate(self.view) if entry.id == item), None)
-        if cut is None:
+        if not self.can_rewind(item):
             return
+        cut = next((number for number, entry in enumerate(self.view) if entry.id == item), 0)
         order = {entry: number for number, entry in enumerate(self.entries)}
         kept = [(done, before) for done, view in self._undo.all() if (before := _before(view, item, order)) is not None]
         view = _before(self.view, item, order)
@@ -647,6 +511,32 @@ class Ledger:
         self._undo = ViewStack(kept)
         self._redo.clear()
         self._set_view(view)
+
+    def can_rewind(self, item: str) -> bool:
+        """Whether the conversation can go back to before an entry: it is in the view, or in one that an undo of
+        compactions could bring back."""
+        views = (self.view, *(view for _, view in self._undo.all()))
+        return any(entry.id == item for view in views for entry in view)
+
+    def view_before(self, item: str) -> View | None:
+        """The view that going back to before an entry of the view leaves; None where it is not in the view, or a
+        summary before it tells of later ones."""
+        if not any(entry.id == item for entry in self._view):
+            return None
+        return _before(self.view, item, self._order())
+
+    def rewindable(self) -> set[str]:
+        """All entries for which ``can_rewind`` is true."""
+        return {entry.id for view in (self.view, *(view for _, view in self._undo.all())) for entry in view}
+
+    def _unwind(self, name: str) -> None:
+        """The view of before a rewind; the rewinds since are gone with what was said since."""
+        views = self._rewinds.pop(name)
+        for later in [later for later in self._rewinds if _number_of(later) > _number_of(name)]:
+            del self._rewinds[later]
+        self._undo, self._redo = views.undo, views.redo
+        self._edits_in.update(views.edits_in)
+        self._set_view(self._with_choices(views.view, views.edits))
 
     @property
     def undoable(self) -> str | None:
@@ -663,16 +553,89 @@ class Ledger:
         """Item of the compaction that was undone last."""
         return self._redo.item
 
+    def _deepen(self, view: View, *, by_model: bool) -> None:
+        """A compaction is about to make this view of the present one."""
+        here = {entry.id for entry in view}
+        gone = (self.depths.get(one, 1) for one in self.summary_items() if one not in here)
+        depth = 1 + max(gone, default=0) if by_model else 0
+        for entry in view:
+            if entry.kind == "summary":
+                self.depths.setdefault(entry.id, depth)
+
     def _swap(self, source: ViewStack, target: ViewStack) -> None:
         """Exchange the view for an older or newer one; what was said since stays at its end."""
         if source.item is None:
             return
         item, restored = source.pop()
-        order = {entry: number for number, entry in enumerate(self.entries)}
-        newest = max((order.get(entry, -1) for entry in _covered(restored)), default=-1)  # a view may leave entries out
-        later = [entry for entry in self.view if order.get(entry.id, -1) > newest]
+        view = self._exchanged(item, restored, self.view)
         target.push(item, self.view)
-        self._set_view((*restored, *later))
+        self._edits_in[item] = len(self._edits)
+        self._set_view(view)
+
+    def _exchanged(self, item: str, restored: View, present: View) -> View:
+        """An older or newer view with what was said, and what the user chose for items, since it was put away."""
+        order = self._order()
+        newest = max((order.get(entry, -1) for entry in _covered(restored)), default=-1)  # a view may leave entries out
+        later = [entry for entry in present if order.get(entry.id, -1) > newest]
+        return self._with_choices((*restored, *later), self._edits_in.get(item, 0))
+
+    def _with_choices(self, view: View, first: int) -> View:
+        """A view with what the user chose for items from the choice ``first`` on, and with what is pinned."""
+        known = set(_covered(view))
+        since = [edit for edit in self._edits[first:] if edit.id in known]
+        whole = {entry.id for entry in view if entry.kind == "live"}
+        there = {entry.id for entry in view if entry.kind != "dropped"}
+        pinned = {one for one in self.pinned if one in self.entries and one in known}
+        pairs = {name for one in pinned for name in self._pair(one) if name in self.entries}
+        needed = (pinned - whole) | (pairs - there)
+        since += [ViewEntry("live", name, rule=BY_HAND) for name in sorted(needed)]
+        return with_entries(view, since, self._order()) if since else view
+
+    def _pair(self, name: str) -> tuple[str, ...]:
+        """The call and the result of an entry that is one of them."""
+        entry = self.entries[name]
+        return (entry.item, entry.item + RESULT) if entry.kind in ("call", "result") else ()
+
+    def _order(self) -> dict[str, int]:
+        return {entry: number for number, entry in enumerate(self.entries)}
+
+    def _edit(self, body: ContextEdited) -> None:
+        self.pinned.update(body.pinned)
+        self.pinned.difference_update(body.unpinned)
+        for entry in body.entries:
+            (self.dropped.add if entry.kind == "dropped" else self.dropped.discard)(entry.id)
+        if body.entries:
+            self._edits += body.entries
+            self._set_view(with_entries(self.view, body.entries, self._order()))
+
+    @property
+    def compactions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Items of the compactions in force, oldest first, and of those that were undone, the last one first."""
+        return tuple(self._undo.items), tuple(reversed(self._redo.items))
+
+    def view_without(self, item: str) -> View | None:
+        """The view that there would be with the compaction of this item, and all later ones, taken back; None where it
+        is not in force."""
+        return self._along(self._undo, item)
+
+    def view_with(self, item: str) -> View | None:
+        """The same for bringing back a compaction that was undone, and those between."""
+        return self._along(self._redo, item)
+
+    def _along(self, stack: ViewStack, item: str) -> View | None:
+        if item not in stack.items:
+            return None
+        view = self.view
+        for one, restored in reversed(stack.all()):
+            view = self._exchanged(one, restored, view)
+            if one == item:
+                return view
+        return None
+
+    def taken_back(self) -> None:
+        """What it holds was put there as it is written down, not by events: the rest follows from that."""
+        for entry in self.entries.values():
+            self._bodies.add(entry.id, entry.body)
 
     def evict(self) -> None:
         """Let go of some of what the model no longer sees: it is read back when it is asked for."""
@@ -682,7 +645,9 @@ class Ledger:
         self._bodies.evict()
 
     def _set_view(self, view: View) -> None:
-        self._view, self._frozen = list(view), view
+        """Entries that a gap in the record took are not in it."""
+        self._view = [entry for entry in view if entry.kind == "summary" or entry.id in self.entries]
+        self._frozen = view if len(self._view) == len(view) else None
         self.revision += 1
         self.rewrites += 1
 
@@ -704,3 +669,22 @@ def _covered(view: Iterable[ViewEntry]) -> Iterable[str]:
     for entry in view:
         yield entry.id
         yield from entry.sources
+
+
+def with_entries(view: View, entries: Sequence[ViewEntry], order: Mapping[str, int]) -> View:
+    """The view with these entries in the places of those with their ids. One that is not in it comes to where it was
+    said by ``order``, and no summary stands for it any longer."""
+    forms = {entry.id: entry for entry in entries}
+    here = {entry.id for entry in view}
+    missing = [entry for name, entry in forms.items() if name not in here]
+    coming = sorted(missing, key=lambda entry: order.get(entry.id, -1), reverse=True)
+    back = {entry.id for entry in missing}
+    result: list[ViewEntry] = []
+    for entry in view:
+        if entry.kind != "summary":
+            while coming and order.get(coming[-1].id, -1) < order.get(entry.id, -1):
+                result.append(coming.pop())
+        elif back:
+            entry = replace(entry, sources=tuple(one for one in entry.sources if one not in back))
+        result.append(forms.get(entry.id, entry))
+    return (*result, *reversed(coming))

@@ -18,7 +18,7 @@ from swecli.core.context_management.counter import (
     SizeCache,
     texts_of,
 )
-from swecli.core.context_management.ledger import EntryBody
+from swecli.core.context_management.entry_bodies import EntryBody
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.budget import (
     ASSISTANT,

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
+from swecli.core.context_management.entry_bodies import stubbed
 from swecli.core.context_management.ledger import (
     CONTINUATION,
     CUT_NOTE,
@@ -22,7 +23,6 @@ from swecli.core.context_management.ledger import (
     Ledger,
     Projected,
     Settled,
-    stubbed,
 )
 from swecli.core.context_management.prompts import without_notes
 from swecli.core.protocol.events import ViewEntry
@@ -69,7 +69,7 @@ def watermarks(ledger: Ledger, messages: Sequence[Message], *, changed: bool) ->
 
 def _last_made(ledger: Ledger, view: Sequence[ViewEntry]) -> str | None:
     """The id of the message that the last entry is in that is not as it was said."""
-    made = next((entry for entry in reversed(view) if entry.kind != "live"), None)
+    made = next((entry for entry in reversed(view) if entry.kind in ("stub", "summary")), None)
     known = ledger.entries.get(made.id) if made is not None else None
     if made is None or known is None or known.kind == "user":
         return made.id if made is not None else None
@@ -109,6 +109,8 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
 
     for index in range(first, len(view)):
         view_entry = view[index]
+        if view_entry.kind == "dropped":
+            continue
         entry = ledger.entries.get(view_entry.id)
         owner = entry.message if entry else view_entry.id
         if owner != current:
@@ -116,19 +118,21 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
             current, start = owner, index
         if entry is None:
             yield index, Message("user", (TextPart(view_entry.text),), view_entry.id)
-        elif entry.kind in ("user", "note"):
-            yield index, Message("user", _parts(entry, view_entry), entry.id)
-        elif entry.kind == "attachment":
-            yield index, Message("user", _attached(_parts(entry, view_entry)), entry.id)
+        elif entry.kind in ("user", "note", "attachment"):
+            yield index, Message("user", sent_parts(entry, view_entry), entry.id)
         else:
-            (results if entry.kind == "result" else calls).extend(_parts(entry, view_entry))
+            (results if entry.kind == "result" else calls).extend(sent_parts(entry, view_entry))
     yield from flush()
 
 
-def _parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
-    if view_entry.kind != "stub":
-        return tuple(map(_unmarked, entry.parts)) if entry.kind in ("result", "user", "attachment") else entry.parts
-    return tuple(stubbed(part, view_entry.text) for part in entry.body.outline)
+def sent_parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
+    """What the model gets of an entry in this form."""
+    if view_entry.kind == "stub":
+        parts = tuple(stubbed(part, view_entry.text) for part in entry.body.outline)
+    else:
+        marked = entry.kind in ("result", "user", "attachment")
+        parts = tuple(map(_unmarked, entry.parts)) if marked else entry.parts
+    return _attached(parts) if entry.kind == "attachment" else parts
 
 
 def _unmarked(part: Part) -> Part:
@@ -261,7 +265,7 @@ def _answered(
     message: Message, tool_messages: Sequence[Message], used: set[str], before: AbstractSet[str]
 ) -> Iterator[Message]:
     parts = tuple(
-        part for part in message.parts if not isinstance(part, ToolResultPart | ImagePart) and not _is_nothing(part)
+        part for part in message.parts if not isinstance(part, ToolResultPart | ImagePart) and not is_nothing(part)
     )
     if not any(isinstance(part, TextPart | ToolCallPart | OpaquePart) and not _is_blank(part) for part in parts):
         return
@@ -295,7 +299,7 @@ def _unique(call_id: str, used: AbstractSet[str], before: AbstractSet[str]) -> s
     return candidate
 
 
-def _is_nothing(part: Part) -> bool:
+def is_nothing(part: Part) -> bool:
     """Whether a part of an answer can go: it says nothing, and the provider wants nothing back with it."""
     return _is_blank(part) and not (isinstance(part, TextPart) and part.opaque is not None)
 

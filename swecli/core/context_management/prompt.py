@@ -8,17 +8,26 @@ from datetime import date
 from itertools import zip_longest
 
 from swecli.core.context_management.budget import Limits, clamp_output, percent, window_of
+from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.prompts import LEAN_WINDOW, mode_note, note, system_prompt, without_notes
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, SYSTEM, USER_INSTRUCTIONS, Budget
+from swecli.core.protocol.budget import (
+    MEMORY,
+    PLAYBOOK,
+    PROJECT_INSTRUCTIONS,
+    SKILLS,
+    SYSTEM,
+    USER_INSTRUCTIONS,
+    Budget,
+)
 from swecli.core.protocol.events import Mode
 from swecli.core.protocol.messages import Message
 
 BASE = "base"
 TOOL_NOTES = "tool notes"
 
-_ORDER = (BASE, TOOL_NOTES, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, SKILLS)
+_ORDER = (BASE, TOOL_NOTES, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK, SKILLS)
 _GROUPS = (
     (BASE, TOOL_NOTES, USER_INSTRUCTIONS),  # the same in all projects of one user
     (PROJECT_INSTRUCTIONS,),  # the same in all sessions of one project
@@ -78,7 +87,11 @@ class PromptTexts:
     """Of the project."""
     user_instructions: str = ""
     """The user's own, for all projects."""
+    memory: MemoryText = MemoryText()
+    """Of earlier sessions."""
     headless: bool = False
+    playbook: str = ""
+    """The proven bullets, the same for the whole session."""
     skills: Callable[[int], str] = lambda window: ""
     """Names and descriptions of skills, for a context window of so many tokens."""
 
@@ -100,12 +113,14 @@ class SystemPrompt:
         self._lean_tools = self._tools if lean_tools is None else tuple(lean_tools)
         self._special_tools = special_tools
         self._texts = texts
-        self._limits = limits
+        self.memory = texts.memory
+        """Not to be changed once a request was made."""
+        self.limits = limits
         self._prompts: dict[tuple[str, str], Prompt] = {}
 
     def tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
         """The tools, with those that only this model is told of at their place by name."""
-        if window_of(info, self._limits).total <= LEAN_WINDOW:
+        if window_of(info, self.limits).total <= LEAN_WINDOW:
             return self._lean_tools
         special = self._special_tools(info.name)
         return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
@@ -113,7 +128,8 @@ class SystemPrompt:
     def prompt(self, info: ModelInfo) -> Prompt:
         """Built once per model, and anew only where its window turns out to be of another class."""
         texts = self._texts
-        base = texts.base if texts.base is not None else system_prompt(window_of(info, self._limits).total)
+        base = texts.base if texts.base is not None else system_prompt(window_of(info, self.limits).total)
+        is_lean = window_of(info, self.limits).total <= LEAN_WINDOW
         prompt = self._prompts.get((info.ref, base))
         if prompt is None:
             sections = [
@@ -121,7 +137,9 @@ class SystemPrompt:
                 PromptSection("appended", texts.append),
                 PromptSection(USER_INSTRUCTIONS, texts.user_instructions),
                 PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
-                PromptSection(SKILLS, texts.skills(window_of(info, self._limits).total)),
+                PromptSection(MEMORY, self.memory.lean if is_lean else self.memory.text),
+                PromptSection(PLAYBOOK, texts.playbook),
+                PromptSection(SKILLS, texts.skills(window_of(info, self.limits).total)),
             ]
             prompt = self._prompts[info.ref, base] = build_prompt(sections)
         return prompt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from swecli.core.context_management.budget import (
     budget_too_large,
@@ -13,6 +14,7 @@ from swecli.core.context_management.budget import (
     over_limit,
 )
 from swecli.core.context_management.cache import TTL_SECONDS
+from swecli.core.context_management.compaction.arrangement import PlanDraft
 from swecli.core.context_management.compaction.clearing import RuleReport, report
 from swecli.core.context_management.compaction.options import (
     Allowances,
@@ -24,8 +26,12 @@ from swecli.core.context_management.compaction.options import (
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, attachments
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
 from swecli.core.context_management.compaction.policy import Breaker, worth_clearing
+from swecli.core.context_management.compaction.quality import cited
+from swecli.core.context_management.compaction.selection import covered
+from swecli.core.context_management.compaction.summary import Summarizer, Summary
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job, NotCompacted
 from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.edits import edited
 from swecli.core.context_management.projection import project
 from swecli.core.engine.model_call import gateway_of
 from swecli.core.engine.recorder import Recorder
@@ -35,22 +41,24 @@ from swecli.core.engine.state import SessionState
 from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
 from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.commands import Compact
+from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Compact
 from swecli.core.protocol.events import (
-    CacheBreak,
     CompactionCompleted,
     CompactionFailed,
     CompactionRedone,
     CompactionStarted,
     CompactionUndone,
+    ContextEdited,
     ContextMeasured,
     FileRead,
     ItemCompleted,
     ItemStarted,
     ItemStatus,
     Notice,
+    NoticeLevel,
     Option,
     Question,
+    SideAnswered,
     ViewEntry,
 )
 from swecli.core.protocol.messages import Message
@@ -121,11 +129,72 @@ class Compactions:
             summary_id="plan",
             request=ModelRequest((), (), ()),
             client=client,
-            facts=_facts(self._recorder.state),
+            facts=session_facts(self._recorder.state),
             attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
         compaction = Compaction(services.context, ledger, job, services.compaction)
         return plan_compaction(compaction, services.price, services.side_models.get("summary"))
+
+    def draft(self, client: ModelClient) -> PlanDraft:
+        """A plan whose items can be moved."""
+        ledger, services = self._recorder.ledger, self._services
+        effective = services.context.measure(project(ledger), client.info).effective
+        sizes = EntrySizes(services.context.monitor, client.info)
+        attached = attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached)
+        job = Job(
+            "manual",
+            "plan",
+            ModelRequest((), (), ()),
+            client,
+            session_facts(self._recorder.state),
+            attachments=attached,
+        )
+        compaction = Compaction(services.context, ledger, job, services.compaction)
+        return PlanDraft(compaction, services.price, services.side_models.get("summary"))
+
+    async def draft_summary(self, client: ModelClient, focus: str) -> Summary:
+        """The model's summary of the conversation; changes nothing but what was spent."""
+        services, recorder = self._services, self._recorder
+        prepared = services.context.prepare(
+            project(recorder.ledger), info=client.info, session=recorder.session, effort=recorder.state.effort
+        )
+        options = services.compaction
+        summarizer = Summarizer(self._gateway, client, options.summarization, services.sleep, self._summary_client())
+        most = min(options.allowances(prepared.budget.effective).summary, prepared.budget.reserve or 500)
+        summary = await summarizer.summarize(prepared.request, focus, most, prepared.budget.effective)
+        usage, model = summary.total_usage, services.side_models.get("summary", client.info.ref)
+        if usage is not None:
+            recorder.emit(SideAnswered("summary", model, usage, services.price(model, usage)))
+        self._note(summary.notes)
+        sources = covered(recorder.ledger.view)
+        return replace(summary, text=await asyncio.to_thread(cited, summary.text, recorder.ledger, sources))
+
+    async def apply_plan(self, client: ModelClient, wish: ApplyPlan) -> None:
+        """Carry out what the user has planned; where nothing changes, an event says why."""
+        recorder = self._recorder
+        summary = wish.summary
+        if summary is None:
+            summary = (await self.draft_summary(client, "")).text
+        draft = await asyncio.to_thread(self.draft, client)
+        refused = draft.place(wish.summarise, wish.offload)
+        if refused:
+            self._notice(f"Nothing was changed: {refused}", "warning")
+            return
+        item = recorder.new_item("k")
+        arranged = draft.arranged(summary, item)
+        if not arranged.view or arranged.after >= arranged.before:
+            self._notice(
+                f"Nothing was changed: the plan would leave {arranged.after:,} of {arranged.before:,} tokens.",
+                "warning",
+            )
+            return
+        recorder.emit(ItemStarted(item, "compaction"))
+        recorder.emit(CompactionStarted(item, "manual", "plan", arranged.before, draft.before.effective))
+        messages = len(project(recorder.ledger)), len(project(recorder.ledger, arranged.view))
+        steps = ("summary",) if summary else ("record",) if wish.summarise else ("clearing",)
+        result = CompactResult(arranged.before, arranged.after, *messages, steps, summary)
+        made = Compacted(arranged.view, result, (), Summary(summary), arranged.quality)
+        self._commit(item, made, client, draft.before.effective, draft.attached)
 
     def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
         sizes = EntrySizes(self._services.context.monitor, client.info)
@@ -153,7 +222,9 @@ class Compactions:
         if client is None or not ledger.view:
             return
         snapshot_seq = self.snapshots.adopt_sizes(client)
-        known = known_size(self._recorder.facts, ledger.view, (model, client.info.ref))
+        known = known_size(
+            self._recorder.facts.held, ledger.view, (model, client.info.ref), self._recorder.state.models
+        )
         if known is not None and known.seq > snapshot_seq:
             messages = project(ledger, ledger.view[: known.entries])
             self._services.context.adopt_size(messages, known.usage, client.info)
@@ -307,7 +378,7 @@ class Compactions:
             summary_id=item,
             request=prepared.request,
             client=client,
-            facts=_facts(recorder.state),
+            facts=session_facts(recorder.state),
             summary_client=self._summary_client(),
             focus=focus,
             forced=forced,
@@ -352,25 +423,85 @@ class Compactions:
         result = CompactResult(prepared.budget.used, after, messages, messages, ("clearing",))
         self._commit(item, Compacted(view, result), client, effective)
 
-    def undo(self, client: ModelClient | None) -> None:
-        item = self._recorder.ledger.undoable
-        if item is None:
-            self._notice("There is no compaction to undo.")
-        else:
-            self._recorder.emit(CompactionUndone(item))
-            self._notice("Compaction undone: the conversation is restored.")
-            if client is not None:
-                self.measure(client)
+    def undo(self, client: ModelClient | None, item: str = "") -> None:
+        """Take back compactions up to and with that of ``item``, the newest where it is empty, if what comes back
+        fits."""
+        ledger = self._recorder.ledger
+        wanted = item or ledger.undoable or ""
+        view = ledger.view_without(wanted)
+        if view is None:
+            self._notice(f"Compaction {item} is not in force." if item else "There is no compaction to undo.")
+            return
+        too_much = self._does_not_fit(view, client)
+        if too_much:
+            self._notice(f"The compaction stays: {too_much} /context restores single items.", "warning")
+            return
+        count = 0
+        while ledger.view_without(wanted) is not None and ledger.undoable is not None:
+            self._recorder.emit(CompactionUndone(ledger.undoable))
+            count += 1
+        self._notice(
+            "Compaction undone: the conversation is restored."
+            if count == 1
+            else f"{count} compactions undone: the conversation is restored."
+        )
+        if client is not None:
+            self.measure(client)
 
-    def redo(self, client: ModelClient | None) -> None:
-        item = self._recorder.ledger.redoable
-        if item is None:
-            self._notice("There is no compaction to redo.")
-        else:
-            self._recorder.emit(CompactionRedone(item))
-            self._notice("Compaction redone.")
-            if client is not None:
-                self.measure(client)
+    def redo(self, client: ModelClient | None, item: str = "") -> None:
+        """Bring back compactions up to and with that of ``item``, the one undone last where it is empty."""
+        ledger = self._recorder.ledger
+        wanted = item or ledger.redoable or ""
+        if ledger.view_with(wanted) is None:
+            self._notice(f"Compaction {item} was not undone." if item else "There is no compaction to redo.")
+            return
+        count = 0
+        while ledger.view_with(wanted) is not None and ledger.redoable is not None:
+            self._recorder.emit(CompactionRedone(ledger.redoable))
+            count += 1
+        self._notice("Compaction redone." if count == 1 else f"{count} compactions redone.")
+        if client is not None:
+            self.measure(client)
+
+    def _does_not_fit(self, view: tuple[ViewEntry, ...], client: ModelClient | None) -> str:
+        """By how much this view is too large for the model, as a sentence; empty where it is not, or is no larger than
+        what there is."""
+        if client is None:
+            return ""
+        context, ledger = self._services.context, self._recorder.ledger
+        after = context.measure(project(ledger, view), client.info)
+        now = context.measure(project(ledger), client.info)
+        if after.level != "block" or after.used <= now.used:
+            return ""
+        over = max(1, after.upper - after.block_at)
+        return (
+            f"with what comes back the context has {after.used:,} tokens, {over:,} more than fit "
+            f"the {after.effective:,} of {client.info.ref}."
+        )
+
+    def change(self, client: ModelClient | None, wish: ChangeContext) -> None:
+        """Do what the user chose for single items: all of it, or nothing and say why."""
+        if client is None:
+            self._notice("No model is connected, so swecli cannot measure the context; nothing was changed.", "warning")
+            return
+        recorder, ledger, context = self._recorder, self._recorder.ledger, self._services.context
+        done = edited(ledger, wish.changes, EntrySizes(context.monitor, client.info))
+        refused = [refusal.reason for refusal in done.refusals]
+        if refused:
+            more = f" ({len(refused) - 1} more could not be made either)" if len(refused) > 1 else ""
+            self._notice(f"Nothing was changed: {refused[0]}{more}", "warning")
+            return
+        if not done.changes_anything:
+            self._notice("Nothing was changed: the items are as you want them already.")
+            return
+        too_much = self._does_not_fit(done.view, client)
+        if too_much:
+            self._notice(f"Nothing was changed: {too_much}", "warning")
+            return
+        before = context.measure(project(ledger), client.info).used
+        after = context.measure(project(ledger, done.view), client.info).used
+        recorder.emit(ContextEdited(done.made, done.entries, done.pinned, done.unpinned, before, after))
+        self.measure(client)
 
     def _summary_client(self) -> ModelClient | None:
         """The model for summaries, where there is one of its own; else the current model writes them."""
@@ -409,6 +540,9 @@ class Compactions:
                 else None,
                 effective,
                 sum(entry.kind == "stub" and entry.id not in stubs for entry in outcome.view),
+                outcome.quality.anchors,
+                outcome.quality.kept,
+                outcome.quality.written,
             )
         )
         if any(entry.id == item for entry in outcome.view):
@@ -427,23 +561,27 @@ class Compactions:
         for note in notes:
             self._notice(f"Compaction: {note}.")
 
-    def _notice(self, text: str) -> None:
-        self._recorder.emit(Notice(text, "info", "context"))
+    def _notice(self, text: str, level: NoticeLevel = "info") -> None:
+        self._recorder.emit(Notice(text, level, "context"))
 
 
-def _facts(state: SessionState) -> SessionFacts:
+def session_facts(state: SessionState) -> SessionFacts:
+    """What a record tells besides the ledger."""
     running = tuple(f"{job.job} `{job.command}` runs" for job in state.jobs.values() if job.status == "running")
-    return SessionFacts(state.mode, state.todos, running)
+    plan, open_steps = state.plan, any(todo.status != "completed" for todo in state.todos)
+    counts = plan is not None and (not plan.accepted or open_steps or not state.todos)
+    return SessionFacts(state.mode, state.todos, running, plan if counts else None)
 
 
 def report_cache_miss(
     services: Services, recorder: Recorder, info: ModelInfo, prepared: PreparedRequest, message: Message, at: float
 ) -> None:
-    """Compare an answered request with the one before it and emit the miss, if it was one.
-
-    ``at`` is when the request was sent, in Unix seconds. A switch of the model was told of when it was made.
-    """
+    """Compare an answered request with the one before it and emit the miss, if it was one, and what the request began
+    with where that is new. ``at`` is when it was sent, in Unix seconds."""
     usage = message.response.usage if message.response else None
     miss = services.context.cache_miss(prepared.request, usage, info, recorder.ledger.view, at)
-    if miss is not None and miss.kind != "model":
-        recorder.emit(CacheBreak(miss.cause, miss.tokens))
+    if miss is not None:
+        recorder.emit(miss.event)
+    prefix = services.context.sent_prefix
+    if prefix is not None and prefix != recorder.cache.prefix:
+        recorder.emit(prefix)

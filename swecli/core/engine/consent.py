@@ -198,7 +198,8 @@ def _settle(future: asyncio.Future[T] | None, value: T) -> None:
 class PreparedCall:
     """``part`` is the call as the model wrote it; everything else is as it would run. ``amended`` stands before the
     result: it tells the model what the user changed, or that the user made the call; empty when neither. ``must_ask``
-    is why a hook wants the user to decide, ``told`` what hooks want the model to know; both are mostly empty."""
+    is why a hook wants the user to decide, ``told`` what hooks want the model to know; both are mostly empty.
+    ``typed``: what is written or asked for is what the user typed: consent, unless something else changes it."""
 
     item: str
     part: ToolCallPart
@@ -211,13 +212,14 @@ class PreparedCall:
     rules: tuple[Rule, ...] = ()
     must_ask: str = ""
     told: str = ""
+    typed: bool = False
 
     def use(self) -> ToolUse:
         """The call as hooks are told of it."""
         from swecli.core.hooks.translation import ToolUse
 
         given = self.params.model_dump(mode="json", exclude_defaults=True)
-        return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes)
+        return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes, self.effects)
 
     def with_note(self, text: str) -> str:
         """A text for the model, after what the user changed of the call."""
@@ -240,6 +242,7 @@ class PreparedCall:
             self,
             params=params,
             ctx=ctx,
+            typed=False,
             effects=self.tool.effects(params, ctx),
             title=self.tool.title(params, ctx),
             amended=f"[{who} changed this call before it ran. What ran, in place of what you wrote: {text}]",
@@ -349,6 +352,11 @@ class SandboxWatch:
     def start(self) -> None:
         """Begin to find out; nobody waits for it."""
         self._task = asyncio.create_task(self._check())
+
+    async def checked(self, seconds: float) -> None:
+        """Wait for the check that was begun, if one was, so long at most."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=seconds)
 
     async def stop(self) -> None:
         """Wait for what was begun: it has files open that are to be closed."""
@@ -464,9 +472,11 @@ class Consents:
                 return await self._allowed(call, decision)
             await self._requests.order.turn(call.item)
             preview = await call.tool.preview(call.params, call.ctx)
-            decision = self.decide(call)  # the mode or the rules may have changed while the preview was made
+            counted = await self._counted(call, decision)
+            decision = self.decide(call)  # the mode or the rules may have changed meanwhile
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
+            decision = counted if counted.outcome == decision.outcome else decision
             shown = self._bind(call, preview.state)
             if answer is not None and _covers(answer, decision):
                 return self._consented(call, decision, shown)
@@ -523,14 +533,21 @@ class Consents:
         word = f" The user says: {reply.note}" if reply.note else ""
         return None, replace(outcome, text=f"{outcome.text}\n{declined}{word}")
 
-    def decide(self, call: PreparedCall, mode: Mode | None = None) -> Decision:
-        """The permission decision under the rules and the mode of this moment, or under another mode."""
+    async def _counted(self, call: PreparedCall, decision: Decision) -> Decision:
+        """The decision about a dangerous command with what it would destroy. For that git is asked, in a thread, as it
+        takes its time in a large repository."""
+        return await asyncio.to_thread(self.decide, call, counted=True) if decision.danger else decision
+
+    def decide(self, call: PreparedCall, mode: Mode | None = None, *, counted: bool = False) -> Decision:
+        """The permission decision under the rules and the mode of this moment, or under another mode. Only where losses
+        are to be ``counted`` a program is started."""
         state = self._recorder.state
         rules = (*self._services.policy.rules, *state.rules, *call.rules)
         files = self._services.extension_files
         policy = replace(
             self._services.policy,
             mode=mode or state.mode,
+            facts=self._services.policy.facts if counted else self._services.policy.facts.without_programs(),
             rules=rules,
             sandbox=self._services.sandbox.state.level,
             holds=self._services.sandbox.state.holds,
@@ -546,6 +563,7 @@ class Consents:
                 call.effects,
                 str(workspace.cwd),
                 tuple(str(root) for root in workspace.roots),
+                call.typed,
             ),
         )
         if call.must_ask and decision.outcome == "allow":
@@ -568,8 +586,9 @@ class Consents:
         Raises:
             Rejected: by the user.
         """
-        await self._ask_hooks(call, decision.reason)
+        silent = await self._ask_hooks(call, decision.reason)
         danger, warnings = self._danger(call, decision)
+        hooked = tuple(text for text in (call.must_ask, silent) if text and text != decision.reason)
         advice = self._sandbox.advice(call.effects)
         asked = PermissionRequested(
             self._requests.new_id("p"),
@@ -583,7 +602,7 @@ class Consents:
             evidence=(*decision.evidence, *((advice,) if advice else ())),
             hunks=preview.hunks,
             facts=(*self._place(call, decision), *preview.facts),
-            warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *warnings),
+            warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *hooked, *warnings),
             arguments=None if preview.hunks else call.params.model_dump(mode="json", exclude_defaults=True),
             refused=refused,
             rules=decision.offers,
@@ -601,8 +620,7 @@ class Consents:
             text = call.with_note(f"Not allowed; nothing was done. {reply.note}".strip())
             raise Rejected(text, "no user to ask")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
-            word = f" The user says: {reply.note}" if reply.note else ""
-            text = f"{REJECTED}; nothing was done.{word}"
+            text = f"{REJECTED}; nothing was done.{f'{_SAYS}{reply.note}' if reply.note else ''}"
             raise Rejected(call.with_note(text), f"rejected: {reply.note}" if reply.note else "rejected")
         try:
             changed = amended(call, preview, reply)
@@ -617,20 +635,20 @@ class Consents:
             return _Answer(structs.replace(reply, choice="edit"), call, call, str(error))
         return _Answer(reply, changed, call)
 
-    async def _ask_hooks(self, call: PreparedCall, reason: str) -> None:
-        """Let hooks refuse before the user is asked.
+    async def _ask_hooks(self, call: PreparedCall, reason: str) -> str:
+        """Let hooks refuse before the user is asked. Returns which came to no word, empty where none.
 
         Raises:
             Rejected: one does.
         """
         if not (self._hooks.listens("PermissionRequest") or self._hooks.listens("Notification")):
-            return
+            return ""
         try:
-            await self._hooks.permission(call.item, call.use(), reason)
+            return await self._hooks.permission(call.item, call.use(), reason)
         except HookBlocked as blocked:
             text = f"A PermissionRequest hook of the user refused this call; nothing was done. {blocked}"
             why = " ".join(str(blocked).split())
-            raise Rejected(call.with_note(text), f"refused by a hook: {why[:100]}") from None
+            raise Rejected(call.with_note(text), f"refused by {blocked.by}: {why[:100]}") from None
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:
         """What the user made of a change is bound also where it needs no question."""
@@ -664,7 +682,7 @@ class Consents:
         if self._sandbox.context(call.ctx, call.effects, decision).sandbox is not None:
             place = "runs in the sandbox"
         else:
-            place = OUTSIDE if self._services.sandbox.state.level != "off" else "not sandboxed"
+            place = APPROVED_OUTSIDE if self._services.sandbox.state.level != "off" else OUTSIDE
         return (place,)
 
     def _danger(self, call: PreparedCall, decision: Decision) -> tuple[str, tuple[str, ...]]:
@@ -693,8 +711,16 @@ class Consents:
 
 
 OUTSIDE = "not sandboxed"
+APPROVED_OUTSIDE = "approved commands run outside the sandbox"
+"""Where there is one: it is no fault that it does not hold this command."""
 ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
 REJECTED = "The user rejected this call"
+_SAYS = " The user says: "
+
+
+def said_with_no(result: str) -> str | None:
+    """What the user said when they rejected the call of this result; None where they did not reject it."""
+    return result.partition(_SAYS)[2] if result.startswith(REJECTED) else None
 
 
 def _covers(answer: _Answer, decision: Decision) -> bool:

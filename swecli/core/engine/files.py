@@ -229,7 +229,8 @@ async def attach(
     mentionables: Sequence[Mentionable] = (),
 ) -> None:
     """Attach what messages mention: each file is read as ``read_file`` reads it, and each of the ``mentionables`` with
-    its tool, under the same permissions, as an item of its own that joins the conversation behind the message. Returns
+    its tool, under the same permissions (the user named a mentionable, which is consent to the program that reads it),
+    as an item of its own that joins the conversation behind the message. Returns
     when all of it is there; the user is told of what is not."""
     if not words:
         return
@@ -239,7 +240,10 @@ async def attach(
 
     known = {one.word: one for one in mentionables}
     named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
-    calls = {word: _begin_call(recorder, one.tool, one.arguments, one.word) for word, one in named.items()}
+    calls = {
+        word: _begin_call(recorder, one.tool, one.arguments, _by_the_user(one.word), typed=True)
+        for word, one in named.items()
+    }
     found = await asyncio.to_thread(resolved_mentions, [word for word in words if word not in named], cwd, model)
     for mention in found:
         if mention.problem:
@@ -258,21 +262,55 @@ async def attach(
             tell(word, result.text.partition("\n")[2] or result.text)
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Lines ``first`` to ``last`` (0: all) of a file, which a message names with ``word``."""
+
+    path: str
+    word: str
+    first: int = 1
+    last: int = 0
+
+
+async def attach_passages(
+    recorder: Recorder, scheduler: Scheduler, passages: Sequence[Passage], cwd: Path
+) -> frozenset[str]:
+    """Attach files that a message names without ``@``, in the same way. Returns the paths of those that were read; of
+    the others nothing is told, as nobody asked for them."""
+    calls: dict[str, Call] = {}
+    for one in passages:
+        arguments: dict[str, object] = {"path": one.path}
+        if one.last:
+            arguments |= {"offset": one.first, "limit": one.last - one.first + 1}
+        note = f"[Attached by swecli: the message names {one.word}]"
+        calls[one.path] = _begin_call(recorder, ReadFile.name, arguments, note)
+    if calls:
+        await scheduler.run(tuple(calls.values()))
+    return frozenset(path for path, call in calls.items() if recorder.ledger.items[call.item].status == "ok")
+
+
 def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
     arguments: dict[str, object] = {"path": str(mention.path)}
     if mention.path.is_relative_to(cwd):
         arguments["path"] = str(mention.path.relative_to(cwd))
     if mention.last:
         arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
-    return _begin_call(recorder, ListFiles.name if mention.is_folder else ReadFile.name, arguments, mention.word)
+    tool = ListFiles.name if mention.is_folder else ReadFile.name
+    return _begin_call(recorder, tool, arguments, _by_the_user(mention.word))
 
 
-def _begin_call(recorder: Recorder, tool: str, arguments: Mapping[str, object], word: str) -> Call:
+def _by_the_user(word: str) -> str:
+    return f"[Attached by the user: @{word}]"
+
+
+def _begin_call(
+    recorder: Recorder, tool: str, arguments: Mapping[str, object], note: str, *, typed: bool = False
+) -> Call:
     item = recorder.new_item("t")
     part = ToolCallPart(item, tool, json.dumps(arguments))
     recorder.emit(ItemStarted(item, "attachment", tool))
     recorder.emit(ItemCheckpointed(item, part))
-    return Call(item, part, note=f"[Attached by the user: @{word}]")
+    return Call(item, part, note=note, typed=typed)
 
 
 def resolved_mentions(words: Sequence[str], cwd: Path, model: ModelInfo | None) -> list[Mention]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,11 +42,18 @@ END_SECONDS = 2.0
 IDLE_SECONDS = 60.0
 """Seconds without a message after a turn until Notification tells that swecli waits."""
 
+EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
+"""Why a session ends: another begins in its place, an earlier one goes on in its place, the user leaves."""
 StartSource = Literal["startup", "resume", "compact"]
 
 
 class HookBlocked(Exception):
-    """A hook refuses. The message is its reason."""
+    """A hook refuses. The message is its reason; ``by`` says whose, in words for the user: by its name,
+    where it is a program with one."""
+
+    def __init__(self, reason: str, by: str) -> None:
+        super().__init__(reason)
+        self.by = f"the hook {by}" if by and " " not in by else "a hook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,8 @@ class SessionHooks:
         self._continued = 0
         self._trigger: Literal["manual", "auto"] = "auto"
         self._transcript: TranscriptFile | None = None
+        if self._hooks is not None and not inner:
+            self._hooks.heard = self._heard
 
     # --- what the user sees -------------------------------------------------------------------------------
 
@@ -141,7 +150,8 @@ class SessionHooks:
             return
         verdict = await self._fire("UserPromptSubmit", {"prompt": text})
         if verdict.wish == "block" or verdict.stop:
-            raise HookBlocked(verdict.reason or verdict.stop_reason or "a hook blocked this message")
+            reason = verdict.reason or verdict.stop_reason or "it gives no reason"
+            raise HookBlocked(reason, verdict.by)
         self._add_context("UserPromptSubmit", verdict.context)
 
     def tell_model(self) -> None:
@@ -202,15 +212,17 @@ class SessionHooks:
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
 
-    async def end(self) -> None:
-        """The session ends. What ends it is not told: it may be a signal as well as a command."""
+    async def end(self, reason: EndReason) -> None:
+        """The session ends."""
         self._stop_waiting()
         begun = {*self._beside, *((self._starting,) if self._starting is not None else ())}
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
+        if self._hooks is not None and not self._inner:
+            await self._hooks.close()
         if self.listens("SessionEnd"):
-            await self._fire("SessionEnd", {"reason": "other"}, limit=END_SECONDS)
+            await self._fire("SessionEnd", {"reason": reason}, limit=END_SECONDS)
         if self._transcript is not None:
             await asyncio.to_thread(self._transcript.remove)
 
@@ -227,36 +239,43 @@ class SessionHooks:
         verdict = await self._fire_tool("PreToolUse", item, use)
         if verdict.stop:
             self._stopped = verdict.stop_reason or "a hook ended the turn"
-            raise HookBlocked(self._stopped)
+            raise HookBlocked(self._stopped, verdict.by)
         if verdict.wish == "block":
-            raise HookBlocked(verdict.reason)
+            raise HookBlocked(verdict.reason, verdict.by)
         asked = (verdict.reason or "a hook wants you to decide") if verdict.wish == "ask" else ""
         arguments = arguments_of(use, verdict.updated) if verdict.updated is not None else None
         return ToolWishes(asked, arguments, verdict.context)
 
-    async def permission(self, item: str, use: ToolUse, reason: str) -> None:
-        """The user is about to be asked about a call.
+    async def permission(self, item: str, use: ToolUse, reason: str) -> str:
+        """The user is about to be asked about a call. Returns which hooks came to no word about it, empty where none.
 
         Raises:
             HookBlocked: it must not run; the reason is for the model.
         """
+        silent = ""
         if self.listens("PermissionRequest"):
             verdict = await self._fire_tool("PermissionRequest", item, use, reason)
             if verdict.wish == "block" or verdict.stop:
                 if verdict.stop:
                     self._stopped = verdict.stop_reason or "a hook ended the turn"
-                raise HookBlocked(verdict.reason or verdict.stop_reason or "a hook refused this call")
+                reason = verdict.reason or verdict.stop_reason or "a hook refused this call"
+                raise HookBlocked(reason, verdict.by)
+            silent = verdict.reason if verdict.wish == "ask" else ""
         from swecli.core.hooks.translation import claude_name
 
         self.notify("permission_prompt", f"swecli needs your permission to use {claude_name(use.tool)}")
+        return silent
 
-    async def after_tool(self, item: str, use: ToolUse, text: str, *, failed: bool, exit_status: int | None) -> str:
-        """A call has run. Returns what its result has to tell the model besides, empty where nothing is to be told."""
+    async def after_tool(
+        self, item: str, use: ToolUse, text: str, *, failed: bool, exit_status: int | None
+    ) -> tuple[str, str | None]:
+        """A call has run. Returns what its result has to tell the model besides, empty where nothing is to be told, and
+        what takes the place of its output."""
         from swecli.core.hooks.translation import response_of, views
 
         event: HookEvent = "PostToolUseFailure" if failed else "PostToolUse"
         if not self.listens(event):
-            return ""
+            return "", None
         shown = [
             (
                 view.subjects,
@@ -266,19 +285,20 @@ class SessionHooks:
             )
             for view in views(use)
         ]
-        verdict = await self._run(event, shown, item)
+        verdict = await self._run(event, shown, item, use=use)
         if verdict.stop:
             self._stopped = verdict.stop_reason or "a hook ended the turn"
+        replaced = f"[A {event} hook of the user replaced the output.]" if verdict.output is not None else ""
         blocked = f"[A {event} hook of the user objects: {verdict.reason}]" if verdict.wish == "block" else ""
         context = f"[Added by the user's {event} hook]\n{verdict.context}" if verdict.context else ""
-        return "\n".join(filter(None, (blocked, context)))
+        return "\n".join(filter(None, (replaced, blocked, context))), verdict.output
 
     async def _fire_tool(self, event: HookEvent, item: str, use: ToolUse, reason: str = "") -> Verdict:
         from swecli.core.hooks.translation import views
 
         more = {"permission_reason": reason} if reason else {}
         shown = [(view.subjects, self._tool_payload(use, view.name, view.given) | more) for view in views(use)]
-        return await self._run(event, shown, item)
+        return await self._run(event, shown, item, use=use)
 
     def _tool_payload(self, use: ToolUse, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -370,8 +390,10 @@ class SessionHooks:
         shown: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]],
         item: str = "",
         limit: float | None = None,
+        use: ToolUse | None = None,
     ) -> Verdict:
         from swecli.core.hooks.answer import NOTHING, decide
+        from swecli.core.protocol.hook_words import short_command
 
         if self._hooks is None or not self.listens(event):
             return NOTHING
@@ -380,12 +402,28 @@ class SessionHooks:
         payloads = [(subjects, {**payload, **common}) for subjects, payload in shown]
         told = asyncio.get_running_loop().call_later(TOLD_AFTER, self._tell_running, event)
         try:
-            runs = await self._hooks.run(event, payloads, limit)
+            runs = await self._hooks.run(event, payloads, limit, self._holds(use))
         finally:
             told.cancel()
         for run in runs:
             self._recorder.emit(hook_ran(run, item))
-        return decide([run.answer for run in runs])
+        blocking = (run.hook.command for run in runs if run.answer.stop or run.answer.wish == "block")
+        return replace(decide([run.answer for run in runs]), by=", ".join(dict.fromkeys(map(short_command, blocking))))
+
+    def _holds(self, use: ToolUse | None) -> Callable[[str], bool]:
+        """Whether a condition holds: one about calls, where there is none, does not."""
+        if use is None:
+            return lambda condition: False
+        from swecli.core.hooks.condition import holds
+
+        roots = tuple(map(str, self._services.workspace.roots))
+        return lambda condition: holds(condition, use.tool, use.effects, roots, self._services.policy.home)
+
+    def _heard(self, run: HookRun) -> None:
+        """A hook that nobody waited for has ended: it decides nothing, and what it says comes with what is next."""
+        answer = replace(run.answer, wish="none", reason="", stop=False, stop_reason="", updated=None, output=None)
+        self._recorder.emit(hook_ran(replace(run, answer=answer)))
+        self._add_context(run.hook.event, answer.context)
 
     def _tell_running(self, event: HookEvent) -> None:
         text = f"{'A hook' if event == 'Notification' else f'A {event} hook'} is still running."

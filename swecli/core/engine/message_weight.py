@@ -10,6 +10,7 @@ from pathlib import Path
 from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled
 from swecli.core.engine.files import resolved_mentions
 from swecli.core.engine.results import display_name
+from swecli.core.engine.services import Mentionable
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
 from swecli.core.tools.base import ToolError
@@ -18,6 +19,10 @@ from swecli.core.tools.search import listing_text
 from swecli.core.workspace.mentions import MOST, Mention
 from swecli.figures import portion, tokens
 
+BYTES = 4
+"""Of a token, where only a size is known."""
+_AFTER = ".,;:!?)]}"
+"""What may stand behind a word without being of it."""
 SAMPLE = 30_000
 """Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
 
@@ -58,19 +63,33 @@ def weigh(text: str, images: int, budget: Budget | None) -> Weight:
 
 @dataclass(frozen=True, slots=True)
 class WeighedMention:
-    """What one mention attaches, as the tool that reads it would show it, or why it attaches nothing."""
+    """What one mention attaches, as the tool that reads it would show it, or why it attaches nothing. ``known`` is
+    False where only reading it would tell."""
 
     word: str
     tokens: int = 0
     problem: str = ""
+    known: bool = True
 
 
 async def weigh_mentions(
-    words: Sequence[str], cwd: Path, roots: Sequence[Path], model: ModelInfo | None
+    words: Sequence[str],
+    cwd: Path,
+    roots: Sequence[Path],
+    model: ModelInfo | None,
+    others: Sequence[Mentionable] = (),
 ) -> tuple[WeighedMention, ...]:
-    """What the words after ``@`` attach, each file once; words that name nothing are left out."""
-    found = await asyncio.to_thread(resolved_mentions, words, cwd, model)
-    weighed: list[WeighedMention] = []
+    """What the words after ``@`` attach, each file once; words that name nothing are left out. ``others`` are what can
+    be mentioned besides files."""
+    besides = {one.word: one for one in others}
+    named = {word: besides.get(word) or besides.get(word.rstrip(_AFTER)) for word in words}
+    files = [word for word, other in named.items() if other is None]
+    found = await asyncio.to_thread(resolved_mentions, files, cwd, model)
+    weighed = [
+        WeighedMention(one.word, (one.size or 0) // BYTES, known=one.size is not None)
+        for one in others
+        if one in named.values()
+    ]
     attached = 0
     for mention in found:
         if mention.problem:
@@ -94,9 +113,14 @@ def mentions_line(mentions: Sequence[WeighedMention], empty: Weight) -> str:
     attached = [one for one in mentions if not one.problem]
     problems = [f"@{one.word}: {one.problem}" for one in mentions if one.problem]
     if len(attached) == 1:
-        return " · ".join([f"@{attached[0].word}: {all_of(empty, attached).shown}", *problems])
+        shown = all_of(empty, attached).shown if attached[0].known else _UNKNOWN
+        return " · ".join([f"@{attached[0].word}: {shown}", *problems])
     total = [f"{len(attached)} mentions: {all_of(empty, attached).shown}"] if attached else []
-    return " · ".join([*total, *problems, *(f"@{one.word} ~{tokens(one.tokens)}" for one in attached)])
+    each = (f"@{one.word} {f'~{tokens(one.tokens)}' if one.known else _UNKNOWN}" for one in attached)
+    return " · ".join([*total, *problems, *each])
+
+
+_UNKNOWN = "size unknown until it is read"
 
 
 async def _weighed(mention: Mention, cwd: Path, roots: Sequence[Path]) -> WeighedMention:

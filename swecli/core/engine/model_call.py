@@ -92,6 +92,8 @@ class Call:
     """A line before the result that says where the call comes from; empty for the model's own."""
     rules: tuple[Rule, ...] = ()
     """Permission rules that hold for this call besides."""
+    typed: bool = False
+    """Whether what is written or asked for is what the user typed."""
 
 
 class Answer:
@@ -381,6 +383,21 @@ TRUSTED = 3
 """Attempts for which the time that a server asks for is taken at its word."""
 
 
+OUTAGE_SECONDS = 120.0
+"""Seconds for which it is outlived that a server can't be reached which answered before: a network comes back."""
+LONGEST_OUTAGE_PAUSE = 15.0
+"""Seconds between two attempts to reach it."""
+
+
+def outage_delay(error: ProviderError, attempt: int, gone: float, jitter: float) -> float | None:
+    """Seconds to wait before attempt ``attempt + 1`` to reach a server that answered before, or None to give up: it
+    has been out of reach for ``OUTAGE_SECONDS`` (``gone``). Pauses double; ``jitter`` (0..1) is spread over the second
+    half of each."""
+    if not error.retryable or gone >= OUTAGE_SECONDS:
+        return None
+    return min(LONGEST_OUTAGE_PAUSE, 2.0 ** (attempt - 1)) * (1 + jitter) / 2
+
+
 def why_not_again(error: ProviderError) -> str:
     """What the user should know where the wait that the server asks for is too long; else nothing."""
     if not error.retryable or error.retry_after is None or error.retry_after <= LONGEST_ASKED:
@@ -506,11 +523,15 @@ class AnswerFailed:
 
 @dataclass(slots=True)
 class _Failures:
-    """Of one request so far. ``waited`` are the seconds because of rate limits."""
+    """Of one request so far. ``waited`` are the seconds because of rate limits, ``paused`` those between attempts to
+    reach the server, which is out of reach since ``gone_since`` on the monotonic clock."""
 
     limited: int = 0
     others: int = 0
     waited: float = 0.0
+    unreached: int = 0
+    paused: float = 0.0
+    gone_since: float = 0.0
 
 
 class Asking:
@@ -541,20 +562,26 @@ class Asking:
                 self.fragment = Fragment(answer.usage, answer.written) if answer.visible else None
                 answer.cut("interrupted", INTERRUPTED)
                 raise
+            if isinstance(result, Message) or answer.visible or result.error.status is not None:
+                self._services.reached.add(_server_of(client.info))
             if isinstance(result, Message):
                 return AnswerCompleted(result, answer.complete(result))
             error = result.error
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message, error.message)
                 return AnswerInterrupted(error, Fragment(answer.usage, answer.written))
-            if not await self._again(error, failures):
+            if not await self._again(error, failures, client.info):
                 answer.cut("error", error.kind, result.message)
                 return AnswerFailed(error)
 
-    async def _again(self, error: ProviderError, failures: _Failures) -> bool:
-        """Wait before the next attempt of a request. A rate limit is outlived by time rather than by a number of
-        attempts, unless another model can stand in meanwhile."""
-        if error.kind != "rate_limit" or self._services.fallback or not self._services.limits.max_retries:
+    async def _again(self, error: ProviderError, failures: _Failures, info: ModelInfo) -> bool:
+        """Wait before the next attempt of a request. Time rather than a number of attempts outlives that a known server
+        is out of reach, and a rate limit unless another model can stand in meanwhile."""
+        may = self._services.limits.max_retries > 0
+        if may and error.unreached and _server_of(info) in self._services.reached:
+            return await self._outlive(error, failures)
+        failures.unreached, failures.paused = 0, 0.0  # whoever answers with an error is there again
+        if error.kind != "rate_limit" or self._services.fallback or not may:
             failures.others += 1
             return await self.wait(error, failures.others)
         failures.limited += 1
@@ -563,6 +590,21 @@ class Asking:
             return False
         failures.waited += delay
         self._recorder.emit(RetryScheduled(failures.limited, 0, delay, error.kind, error.message))
+        await self._services.sleep(delay)
+        return True
+
+    async def _outlive(self, error: ProviderError, failures: _Failures) -> bool:
+        """Wait before the next attempt to reach a server that answered before; False after too long a time."""
+        now = self._services.monotonic()
+        if not failures.unreached:
+            failures.gone_since = now
+        failures.unreached += 1
+        gone = max(failures.paused, now - failures.gone_since)  # attempts take their time, too
+        delay = outage_delay(error, failures.unreached, gone, self._services.jitter())
+        if delay is None:
+            return False
+        failures.paused += delay
+        self._recorder.emit(RetryScheduled(failures.unreached, 0, delay, error.kind, error.message, error.unreached))
         await self._services.sleep(delay)
         return True
 
@@ -589,6 +631,10 @@ class Asking:
                     case _:
                         answer.feed(event)
         return Failed(ProviderError("truncated", "the answer ended without its end marker"))
+
+
+def _server_of(info: ModelInfo) -> str:
+    return info.address or info.provider
 
 
 def has_content(message: Message | None) -> bool:

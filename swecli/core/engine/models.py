@@ -10,7 +10,7 @@ from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
-from swecli.core.protocol.events import CacheBreak, ModelChanged, Notice
+from swecli.core.protocol.events import ModelChanged, Notice
 from swecli.core.protocol.messages import Usage
 
 READY_SECONDS = 1.0
@@ -132,6 +132,11 @@ class ModelChoice:
         if client is not None and same and budget is not None and budget.window_source == "endpoint":
             self._services.windows.recall(client, budget.window)
 
+    async def asked(self) -> None:
+        """Wait for the server that is being asked about the model, ``READY_SECONDS`` at most."""
+        if self._asking is not None:
+            await asyncio.wait({self._asking}, timeout=READY_SECONDS)
+
     async def ready(self) -> None:
         """Wait for what the model's server says of it, but not for long where the window is known from elsewhere: what
         comes later counts from then on."""
@@ -245,7 +250,6 @@ class ModelChoice:
         budget = self._recorder.state.budget
         if not self._recorder.ledger.view or budget is None:
             return
-        self._recorder.emit(CacheBreak(f"the model was switched from {before.ref} to {self._ref}", budget.used))
         price = self._services.price(self._ref, Usage(input_total=budget.used, output_total=0))
         costs = f", about ${Decimal(price):.2f}" if price is not None else ", price unknown"
         text = f"Switching models: about {budget.used:,} tokens will be sent to {self._ref} uncached{costs}."

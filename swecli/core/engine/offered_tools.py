@@ -61,13 +61,15 @@ class OfferedTools:
         self._services = services
         self._recorder = recorder
         self._notes: list[tuple[str, str]] = []
-        self._deferral = DeferralManager(services.tool_deferral)
+        self._deferral = DeferralManager()
         self._search = ToolSearch(self._find, lambda: len(self._deferral.deferred))
         self._promoted: list[str] = []
         """Tools that were found and that the model is not told of yet, in that order."""
         self._waited: set[str] = set()
         """Sources that a request waited for; it does not do so twice."""
-        self._state: tuple[int, str, int] | None = None
+        self._skipped: asyncio.Event | None = None
+        """Set when the user does not want to wait; None where nothing waits."""
+        self._state: tuple[int, str, int, float] | None = None
         """What the newest decision rests on: the registry's revision, the model and its window."""
 
     @property
@@ -106,7 +108,7 @@ class OfferedTools:
         self._notes.clear()
         registry, context = self._services.tools, self._services.context
         effective = window_of(info, context.limits).effective
-        state = (registry.revision, info.ref, effective)
+        state = (registry.revision, info.ref, effective, self._services.tool_deferral)
         if state == self._state and not self._promoted:
             return
         smaller = self._state is not None and effective < self._state[2]
@@ -130,7 +132,11 @@ class OfferedTools:
             if (schema := schema_of(tool))
         ]
         fixed = context.tool_tokens(context.own_tools(info), info)
-        selection = self._deferral.select(candidates, told, fixed, effective)
+        withheld = self.deferred
+        selection = self._deferral.select(candidates, told, fixed, effective, self._services.tool_deferral)
+        if selection.deferred and selection.deferred is not withheld and self.deferred is not withheld:
+            # While the model thinks, so that its first search need not wait.
+            asyncio.get_running_loop().run_in_executor(None, self._deferral.prepared)
         self._offer_search(bool(selection.deferred) or self._search.name in self._recorder.state.offered)
         order = {name: place for place, name in enumerate(self._promoted)}
         active = sorted(selection.active, key=lambda one: order.get(one.name, -1))
@@ -155,26 +161,37 @@ class OfferedTools:
         if any(tool.name == name for tool in self._deferral.deferred) and name not in self._promoted:
             self._promoted.append(name)
 
+    def skip(self) -> bool:
+        """Go on without the tools that a request waits for. False where none waits."""
+        if self._skipped is None:
+            return False
+        self._skipped.set()
+        return True
+
     async def _wait(self) -> None:
         """Once for each source, and not for longer than the user would."""
         registry = self._services.tools
         if not registry.pending - self._waited:
             return
+        skipped = self._skipped = asyncio.Event()
         settled = asyncio.ensure_future(registry.settled())
+        enough = asyncio.ensure_future(skipped.wait())
+        either = (settled, enough)
         try:
-            await asyncio.wait((settled,), timeout=TOLD_AFTER)
-            if not settled.done():
+            await asyncio.wait(either, timeout=TOLD_AFTER, return_when=asyncio.FIRST_COMPLETED)
+            if not settled.done() and not skipped.is_set():
                 names = ", ".join(sorted(registry.pending))
-                self._recorder.emit(Notice(f"Waiting for tools: {names}", topic="tools", hint="Esc cancels"))
-                await asyncio.wait((settled,), timeout=self._services.tools_wait - TOLD_AFTER)
+                self._recorder.emit(Notice(f"Waiting for tools: {names}", topic="tools", hint="Esc goes on without"))
+                left = self._services.tools_wait - TOLD_AFTER
+                await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._skipped = None
             settled.cancel()
+            enough.cancel()
         late = registry.pending - self._waited
         self._waited |= late
         if late:
             names = ", ".join(sorted(late))
-            self._recorder.emit(
-                Notice(
-                    f"Continuing without {names}: no answer yet. Its tools join when it is ready.", "warning", "tools"
-                )
-            )
+            why = "you skipped the wait" if skipped.is_set() else "no answer yet"
+            text = f"Continuing without {names}: {why}. {'Its' if len(late) == 1 else 'Their'} tools join when ready."
+            self._recorder.emit(Notice(text, "warning", "tools"))

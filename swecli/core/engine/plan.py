@@ -1,19 +1,37 @@
-"""The plan that an answer in plan mode proposes: whether there is one, and its steps."""
+"""The plan that an answer in plan mode proposes: whether there is one, its steps, the file that it is written in."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 
+from msgspec import structs
+
+from swecli.core.atomic_text import write_whole
+from swecli.core.context_management.projection import project
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
 from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import Notice, PlanChanged
 from swecli.core.protocol.messages import Message
+from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 
 ACCEPTED = "plan accepted"
 """Why the mode changed."""
 GO_AHEAD = "Go ahead with the plan."
 WITH_TODOS = f"{GO_AHEAD} Its steps are in the todo list; keep that current."
+CHANGED = "I changed it; this is the plan now:"
 MOST_STEPS = 30
+MOST_BYTES = 200_000
+"""Of a plan's file that is read back."""
+_SLUG_WORDS = 6
+_SAME_DAY = 99
+"""Plans of a day that may have the same title."""
 _ITEM = re.compile(r"^(\s*)(?:(\d{1,3})[.)]|[-*+\u2022])\s+(?:\[[ xX]\]\s+)?(\S.*)$")
 _MARKS = re.compile(r"\*\*|__|`")
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -21,9 +39,12 @@ _FENCE = re.compile(r"^\s*(```|~~~)")
 
 @dataclass(frozen=True, slots=True)
 class ProposedPlan:
-    """``steps`` is empty for a plan without a list."""
+    """``steps`` is empty for a plan without a list; ``path`` is the file that it is written in, relative to the working
+    directory, or empty."""
 
     steps: tuple[str, ...]
+    text: str = ""
+    path: str = ""
 
 
 def steps_of(text: str) -> tuple[str, ...]:
@@ -48,14 +69,14 @@ def steps_of(text: str) -> tuple[str, ...]:
 
 
 def proposed(messages: Sequence[Message]) -> ProposedPlan | None:
-    """The plan of the newest answer: a list of steps, or a text that calls itself a plan. None where the newest message
-    is none."""
+    """The plan of the newest answer: a list of steps, or a text that calls itself a plan, not one that only speaks of
+    plan mode. None where the newest message is none."""
     if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
         return None
     text = messages[-1].text.strip()
     steps = steps_of(text)
-    named = re.search(r"\bplan\b", "\n".join(text.split("\n")[:3]), re.IGNORECASE) is not None
-    return ProposedPlan(steps) if len(steps) > 1 or named else None
+    named = re.search(r"\bplan\b(?!\s+mode)", "\n".join(text.split("\n")[:3]), re.IGNORECASE) is not None
+    return ProposedPlan(steps, text) if len(steps) > 1 or named else None
 
 
 def todos_of(plan: ProposedPlan, todos: Sequence[Todo]) -> tuple[Todo, ...]:
@@ -63,3 +84,105 @@ def todos_of(plan: ProposedPlan, todos: Sequence[Todo]) -> tuple[Todo, ...]:
     if any(todo.status != "completed" for todo in todos):
         return tuple(todos)
     return tuple(Todo(step, "pending" if number else "in_progress") for number, step in enumerate(plan.steps))
+
+
+def file_name(text: str, today: date) -> str:
+    """The name of a plan's file, without its suffix: the day, and the words of its title."""
+    lines = [line.strip("#*_ \t") for line in text.split("\n") if line.strip("#*_ \t")]
+    title = next((line for line in lines[:3] if re.sub(r"(?i)\b(the|a|my|plan)\b|\W", "", line)), "")
+    words = [word for word in re.findall(r"[a-z0-9]+", title.lower()) if word not in ("the", "a", "my", "plan")]
+    return "-".join([today.isoformat(), *words[:_SLUG_WORDS]])[:80]
+
+
+class Plans:
+    """The plan of a session: written down when it is proposed, read back when it is carried out."""
+
+    def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._services = services
+        self._recorder = recorder
+
+    @property
+    def proposed(self) -> ProposedPlan | None:
+        """The plan that the newest answer proposes, while nothing has been said since."""
+        plan = proposed(project(self._recorder.ledger))
+        known = self._recorder.state.plan
+        if plan is None or known is None or known.accepted or known.text != plan.text:
+            return plan
+        return ProposedPlan(plan.steps, plan.text, known.path)
+
+    async def propose(self) -> None:
+        """In plan mode: write down the plan of the newest answer, if it is one."""
+        plan = proposed(project(self._recorder.ledger)) if self._recorder.state.mode == "plan" else None
+        if plan is None:
+            return
+        try:
+            path = await asyncio.to_thread(self._write, plan.text)
+        except OSError as error:
+            text = f"The plan could not be written to {self._services.plans}: {error.strerror or error}."
+            self._recorder.emit(Notice(f"{text} It is in the conversation.", "warning", "plan"))
+            path = ""
+        self._recorder.emit(PlanChanged(plan.text, path))
+
+    def accept(self, plan: ProposedPlan) -> ProposedPlan:
+        """The plan as the user left it in its file, which is agreed to with this."""
+        written = read_plan(self._services.workspace.cwd / plan.path) if plan.path else None
+        final = plan if written is None else ProposedPlan(steps_of(written), written, plan.path)
+        self._recorder.emit(PlanChanged(final.text, final.path, accepted=True))
+        return final
+
+    def newest(self) -> PlanChanged | None:
+        """The plan that was proposed or agreed to last, as its file says it now. May take the time of a disk."""
+        known = self._recorder.state.plan
+        if known is None or not known.path:
+            return known
+        return structs.replace(known, text=read_plan(self._services.workspace.cwd / known.path) or known.text)
+
+    def _write(self, text: str) -> str:
+        """Write the text, over an earlier plan of the same conversation unless the user changed that. Returns the path,
+        empty where none may be written.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        folder, cwd = self._services.plans, self._services.workspace.cwd
+        if folder is None:
+            return ""
+        folder.mkdir(parents=True, exist_ok=True)
+        if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(cwd)):
+            raise OSError(f"{folder} leads out of the project")
+        known = self._recorder.state.plan
+        if (
+            known is not None
+            and known.path
+            and not known.accepted
+            and read_plan(cwd / known.path) == known.text.strip()
+        ):
+            place = cwd / known.path
+        else:
+            place = _free(folder, file_name(text, date.fromtimestamp(self._services.clock())))
+        write_whole(place, f"{text.strip()}\n")
+        return str(place.relative_to(cwd))
+
+
+def read_plan(path: Path) -> str | None:
+    """What a plan's file says now; None where it says nothing or can't be read."""
+    try:
+        return decode(read_bytes(path, MOST_BYTES)[0]).text.strip() or None
+    except (OSError, ValueError, NotRegularError, TooLargeError):
+        return None
+
+
+def _free(folder: Path, name: str) -> Path:
+    for number in range(1, _SAME_DAY):
+        place = folder / f"{name}{f'-{number}' if number > 1 else ''}.md"
+        if not os.path.lexists(place):
+            return place
+    raise OSError(f"{folder} has {_SAME_DAY} plans of this name")
+
+
+def go_ahead(plan: ProposedPlan, shown: str, *, todos: bool) -> str:
+    """The message that begins to carry out a plan; ``shown`` is its text as the model wrote it."""
+    said = WITH_TODOS if todos else GO_AHEAD
+    if plan.path:
+        said = f"{said} It is written in {plan.path}."
+    return said if plan.text.strip() == shown.strip() else f"{said} {CHANGED}\n\n{plan.text}"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, overload, runtime_checkable
 
-from swecli.core.context_management.cache import CacheHistory
-from swecli.core.context_management.ledger import Ledger
+from msgspec.structs import replace
+
+from swecli.core.engine.reductions import Before, Reductions
 from swecli.core.engine.state import SessionState
-from swecli.core.protocol.events import MAIN, Body, Event, Unknown, is_fact
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import MAIN, Body, ContextRestored, Event, TodosChanged, TurnStarted, Unknown, is_fact
 
 KEPT = 128
 """Facts that stay in memory at least."""
+HELD_TURNS = 60
+"""Turns of a session that goes on which are read at first: as many as a front-end may show of it."""
 PAGE = 256
 """Facts that are read back at once."""
 
@@ -48,19 +52,26 @@ class Facts(Sequence[Event]):
     going on with a session reads it once. Without a log that can be read all of them stay.
     """
 
-    def __init__(self, history: Sequence[Event]) -> None:
+    def __init__(self, history: Sequence[Event], left: int = 0) -> None:
+        """``history`` has the newest ones; ``left`` are before them, in the log alone."""
         self._held = list(history)
         self._fresh = 0
         """Facts that have come since some were let go."""
-        self._left = 0
+        self._left = left
         """Facts that only the log has."""
-        self._upto = 0
-        """Sequence number of the newest of them."""
+        self._upto = history[0].seq - 1 if left else 0
+        """No fact after this sequence number is in the log alone."""
         self._log: FactReader | None = None
+        self.lost: list[int] = []
+        """Places of events that can't be read, or that only a later version understands, since the context was restored
+        last."""
+        for event in history:
+            self._look(event)
 
     @property
-    def held(self) -> int:
-        return len(self._held)
+    def held(self) -> Sequence[Event]:
+        """Those in memory: the newest ones."""
+        return self._held
 
     def read_from(self, log: object) -> None:
         """Where facts are read back from, if it can do that."""
@@ -68,6 +79,7 @@ class Facts(Sequence[Event]):
 
     def add(self, event: Event) -> None:
         self._held.append(event)
+        self._look(event)
         self._fresh += 1
         if self._fresh >= KEPT:
             self._let_go()
@@ -77,6 +89,25 @@ class Facts(Sequence[Event]):
         self._held = list(self._held)
         self._let_go()
         return past
+
+    def recent(self, turns: int, todos_before: Mapping[str, tuple[Todo, ...]]) -> Past:
+        """Those of the newest turns, with the todo list of before them (by the first one's message); all where there
+        are no more, or where earlier ones of these turns are in the log alone."""
+        begins = [at for at, event in enumerate(self._held) if _begins_turn(event)]
+        if len(begins) < turns or (len(begins) == turns and not self._left):
+            return self.past()
+        first = begins[-turns]
+        todos = _todos_at(self._held[first], todos_before)
+        past = Past([*([todos] if todos is not None else []), *self._held[first:]])
+        self._held = list(self._held)
+        self._let_go()
+        return past
+
+    def _look(self, event: Event) -> None:
+        if isinstance(event.body, Unknown):
+            self.lost.append(event.seq)
+        elif isinstance(event.body, ContextRestored):
+            self.lost.clear()
 
     def _let_go(self) -> None:
         self._fresh = 0
@@ -108,6 +139,17 @@ class Facts(Sequence[Event]):
         if isinstance(index, int) and -len(self._held) <= index < 0:
             return self._held[index]
         return [*self][index]
+
+
+def _begins_turn(event: Event) -> bool:
+    return isinstance(event.body, TurnStarted) and event.agent == MAIN
+
+
+def _todos_at(begins: Event, todos_before: Mapping[str, tuple[Todo, ...]]) -> Event | None:
+    """The todo list as it was when a turn began."""
+    item = begins.body.item if isinstance(begins.body, TurnStarted) else ""
+    todos = todos_before.get(item, ())
+    return replace(begins, seq=begins.seq - 1, body=TodosChanged(todos)) if todos else None
 
 
 class EventLog(Protocol):
@@ -168,7 +210,8 @@ class Subscription:
 
 
 class Recorder:
-    """Single writer of a session's events. ``first`` is what numbers of events and items begin after."""
+    """Single writer of a session's events. ``first`` is what numbers of events and items begin after. ``before`` is
+    what came before ``history``, where that begins later or some of it is reduced already."""
 
     def __init__(
         self,
@@ -177,21 +220,26 @@ class Recorder:
         make_log: LogFactory,
         clock: Callable[[], float],
         first: tuple[int, int] = (0, 0),
+        before: Before | None = None,
     ) -> None:
+        reduced = before.reductions if before is not None else Reductions(SessionState(*first))
+        known = before.seq if before is not None else 0
+        self.reduced = before.facts if before is not None else 0
+        """Facts that did not have to be reduced in this run."""
         self.session = session
-        self.state = SessionState(*first)
-        self.ledger = Ledger()
-        self.cache = CacheHistory()
+        self.reductions = reduced
+        self.state, self.ledger, self.cache = reduced.state, reduced.ledger, reduced.cache
+        self.timeline, self.trend = reduced.timeline, reduced.trend
         self.turn = 0
         self._clock = clock
         self._subscribers: list[Subscription] = []
-        self.facts = Facts(history)
+        self.watchers: list[Callable[[Event], None]] = []
+        """Each is called with every event of the session as it is recorded, and must be quick."""
+        self.facts = Facts(history, before.facts - sum(event.seq <= known for event in history) if before else 0)
         """What is published, from the session's beginning on. Looking at all of it may read the disk."""
         for event in history:
-            self.state.apply(event)
-            if event.agent == MAIN:
-                self.ledger.apply(event)
-                self.cache.apply(event)
+            if event.seq > known:
+                reduced.apply(event)
         self.turn = self.state.turn
         self._log = make_log(self._publish)
         self.facts.read_from(self._log)
@@ -199,11 +247,11 @@ class Recorder:
     def emit(self, body: Body) -> Event:
         """Record one event. The state has changed when this returns; storing and publishing follow in order."""
         event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
-        self.state.apply(event)
-        self.ledger.apply(event)
+        self.reductions.apply(event)
         self.ledger.evict()
-        self.cache.apply(event)
         self._log.append(event)
+        for watch in self.watchers:
+            watch(event)
         return event
 
     def relay(self, body: Body | Unknown, agent: str, turn: int) -> None:
@@ -218,9 +266,13 @@ class Recorder:
     async def barrier(self) -> None:
         await self._log.barrier()
 
-    def subscribe(self, *, replay: bool) -> Subscription:
-        """Published events; with ``replay`` the published facts of the whole session first."""
-        subscription = Subscription(self.facts.past() if replay else None)
+    def subscribe(self, *, replay: bool, turns: int | None = None) -> Subscription:
+        """Published events; with ``replay`` the published facts of the whole session first, or of its newest
+        ``turns``."""
+        past = None if not replay or turns is not None else self.facts.past()
+        if replay and turns is not None:
+            past = self.facts.recent(turns, self.state.todos_before)
+        subscription = Subscription(past)
         self._subscribers.append(subscription)
         return subscription
 

@@ -203,9 +203,12 @@ class Results:
         self._services = services
         self._recorder = recorder
         self._connection = connection
-        self._rules = OffloadRules(services.offload_threshold)
         self._turn = asyncio.Lock()
         self._reported = False
+
+    @property
+    def _rules(self) -> OffloadRules:
+        return OffloadRules(self._services.offload_threshold)
 
     async def admit(self, item: str, tool: str, kind: ResultKind, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome with the text that goes into the context. The caller records it before it awaits anything

@@ -5,31 +5,38 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
+from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, Limits
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.agent_profiles import AgentProfile
+from swecli.core.engine.spending_limits import SpendingLimits
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
-from swecli.core.permissions.types import Call, Decision, Policy
-from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
+from swecli.core.memory.places import MemoryPlaces
+from swecli.core.permissions.types import Call, Decision, Policy, Rule
+from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import NoticeLevel, Price
+from swecli.core.protocol.events import NoticeLevel, Price, RotKind
 from swecli.core.protocol.messages import Usage
+from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.run_command import TIMEOUT, RunCommand
 from swecli.core.workspace.process_limit import PROCESSES
 
 if TYPE_CHECKING:
     from swecli.core.hooks.hook import Hook
     from swecli.core.hooks.runner import Hooks
+    from swecli.core.playbook.store import Playbooks
 
 ModelFactory = Callable[[str], ModelClient]
 """Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
@@ -93,6 +100,8 @@ class Mentionable:
     tool: str
     arguments: Mapping[str, str]
     about: str = ""
+    size: int | None = None
+    """Bytes, as far as whoever has it says so beforehand."""
 
 
 class Extension(Protocol):
@@ -156,6 +165,36 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryOptions:
+    """``notes`` is the folder in which session notes are kept; None: they are not, and ``why_no_notes`` is told where
+    there would be some. ``title`` begins a new file of them; ``cover`` hides keys and passwords."""
+
+    places: MemoryPlaces = MemoryPlaces(None, None)
+    notes: Path | None = None
+    why_no_notes: str = ""
+    title: str = ""
+    cover: Callable[[str], str] = str
+    turn_on: Callable[[], tuple[str, MemoryOptions | None]] = lambda: ("This folder can't be trusted from here.", None)
+    """Trusts the folder, where nothing but its memories hangs on that. Returns what was done, as a sentence, and what
+    holds from now on; None where nothing changes. Waits for the disk."""
+    max_file_bytes: int = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionFiles:
+    """The instruction files of the prompt, and how to look for them again. ``folders`` are those that may have one,
+    ``root`` the project's. ``quoted``: what folders below say is information. ``watch``: what changes is told."""
+
+    loaded: Instructions = Instructions()
+    read: Callable[[], Instructions] = Instructions
+    cwd: Path = Path()
+    root: Path = Path()
+    folders: Sequence[Path] = ()
+    quoted: bool = False
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TurnLimits:
     """Caps of one run; None = no cap."""
 
@@ -165,6 +204,8 @@ class TurnLimits:
     max_price: Decimal | None = None
     """US dollars of the whole session. Once a price is unknown, nothing more is asked."""
     max_retries: int = 5
+    spending: SpendingLimits = SpendingLimits()
+    """Budgets that the user is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +222,37 @@ class SubagentOptions:
     model: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SentinelOptions:
+    """Whether the context is watched, and what the user wants to hear of no more."""
+
+    enabled: bool = True
+    silenced: tuple[RotKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustable:
+    """What a session takes over from changed settings while it runs. A turn goes on with it from its next step on;
+    subagents that work keep what they began with, but for the rules."""
+
+    context: Limits = Limits()
+    advice: tuple[str, ...] = (COMPACT_ADVICE, *BLOCK_ADVICE)
+    """What the user can do about a full context, as clauses."""
+    compaction: CompactionOptions = CompactionOptions()
+    max_steps: int | None = None
+    offload_threshold: int = 4_096
+    process_limit: int = PROCESSES
+    command_timeout: float = TIMEOUT
+    tool_deferral: float = 0.1
+    subagents: SubagentOptions = SubagentOptions()
+    attribution: bool = False
+    rules: tuple[Rule, ...] = ()
+    """Of files and flags, without what was granted."""
+    fallback: tuple[str, ...] = ()
+    side_models: Mapping[str, str] = field(default_factory=lambda: {})
+    sentinel: SentinelOptions = SentinelOptions()
+
+
 def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
     return ContextManager(tools.schemas(), PromptTexts(append=prompt), special_tools=tools.special)
 
@@ -189,9 +261,13 @@ def no_cap() -> tuple[str, str] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+async def no_budget() -> str:
+    return ""
+
+
+@dataclass(slots=True)
 class Services:
-    """Everything besides the history. Time and sleep are injected for tests."""
+    """Everything besides the history. Time and sleep are injected for tests. Only ``adjust`` changes it."""
 
     workspace: Workspace
     tools: ToolRegistry
@@ -206,12 +282,16 @@ class Services:
     """Where results go that are too large for the context; without it they are cut."""
     snapshots: Snapshots | None = None
     """Where the conversation is kept as the model sees it; without it a session resumes from its record alone."""
+    cover: Callable[[str], str] = lambda text: text
+    """Puts stars in place of keys in what leaves the session for a file."""
     offload_threshold: int = 4_096
     """Bytes up to which output stays in the context."""
     process_limit: int = PROCESSES
     """Processes and threads that a command may have at the same time."""
     editor: EditorFiles | None = None
     """The user's editor, where it has files open that may not be saved."""
+    code: CodeServers | None = None
+    """Tells what an edit broke, and where names are; None where no language server can be."""
     checkpoints: Checkpoints | None = None
     """The record of changed files; without it nothing can be taken back."""
     keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are kept nowhere here."
@@ -219,10 +299,16 @@ class Services:
     keep_file: Callable[[str, str], str] = lambda path, sha256: ""
     """Remembers that the user approved a file of the project with this content, so that later runs need not ask what it
     is. Returns a sentence where that failed."""
+    reached: set[str] = field(default_factory=set[str])
+    """Servers of models that answered in this run, whatever they said. Subagents share it."""
     price: Callable[[str, Usage], str | None] = no_price
     keep_price: Callable[[str, Price], str] | None = None
     """Writes the price of a model (``provider/name``) into the user's settings, where it counts from now on. Returns
     where it was written; raises ValueError. None: prices can't be set here."""
+    sentinel: SentinelOptions = SentinelOptions()
+    keep_silenced: Callable[[Sequence[RotKind]], str] | None = None
+    """Writes into the user's settings what the sentinel suggests no more, in any session. Returns where it was written;
+    raises ValueError. May take the time of a disk. None: it can't be set here."""
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
@@ -246,16 +332,32 @@ class Services:
     """What commands are contained with."""
     sandbox_early: bool = False
     """Whether it is looked for when the session starts, and not only when a command needs it."""
+    rename: Callable[[str], str] | None = None
+    """Gives the session a name, and returns it as it is kept; None where it is not stored. May take the time of a disk.
+
+    Raises:
+        ValueError: it can't have that name; a sentence.
+    """
+    name: Callable[[], str] = lambda: ""
+    """What the user called the session; empty where it has no name. May take the time of a disk."""
     output_folder: Path | None = None
     """Where long output of commands is kept while they run, in files without names; None for the system's place."""
     end_processes: Callable[[], object] = lambda: None
     """Ends what commands left running; called in a thread when the session closes."""
     report_defect: Callable[[BaseException], None] = lambda error: None
     """Where an internal failure is written with its traceback."""
-    instructions: Sequence[str] = ()
-    """Paths of the instruction files in the prompt."""
+    safe_mode: bool = False
+    """Whether the user left out what files besides swecli's own settings bring."""
+    instruction_files: InstructionFiles = InstructionFiles()
+    memory: MemoryOptions = MemoryOptions()
     hooks: Hooks | None = None
     """The user's programs that run at events of the session; None where there are none, and then they cost nothing."""
+    adjustable: Callable[[], Adjustable] | None = None
+    """Reads the settings again; called in a thread. None where nothing can be changed.
+
+    Raises:
+        ValueError: they can't be read; a sentence.
+    """
     allow_hook: Callable[[Hook], Hook] = lambda hook: hook
     """Remembers that the user lets a hook run as it is now, and gives it back so. May take the time of a disk.
 
@@ -266,6 +368,12 @@ class Services:
     """What brings tools, and runs as long as the session."""
     attribution: bool = False
     """Whether commits name swecli and the model."""
+    playbook: Callable[[], Playbooks] | None = None
+    """Gives what was learned about the project, called in a thread; None where nothing is to be told or learned."""
+    project: ProjectIndex | None = None
+    """The index of the workspace, from which messages of the user get pointers; None where that is off."""
+    retrieval_model: bool = False
+    """Whether the small model names words to look for besides those of the message."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
     tool_deferral: float = 0.1
@@ -279,12 +387,43 @@ class Services:
     """The context of a subagent with these tools, which is told this besides what every agent is told."""
     sandbox_for: Callable[[Path], Sandbox] = lambda folder: Sandbox.none()
     """What contains the commands of a subagent that works in this folder."""
+    plans: Path | None = None
+    """Where plans are written, in the project; None where none may be."""
     worktrees: Path | None = None
     """Where work trees of subagents are made; None where none can be."""
     outer_cap: Callable[[], tuple[str, str] | None] = no_cap
     """In a subagent: which cap of its session is reached, as a reason and its kind."""
+    outer_budget: Callable[[], Awaitable[str]] = no_budget
+    """In a subagent: which budget of its session is used up, as a clause; empty while none is."""
     outer_tokens: Callable[[], int | None] = lambda: None
     """In a subagent: tokens that its session may still use; None = no cap."""
+
+    def adjust(self, values: Adjustable) -> None:
+        """Take over changed settings; the context and the tool for commands are adjusted with it."""
+        self.context.adjust(values.context, values.advice)
+        self.compaction = values.compaction
+        self.limits = replace(self.limits, max_steps=values.max_steps)
+        self.offload_threshold = values.offload_threshold
+        self.process_limit = values.process_limit
+        self.tool_deferral = values.tool_deferral
+        self.subagents = values.subagents
+        self.attribution = values.attribution
+        self.policy = replace(self.policy, rules=values.rules)
+        self.fallback = values.fallback
+        self.side_models = values.side_models
+        self.sentinel = values.sentinel
+        command = self.tools.get(RunCommand.name)
+        if isinstance(command, RunCommand):
+            command.seconds = values.command_timeout
+
+    def adopt_memory(self, options: MemoryOptions) -> None:
+        """Take over other places of memory, for the model's tool too."""
+        from swecli.core.tools.memory import MemoryTool
+
+        self.memory = options
+        tool = self.tools.get(MemoryTool.name)
+        if isinstance(tool, MemoryTool):
+            tool.places = options.places
 
 
 class Connection:
@@ -295,6 +434,8 @@ class Connection:
         self._make_client = make_client
         self._side_models = dict(side_models or {})
         self._side: dict[str, ModelClient] = {}
+        self._replaced: list[ModelClient] = []
+        """Clients for work beside that other models do now; one may still be answering."""
         self._closing: set[asyncio.Task[None]] = set()
         self.client: ModelClient | None = None
 
@@ -323,6 +464,12 @@ class Connection:
             self._side[work] = self._make_client(model)
         return self._side.get(work)
 
+    def use_beside(self, side_models: Mapping[str, str]) -> None:
+        """Use these models for work beside the conversation from now on."""
+        for work in [work for work in self._side if side_models.get(work) != self._side_models.get(work)]:
+            self._replaced.append(self._side.pop(work))
+        self._side_models = dict(side_models)
+
     async def close(self) -> None:
-        clients = [*self._side.values(), *([self.client] if self.client is not None else [])]
+        clients = [*self._side.values(), *self._replaced, *([self.client] if self.client is not None else [])]
         await asyncio.gather(*(client.close() for client in clients), *self._closing, return_exceptions=True)

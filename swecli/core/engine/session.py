@@ -4,51 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from swecli.core.checkpoints.restore import Target
-from swecli.core.context_management.cache import CacheHistory
+from swecli.core.context_management.compaction.arrangement import PlanDraft
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.context_management.ledger import Entry
+from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.prompts import harmless
+from swecli.core.context_management.prompts import note, read_prompt
 from swecli.core.context_management.recall import Recall
+from swecli.core.engine.agent_transcript import transcript_of
 from swecli.core.engine.compaction import Compactions
-from swecli.core.engine.consent import Requests, SandboxWatch
+from swecli.core.engine.consent import Requests, SandboxWatch, said_with_no
 from swecli.core.engine.files import SessionFiles, words_of
-from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.hooks import EndReason, SessionHooks
+from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
-from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.models import READY_SECONDS, ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
-from swecli.core.engine.plan import ACCEPTED, GO_AHEAD, WITH_TODOS, ProposedPlan, proposed, todos_of
+from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
+from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import LogFactory, Recorder
+from swecli.core.engine.reductions import Before
 from swecli.core.engine.results import Results
+from swecli.core.engine.retrieval import PromptRetrieval
+from swecli.core.engine.rewind import Rewinds
+from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
+from swecli.core.engine.session_memory import SessionMemory
+from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.snapshots import recover
-from swecli.core.engine.state import AgentRecord, Spending, Totals
+from swecli.core.engine.spending_limits import SpendingGate
 from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
+from swecli.core.engine.user_shell import run_shell
 from swecli.core.engine.work import Work, add_note, add_user_message, edit_queue, enqueue, take_first
-from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
 from swecli.core.permissions.types import Rule
 from swecli.core.ports import Asker
-from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock, Todo
-from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.commands import (
     Answer,
+    ApplyPlan,
     Background,
     CancelItem,
     CarryOut,
+    ChangeContext,
     Close,
     Command,
     Compact,
@@ -58,6 +67,7 @@ from swecli.core.protocol.commands import (
     RedoCompaction,
     RedoFiles,
     ReplyPermission,
+    RevokeRule,
     Rewind,
     RunShell,
     SetEffort,
@@ -68,200 +78,34 @@ from swecli.core.protocol.commands import (
     Submit,
     UndoCompaction,
     UndoFiles,
+    UndoRewind,
 )
 from swecli.core.protocol.events import (
     MAIN,
     Event,
     ItemCheckpointed,
-    ItemCompleted,
-    ItemDelta,
     ItemStarted,
-    Mode,
     ModeChanged,
     Notice,
     NoticeLevel,
-    PermissionRequested,
+    PlanChanged,
     Price,
     PriceSet,
-    QuestionAsked,
     Queued,
-    Rewound,
-    SandboxChanged,
+    RotKind,
+    RuleRevoked,
     SessionStarted,
     SideAnswered,
     TodosChanged,
     TurnStarted,
+    UntrustedContent,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from swecli.core.tools.base import ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
-from swecli.core.workspace.command_output import as_read
-from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
-from swecli.core.workspace.process import CommandSpec, LaunchError
+from swecli.core.workspace.jobs import JobInfo
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """Messages that the model sees (``active``, summaries among them) and all that were said. ``oldest_age`` is seconds
-    since the oldest active message that is no summary; None where there is none."""
-
-    active: int = 0
-    total: int = 0
-    summaries: int = 0
-    oldest_age: float | None = None
-
-
-class SessionView:
-    """Current values; each property is cheap."""
-
-    def __init__(
-        self,
-        services: Services,
-        recorder: Recorder,
-        connection: Connection,
-        work: Work,
-        jobs: Jobs,
-        agents: Subagents | None = None,
-    ) -> None:
-        self._agents = agents
-        self._services = services
-        self._recorder = recorder
-        self._connection = connection
-        self._work = work
-        self._jobs = jobs
-
-    @property
-    def session_id(self) -> str:
-        return self._recorder.session
-
-    @property
-    def started_seq(self) -> int:
-        """Sequence number of the newest SessionStarted: events before it are of earlier runs."""
-        return self._recorder.state.started_seq
-
-    @property
-    def cwd(self) -> Path:
-        return self._services.workspace.cwd
-
-    @property
-    def roots(self) -> tuple[Path, ...]:
-        """The folders that belong to the work, ``cwd`` first."""
-        return tuple(self._services.workspace.roots)
-
-    @property
-    def mode(self) -> Mode:
-        return self._recorder.state.mode
-
-    @property
-    def model(self) -> ModelInfo | None:
-        """None while no provider is configured."""
-        client = self._connection.client
-        return client.info if client else None
-
-    @property
-    def effort(self) -> str | None:
-        """How much the model is to think, in its word; None: as the provider does."""
-        return self._recorder.state.effort
-
-    @property
-    def busy(self) -> bool:
-        return self._work.busy
-
-    @property
-    def budget(self) -> Budget | None:
-        """The newest measure of the context; None before the first."""
-        return self._recorder.state.budget
-
-    @property
-    def last_usage(self) -> Usage | None:
-        return self._recorder.state.last_usage
-
-    @property
-    def totals(self) -> Totals:
-        return self._recorder.state.totals
-
-    @property
-    def cache(self) -> CacheHistory:
-        return self._recorder.cache
-
-    @property
-    def spending(self) -> Spending:
-        """What was used by model and by turn. Not to be changed."""
-        return self._recorder.state.spending
-
-    @property
-    def queue(self) -> tuple[Queued, ...]:
-        return self._recorder.state.queue
-
-    @property
-    def todos(self) -> tuple[Todo, ...]:
-        return self._recorder.state.todos
-
-    @property
-    def permission(self) -> PermissionRequested | None:
-        """The permission question that waits longest, if any."""
-        return next(iter(self._recorder.state.permissions.values()), None)
-
-    @property
-    def question(self) -> QuestionAsked | None:
-        return next(iter(self._recorder.state.questions.values()), None)
-
-    @property
-    def sandbox(self) -> SandboxChanged | None:
-        """How far commands are contained; None while that is not known."""
-        return self._recorder.state.sandbox
-
-    @property
-    def jobs(self) -> tuple[JobInfo, ...]:
-        """What runs in the background and what ended there last, oldest first; subagents last."""
-        return self._jobs.all if self._agents is None else (*self._jobs.all, *self._agents.jobs())
-
-    @property
-    def agents(self) -> tuple[AgentRecord, ...]:
-        """The subagents of the session, in the order in which they began. Not to be changed."""
-        return tuple(self._recorder.state.agents.values())
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        return project(self._recorder.ledger)
-
-    @property
-    def plan(self) -> ProposedPlan | None:
-        """The plan that the newest answer proposes, while nothing has been said since."""
-        return proposed(self.messages)
-
-    @property
-    def conversation(self) -> Conversation:
-        ledger = self._recorder.ledger
-        shown = [ledger.entries[entry.id] for entry in ledger.view if entry.id in ledger.entries]
-        summaries = sum(entry.kind == "summary" for entry in ledger.view)
-        active = len(project(ledger))
-        hidden = _messages(ledger.entries.values()) - _messages(shown)
-        since = min((entry.created for entry in shown), default=None)
-        age = None if since is None else max(0.0, self._services.clock() - since)
-        return Conversation(active, active - summaries + len(hidden), summaries, age)
-
-    @property
-    def attribution(self) -> bool:
-        """Whether commits name swecli and the model."""
-        return self._services.attribution
-
-    @property
-    def extension_files(self) -> ExtensionFiles | None:
-        """Skills, Markdown commands and agent profiles; None where none can be."""
-        return self._services.extension_files
-
-    @property
-    def instructions(self) -> tuple[str, ...]:
-        return tuple(self._services.instructions)
-
-
-def _messages(entries: Iterable[Entry]) -> set[tuple[str, bool]]:
-    """The messages that entries are in: results are one of their own."""
-    return {(entry.message, entry.kind == "result") for entry in entries}
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +114,14 @@ class ToolRun:
 
     text: str
     is_error: bool
-    detail: str = ""
+    said: str | None = None
+    """What the user said where they rejected the call; None where they did not."""
 
 
 async def ask_model(
     recorder: Recorder, services: Services, client: ModelClient, system: str, prompt: str, max_output_tokens: int
 ) -> str | None:
-    """The answer's text, or None after a Notice that says why there is none."""
+    """What the model answers, asked about nothing but ``prompt``; None after a Notice that says why there is none."""
     request = ModelRequest(
         system=(SystemBlock(system),),
         tools=(),
@@ -284,6 +129,11 @@ async def ask_model(
         max_output_tokens=max_output_tokens,
         session=recorder.session,
     )
+    return await _answer_to(request, recorder, services, client)
+
+
+async def _answer_to(request: ModelRequest, recorder: Recorder, services: Services, client: ModelClient) -> str | None:
+    """The answer's text, or None after a Notice that says why there is none."""
     async with aclosing(gateway_of(services, recorder).send(client, request)) as events:
         async for event in events:
             if isinstance(event, Finished):
@@ -297,71 +147,26 @@ async def ask_model(
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Ran:
-    output: str
-    exit_status: int | None
-    duration: float | None
-    exited: bool = True
-    job: str = ""
-    """Id of the job, if the command continues in the background."""
-
-
-async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, order: RunShell) -> None:
-    """The user's ``!command``: it needs no consent, and its output joins the conversation."""
-    item = recorder.new_item("u")
-    recorder.emit(ItemStarted(item, "user", "shell", order.command))
-    try:
-        ran = await _run(recorder, services, jobs, order, item)
-    except LaunchError as error:
-        recorder.emit(ItemCompleted(item, "error", (), (TextBlock(str(error), "error"),), "not started"))
-        return
-    except asyncio.CancelledError:
-        recorder.emit(ItemCompleted(item, "interrupted", (), (), "interrupted"))
-        raise
-    failed = ran.exit_status not in (0, None)
-    outcome = ToolOutcome(as_read(ran.output), is_error=failed, exit_status=ran.exit_status)
-    try:
-        outcome = await results.admit(item, "shell", "output", outcome)
-    except asyncio.CancelledError:
-        outcome = results.bounded("output", outcome)
-        raise
-    finally:
-        state = f"exit {ran.exit_status}" if ran.exited else f"job {ran.job}"
-        ended = f"Exit status: {ran.exit_status}\n" if ran.exited else ""
-        job = f"It continues in the background as job {ran.job}.\n" if ran.job else ""
-        text = f"I ran this command myself: {order.command}\n{ended}{job}{harmless(outcome.text)}"
-        block = TerminalBlock(order.command, ran.output, ran.exit_status, duration=ran.duration)
-        recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), state))
-
-
-async def _run(recorder: Recorder, services: Services, jobs: Jobs, order: RunShell, item: str) -> _Ran:
-    if order.output is not None:
-        return _Ran(order.output, order.exit_status, order.duration)
-    spec = CommandSpec(order.command, services.workspace.cwd, services.workspace.environment)
-    result = await jobs.run(spec, RunOptions(item), _nothing_more, lambda text: _show(recorder, item, text))
-    return _Ran(result.output, result.exit_status, result.duration, result.ending == "exited", result.job)
-
-
-def _nothing_more(output: str, exit_status: int | None) -> str:
-    """The user's own command runs in no sandbox: nothing is to be done when it ends."""
-    del output, exit_status
-    return ""
-
-
-def _show(recorder: Recorder, item: str, text: str) -> None:
-    if text:
-        recorder.emit(ItemDelta(item, text, "output"))
-
-
 T = TypeVar("T")
 
 BetweenTurns = (
-    CarryOut | Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
+    ApplyPlan
+    | CarryOut
+    | ChangeContext
+    | Compact
+    | RedoCompaction
+    | RedoFiles
+    | Rewind
+    | RunShell
+    | SetModel
+    | UndoCompaction
+    | UndoFiles
+    | UndoRewind
 )
 _BUSY: dict[type, str] = {
     SetModel: "A turn is running; change the model when it ends.",
     Rewind: "A turn is running; rewind when it ends.",
+    UndoRewind: "A turn is running; undo the rewind when it ends.",
 }
 
 
@@ -377,7 +182,8 @@ class Outer:
 
 class Session:
     """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read
-    ``view`` and ``subscribe`` for what happens. ``files`` is what it changed in files, and the ways back."""
+    ``view`` and ``subscribe`` for what happens. ``files`` is what it changed in files, and the ways back,
+    ``playbook`` what it learned."""
 
     def __init__(
         self,
@@ -387,16 +193,17 @@ class Session:
         history: Sequence[Event] = (),
         *,
         outer: Outer | None = None,
+        before: Before | None = None,
     ) -> None:
-        """``outer`` makes it the session of a subagent: what it shares with the other one stays open at its end."""
+        """``before`` is what came before ``history``, where that has the newest events alone. ``outer`` makes it the
+        session of a subagent: what it shares with the other one stays open at its end."""
         first = outer.relay.first if outer is not None else (0, 0)
-        self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first)
+        services = self._plain = replace(services)  # its own: settings that change adjust it
+        self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
         if outer is not None:
             recorder.turn = outer.relay.turn - 1  # what it does belongs to the turn that gave the task
         self.hooks = SessionHooks(services, recorder, inner=outer is not None)
-        self._agents = (
-            Subagents(services, recorder, self.hooks, self._begin_inner, self._heard) if outer is None else None
-        )
+        self._agents = None if outer is not None else self._subagents(services, recorder)
         if services.hooks is not None:
             services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
         self._services = services
@@ -416,11 +223,14 @@ class Session:
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(services, recorder, self._connection, self._requests)
+        self.sentinel = Sentinel(services, recorder, self._connection, self._compactions)
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
         self._offered = OfferedTools(services, recorder)
+        self._spending = SpendingGate(services.limits.spending, recorder, self._requests, services.price)
         agents = self._agents
+        self.playbook = SessionPlaybook(services, recorder, self.ask_model, inner=outer is not None)
         self._calls = ToolCalls(
             services,
             recorder,
@@ -428,6 +238,7 @@ class Session:
             self._results,
             self._sandbox,
             self.hooks,
+            self.playbook,
             self._compactions.request_compaction,
             self._jobs.jobs,
             agents,
@@ -436,14 +247,29 @@ class Session:
             outer.relay.agent if outer is not None else MAIN,
         )
         self._scheduler = Scheduler(self._calls)
+        self._plans = Plans(services, recorder)
+        self._retrieval = (
+            PromptRetrieval(services, recorder, self._scheduler, self._ask_briefly) if outer is None else None
+        )
         self._news = ExtensionNews(services, recorder, self.tell_model)
+        self.memory = SessionMemory(services, recorder, self.tell_model, inner=outer is not None)
         self.files = SessionFiles(services, recorder, self._work)
-        self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, agents)
+        self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
+        self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
+        self.inspection = Inspection(
+            services, recorder, self._connection, lambda: (self._jobs.note(), self._offered.note)
+        )
 
-    def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
-        """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first. Ends after
-        the session is closed."""
-        return self._recorder.subscribe(replay=replay)
+    def _subagents(self, services: Services, recorder: Recorder) -> Subagents:
+        def spent() -> Awaitable[str]:
+            return self._spending.reached(services.clock())
+
+        return Subagents(services, recorder, self.hooks, self._begin_inner, self._heard, spent)
+
+    def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
+        """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first, or those of
+        its newest ``turns``. Ends after the session is closed."""
+        return self._recorder.subscribe(replay=replay, turns=turns)
 
     def start(self, model: str | None, environment: str) -> None:
         """Begin, or continue a session with history: what a crash left open is closed first.
@@ -466,6 +292,9 @@ class Session:
             extension.start(self)
         if resumed:
             self._compactions.snapshots.resume()
+            if (sent := self._recorder.cache.sent) is not None:
+                self._services.context.resume_cache(sent, self._recorder.ledger)
+        self.memory.start(resumed=resumed)
         self._sandbox.publish()
         if self._services.sandbox_early:
             self._sandbox.start()
@@ -474,6 +303,8 @@ class Session:
         elif name:
             self._models.start(name)
         self.hooks.start("resume" if resumed else "startup")
+        if self._services.project is not None and self._outer is None:
+            self._services.project.begin_soon()
 
     def extension(self, kind: type[T]) -> T | None:
         """The extension of this class; None where the session has none."""
@@ -502,6 +333,18 @@ class Session:
     @property
     def extended(self) -> bool:
         return bool(self._services.extensions)
+
+    async def start_settled(self) -> None:
+        """Returns once what is found out at the start, the model's window and the sandbox, is known, or after a
+        moment: what is told of them before may be wrong."""
+        await asyncio.gather(self._models.asked(), self._sandbox.checked(READY_SECONDS))
+
+    async def extensions_settled(self) -> None:
+        """Returns when all tools and prompts that are expected are there; at the latest when a request, too, would no
+        longer wait for them."""
+        waiting = asyncio.ensure_future(self._services.tools.settled())
+        await asyncio.wait((waiting,), timeout=self._services.tools_wait)
+        waiting.cancel()
 
     def tools_of(self, source: str) -> SourceSize:
         """How many tools a source has, and what they cost in each request."""
@@ -539,7 +382,7 @@ class Session:
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
-                if not (command.skip and (self.hooks.skip() or self._models.skip())):
+                if not (command.skip and (self.hooks.skip() or self._models.skip() or self._offered.skip())):
                     self._interrupt()
             case Close():
                 self._interrupt()
@@ -554,6 +397,11 @@ class Session:
                     self._jobs.stop_soon(command.job)
             case ReplyPermission():
                 self._requests.reply(command)
+                if self._agents is not None:
+                    self._agents.send(command)
+            case RevokeRule():
+                if any(rule.text == command.rule for rule in self._recorder.state.rules):
+                    self._recorder.emit(RuleRevoked(command.rule))
                 if self._agents is not None:
                     self._agents.send(command)
             case Answer():
@@ -581,8 +429,12 @@ class Session:
                 trouble = self._models.choose(command.model)
                 if trouble is not None:
                     self.notice(trouble, "error")
+            case Rewind() | UndoRewind() if self._agents is not None and self._agents.in_background:
+                self.notice("A subagent works in the background; rewind when it ends.", "warning", "/jobs")
             case Rewind():
-                self._rewind(command.item)
+                self.rewinds.begin(command)
+            case UndoRewind():
+                self.rewinds.begin_undo()
             case RunShell():
                 self._work.begin(run_shell(self._recorder, self._services, self._results, self._jobs.jobs, command))
             case Compact():
@@ -590,10 +442,17 @@ class Session:
                     self.notice("No model is connected, so swecli cannot measure or summarise anything.", "warning")
                 else:
                     self._work.begin(self._compactions.compact_now(client, command))
+            case ApplyPlan():
+                if client is None:
+                    self.notice("No model is connected, so swecli cannot measure or summarise anything.", "warning")
+                else:
+                    self._work.begin(self._compactions.apply_plan(client, command))
             case UndoCompaction():
-                self._compactions.undo(client)
+                self._compactions.undo(client, command.item)
             case RedoCompaction():
-                self._compactions.redo(client)
+                self._compactions.redo(client, command.item)
+            case ChangeContext():
+                self._compactions.change(client, command)
             case UndoFiles() | RedoFiles() if self._agents is not None and self._agents.in_background:
                 self.notice(
                     "A subagent works in the background; files can be restored when it ends.", "warning", "/jobs"
@@ -624,13 +483,6 @@ class Session:
                 self._services.extension_files.look()  # what runs is what the file says now
             self._begin_turn(call)
 
-    def _rewind(self, item: str) -> None:
-        if item not in {entry.id for entry in self._recorder.ledger.view}:
-            self.notice(f"There is no message {item!r} in the conversation.", "warning")
-        else:
-            self._recorder.emit(Rewound(item, "chosen by the user"))
-            self._models.measure()
-
     def _carry_out(self, command: CarryOut) -> None:
         plan = self.view.plan
         if plan is None:
@@ -638,12 +490,13 @@ class Session:
         elif self._connection.client is None:
             self.notice("No model is connected; the plan was not started.", "error", "Use /model; see /help.")
         else:
+            shown, plan = plan.text, self._plans.accept(plan)
             todos = todos_of(plan, self._recorder.state.todos)
             if todos != self._recorder.state.todos:
                 self._recorder.emit(TodosChanged(todos))
             if command.mode != self._recorder.state.mode:
                 self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
-            self._begin_turn(Submit(WITH_TODOS if todos else GO_AHEAD, mentions=()))
+            self._begin_turn(Submit(go_ahead(plan, shown, todos=bool(todos)), mentions=()))
 
     def begin(self, title: str, text: str) -> str:
         """Begin a turn with a message that a slash command made: ``title`` is what the user sees of it. Only between
@@ -682,13 +535,19 @@ class Session:
             self._jobs,
             self.hooks,
             self._offered,
+            self._spending,
             item,
             words_of(message) if isinstance(message, Submit | Queued) else (),
             invoking=Invoking(self._services, self._recorder, self._scheduler),
             news=self._news,
+            memory=self.memory,
+            playbook=self.playbook,
             invocation=invocation,
             mentionables=lambda: self.mentionables,
             agents_settled=self._agents.settled if self._agents is not None else None,
+            propose=self._plans.propose if self._outer is None else None,
+            retrieval=self._retrieval,
+            sentinel=self.sentinel if self._outer is None else None,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
@@ -760,14 +619,29 @@ class Session:
         client = self._connection.client
         return self._compactions.plan(client) if client is not None else None
 
+    def draft_compaction(self) -> PlanDraft | None:
+        """A plan whose items can be moved, as it would be carried out now; None without a model."""
+        client = self._connection.client
+        return self._compactions.draft(client) if client is not None else None
+
+    async def draft_summary(self, focus: str = "") -> Summary | None:
+        """A summary by the model, which changes nothing yet; its price is recorded. None without a model, or while a
+        turn runs."""
+        client = self._connection.client
+        if client is None or self._work.busy:
+            return None
+        return await self._compactions.draft_summary(client, focus)
+
     def retention(self) -> Sequence[RuleReport]:
         """What the user's rules about the context did so far; empty without rules or a model."""
         client = self._connection.client
         return self._compactions.retention(client) if client is not None else ()
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object], *, rules: Sequence[Rule] = ()) -> ToolRun:
+    async def run_tool(
+        self, name: str, arguments: Mapping[str, object], *, rules: Sequence[Rule] = (), typed: bool = False
+    ) -> ToolRun:
         """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls;
-        ``rules`` hold for it besides.
+        ``rules`` hold for it besides. ``typed``: what it writes is what the user typed, which is their consent.
         Only between turns. The call belongs to no message, so the model never sees it."""
         if self._work.busy:
             return ToolRun("A turn is running; try again when it ends.", is_error=True)
@@ -776,7 +650,7 @@ class Session:
         part = ToolCallPart(item, name, json.dumps(arguments))
         self._recorder.emit(ItemStarted(item, "tool", name))
         self._recorder.emit(ItemCheckpointed(item, part))
-        task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules))]))
+        task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules), typed=typed)]))
         await asyncio.wait([task])
         for change in self._recorder.ledger.changes[before:]:
             if change.after is not None:  # what the user's own command wrote is theirs
@@ -787,7 +661,8 @@ class Session:
             return ToolRun("interrupted", is_error=True)
         record = self._recorder.ledger.items[item]
         result = next((part for part in record.parts if isinstance(part, ToolResultPart)), None)
-        return ToolRun(result.text if result else "", record.status != "ok")
+        text = result.text if result else ""
+        return ToolRun(text, record.status != "ok", said_with_no(text) if record.status == "rejected" else None)
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         """One question to the model outside of the conversation. None when there is no model or it failed (a Notice
@@ -796,6 +671,21 @@ class Session:
         if client is None:
             return None
         return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
+
+    async def _ask_briefly(self, system: str, prompt: str) -> str | None:
+        return await self.ask_model(system, prompt, max_output_tokens=200)
+
+    async def ask_aside(self, question: str) -> str | None:
+        """One question about the conversation to the model that answers in it, also while a turn runs. Neither the
+        question nor the answer joins it. None as for ``ask_model``."""
+        client = self._connection.client
+        if client is None:
+            self.notice("No model is connected; the question was not sent.", "error", "Use /model; see /help.")
+            return None
+        asked = Message("user", (TextPart(f"{note(read_prompt('aside'))}\n{question}"),), "aside")
+        messages = (*project(self._recorder.ledger), asked)
+        request = self._services.context.aside(messages, client.info, self._recorder.session)
+        return await _answer_to(request, self._recorder, self._services, client)
 
     @property
     def unpriced(self) -> Sequence[str]:
@@ -823,6 +713,96 @@ class Session:
         self._recorder.emit(PriceSet(model, price))
         return where
 
+    async def silence(self, kinds: Sequence[RotKind]) -> str:
+        """From now on, in all sessions, the sentinel suggests nothing of these kinds. Returns where that was written.
+
+        Raises:
+            ValueError: it can't be kept, or other settings count before it; a sentence.
+        """
+        if self._services.keep_silenced is None:
+            raise ValueError("Suggestions can't be silenced here; context.sentinel in the settings turns them off.")
+        wanted = tuple(dict.fromkeys(kinds))
+        where = await asyncio.to_thread(self._services.keep_silenced, wanted)
+        await self.follow_settings()
+        if set(self.sentinel.silenced) != set(wanted):
+            raise ValueError(f"It was written to {where}, but context.sentinel_silenced elsewhere counts before it.")
+        return where
+
+    async def facts(self) -> Sequence[Event]:
+        """All facts of the session so far, in order. Reads the disk where they are not in memory."""
+        await self._recorder.barrier()
+        return await asyncio.to_thread(list, self._recorder.facts)
+
+    def stored_result(self, ref: str) -> bytes | None:
+        """A large result of the session by its reference; None where there is none. Not for the event loop.
+
+        Raises:
+            BlobError: it can't be read.
+        """
+        return self._services.blobs.get(ref) if self._services.blobs is not None else None
+
+    def cover(self, text: str) -> str:
+        """The text with stars in place of keys, for what leaves the session for a file."""
+        return self._services.cover(text)
+
+    def go_on_from(self, title: str, text: str, todos: Sequence[Todo], origin: str) -> None:
+        """Begin with what a file says of another session: ``text`` is for the model, ``title`` for the user. It counts
+        as text of strangers that came from ``origin``."""
+        add_note(self._recorder, title, text)
+        self._recorder.emit(UntrustedContent("", origin))
+        if todos:
+            self._recorder.emit(TodosChanged(tuple(todos)))
+        self._models.measure()
+
+    async def name(self) -> str:
+        """What the user called the session; empty where it has no name."""
+        return await asyncio.to_thread(self._services.name)
+
+    async def rename(self, name: str) -> str:
+        """Give the session a name by which it can be continued; an empty one takes it away. Returns it as it is kept.
+
+        Raises:
+            ValueError: it can't have that name; a sentence.
+        """
+        if self._services.rename is None:
+            raise ValueError("This session is not stored, so it can't have a name.")
+        return await asyncio.to_thread(self._services.rename, name)
+
+    async def turn_memory_on(self) -> str:
+        """Let memories of this folder count from now on, where nothing else hangs on that. Returns what was done, as a
+        sentence."""
+        said, options = await asyncio.to_thread(self._services.memory.turn_on)
+        if options is not None:
+            for services in (self._plain, self._services):
+                services.adopt_memory(options)
+            self.memory.adopt(options)
+        return said
+
+    async def follow_settings(self) -> None:
+        """Take over what of the settings counts at once, as the files say now.
+
+        Raises:
+            ValueError: they can't be read; nothing has changed. A sentence.
+        """
+        if self._services.adjustable is None:
+            return
+        model = self._recorder.state.model
+        effort = self._services.effort(model)
+        values = await asyncio.to_thread(self._services.adjustable)
+        for services in (self._plain, self._services):
+            services.adjust(values)
+        if self._services is not self._plain:
+            self._services.compaction = self.hooks.around_compaction(values.compaction)
+        self._connection.use_beside(values.side_models)
+        self._jobs.jobs.processes = values.process_limit
+        if self._agents is not None:
+            self._agents.adjusted()
+        if (now := self._services.effort(model)) != effort:
+            self._models.announce(now)
+        self._settle_decided()
+        if not self._work.busy:
+            self._models.measure()
+
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         """What of providers, keys, models and the sandbox works and what does not; with ``online``, each provider is
         asked."""
@@ -848,6 +828,14 @@ class Session:
             return model
         return replace(model, window=budget.window, window_source=budget.window_source)
 
+    def plan(self) -> PlanChanged | None:
+        """The plan that was proposed or agreed to last, as its file says it now. May take the time of a disk."""
+        return self._plans.newest()
+
+    def transcript(self) -> str:
+        """All that was said, called and got in the conversation. May take the time of a disk."""
+        return transcript_of(self._recorder.facts, MAIN) or ""
+
     async def job_output(self, job: str) -> str:
         """What a job wrote, without its middle where that is long.
 
@@ -871,16 +859,21 @@ class Session:
         """Write an internal failure of something beside the session to where its own go. Never raises."""
         self._services.report_defect(error)
 
-    async def close(self) -> None:
+    async def close(self, reason: EndReason = "other") -> None:
+        """End what runs, and the session. Hooks are told the ``reason``."""
         if self._closed:
             return
         self._closed = True
         await self._work.stop()
         if self._agents is not None:
             await self._agents.close()
-        await self.hooks.end()
+        await self.memory.keep()
+        await self.playbook.close()
+        await self.hooks.end(reason)
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
+        if self._services.project is not None and self._outer is None:
+            await self._services.project.close()
         await self._sandbox.stop()
         await self._jobs.close()
         if self._outer is None:

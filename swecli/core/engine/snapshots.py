@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from swecli.core.context_management.counter import mark_of
 from swecli.core.context_management.ledger import Ledger, OpenItem
 from swecli.core.context_management.projection import project
+from swecli.core.context_management.restoring import restoration, view_of
 from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.reductions import written
 from swecli.core.engine.services import Services
 from swecli.core.engine.state import SessionState
 from swecli.core.llm.types import ModelClient
@@ -21,24 +23,23 @@ from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
-    ContextRestored,
+    ContextEdited,
     Event,
     ItemCompleted,
     JobChanged,
-    ModelChanged,
     ModelResponded,
     Notice,
     PermissionResolved,
     QuestionAnswered,
-    SessionStarted,
     StepStarted,
     TurnEnded,
     TurnOutcome,
-    Unknown,
     ViewEntry,
 )
 from swecli.core.protocol.messages import Message, Origin, Part, Stop, ToolCallPart, ToolResultPart, Usage
 
+WRITTEN_FROM = 500
+"""New facts from which on what they all come to is written down: fewer are read in a few milliseconds."""
 MOST_TIMES = 2
 """A report above so many times the measure was not believed."""
 
@@ -53,28 +54,36 @@ class KnownSize:
     """The event that told it."""
 
 
-def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collection[str]) -> KnownSize | None:
+def known_size(
+    events: Sequence[Event],
+    view: Sequence[ViewEntry],
+    names: Collection[str],
+    models: Sequence[tuple[int, str, str]],
+) -> KnownSize | None:
     """The newest size that is known of a beginning of the view; None where the view or the model is another one.
 
-    ``names`` are those of the current model.
+    ``names`` are those of the current model; ``models`` as in ``SessionState``.
     """
+    found = _newest_size(events, view)
+    if found is None:
+        return None
+    asked = next((name for seq, name, _ in reversed(models) if seq < found.seq), None)
+    return found if asked in names else None
+
+
+def _newest_size(events: Sequence[Event], view: Sequence[ViewEntry]) -> KnownSize | None:
     places = {entry.id: place for place, entry in enumerate(view) if entry.kind == "live"}
     answer: tuple[int, Usage] | None = None
-    found: KnownSize | None = None
     for event in reversed(events):
         if event.agent != MAIN:
             continue
         match event.body:
-            case SessionStarted(model=named) | ModelChanged(model=named) if found is not None:
-                return found if named in names else None
-            case _ if found is not None:
-                continue
-            case CompactionUndone() | CompactionRedone():
+            case CompactionUndone() | CompactionRedone() | ContextEdited():
                 return None
             case CompactionCompleted(view=compacted, tokens_after=tokens):
                 if tuple(view[: len(compacted)]) != compacted or tokens <= 0:
                     return None
-                found = KnownSize(len(compacted), Usage(input_total=tokens), event.seq)
+                return KnownSize(len(compacted), Usage(input_total=tokens), event.seq)
             case ModelResponded(items=items, usage=usage) if usage is not None and usage.input_total:
                 first = min((places[item] for item in items if item in places), default=0)
                 answer = (first, usage) if first else None
@@ -84,7 +93,7 @@ def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collec
                 size = usage.prompt if usage.prompt <= MOST_TIMES * budget.used else budget.used
                 prompt = max(1, size - tail)
                 reported = Usage(input_total=prompt, output_total=usage.output_total, reasoning=usage.reasoning)
-                found = KnownSize(entries, reported, event.seq)
+                return KnownSize(entries, reported, event.seq)
             case _:
                 pass
     return None
@@ -166,6 +175,8 @@ class SessionSnapshots:
         self._newest: SnapshotMeasure | None = None
         """Of what is stored."""
         self._reported = False
+        self._since = recorder.reduced
+        """Facts that the reductions had when they were written down last."""
 
     # --- writing --------------------------------------------------------------------------------------------
 
@@ -179,7 +190,7 @@ class SessionSnapshots:
     async def close(self, client: ModelClient | None) -> None:
         await asyncio.gather(*self._writing)
         snapshot = self._now(client) if client is not None else None
-        if snapshot is not None and not _tells_nothing_new(snapshot.measure, self._newest):
+        if snapshot is not None and (snapshot.state or not _tells_nothing_new(snapshot.measure, self._newest)):
             await self._save(snapshot)
 
     def _now(self, client: ModelClient) -> Snapshot | None:
@@ -196,7 +207,15 @@ class SessionSnapshots:
             tuple(mark_of(message) for message in messages),
             context.monitor.sizes(messages),
         )
-        return Snapshot(messages, measure)
+        return Snapshot(messages, measure, view_of(ledger, messages), self._reductions())
+
+    def _reductions(self) -> bytes:
+        """What the events come to, written down; empty where reading them all takes no time, or some can't be read."""
+        recorder = self._recorder
+        if recorder.facts.lost or len(recorder.facts) - self._since < WRITTEN_FROM:
+            return b""
+        self._since = len(recorder.facts)
+        return written(recorder.reductions)
 
     async def _save(self, snapshot: Snapshot) -> None:
         store = self._services.snapshots
@@ -215,7 +234,7 @@ class SessionSnapshots:
         """Look for the snapshot of a session that is continued. Where events can't be read that its messages came
         from, the messages take the place of what is left of them."""
         store, facts = self._services.snapshots, self._recorder.facts
-        if store is None or (not self._recorder.ledger.entries and not _lost_after(facts, 0)):
+        if store is None or (not self._recorder.ledger.entries and not facts.lost):
             return
         try:
             self._newest = store.get_measure()
@@ -245,26 +264,14 @@ class SessionSnapshots:
 
     def _misses_something(self, seq: int) -> bool:
         """Whether events up to this one can't be read, and no snapshot took their place yet."""
-        facts = self._recorder.facts
-        restored = max((event.seq for event in facts if isinstance(event.body, ContextRestored)), default=0)
-        return any(event.seq <= seq for event in _lost_after(facts, restored))
+        return any(lost <= seq for lost in self._recorder.facts.lost)
 
     def _restore(self, snapshot: Snapshot) -> None:
-        before, seq = Ledger(), snapshot.measure.seq
-        for event in self._recorder.facts:
-            if event.seq <= seq and event.agent == MAIN:
-                before.apply(event)
-        if project(before) == snapshot.messages:
+        recorder = self._recorder
+        found = restoration(f"r{recorder.state.seq + 1}", snapshot, recorder.facts, recorder.ledger)
+        if found is None:
             return  # what is lost did not matter
-        ledger = self._recorder.ledger
-        known = {entry.id for entry in before.view} | before.entries.keys() | before.items.keys() | before.open.keys()
-        later = tuple(
-            entry
-            for entry in ledger.view
-            if entry.id not in known and (entry.id not in ledger.entries or ledger.entries[entry.id].item not in known)
-        )
-        item = f"r{self._recorder.state.seq + 1}"
-        self._recorder.emit(ContextRestored(item, snapshot.messages, later, seq))
+        recorder.emit(found)
         self._notice(
             "Parts of this session's record can't be read. The model continues from the snapshot "
             f"({len(snapshot.messages)} messages); the record shows only what can be read."
@@ -276,11 +283,6 @@ class SessionSnapshots:
 
 def _tells_nothing_new(measure: SnapshotMeasure, stored: SnapshotMeasure | None) -> bool:
     return stored is not None and replace(measure, seq=stored.seq) == stored
-
-
-def _lost_after(facts: Sequence[Event], seq: int) -> list[Event]:
-    """Events that can't be read, or that only a later version understands."""
-    return [event for event in facts if event.seq > seq and isinstance(event.body, Unknown)]
 
 
 def _same(messages: Sequence[Message], marks: Sequence[str]) -> int:

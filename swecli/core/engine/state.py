@@ -16,27 +16,40 @@ from swecli.core.protocol.events import (
     MAIN,
     AgentEnded,
     AgentStarted,
+    Body,
     CompactionCompleted,
+    CompactionRedone,
+    CompactionUndone,
+    ContextEdited,
     ContextMeasured,
+    ContextRestored,
+    ContextSuggested,
     Event,
     FileChanged,
     FilesRestored,
     ItemCompleted,
     ItemStarted,
     JobChanged,
+    MemoryLoaded,
     Mode,
     ModeChanged,
     ModelChanged,
     ModelResponded,
     PermissionRequested,
     PermissionResolved,
+    PlanChanged,
     Price,
     PriceSet,
     QuestionAnswered,
     QuestionAsked,
     QueueChanged,
     Queued,
+    RewindScope,
+    RewindUndone,
+    Rewound,
+    RuleRevoked,
     SandboxChanged,
+    ScratchpadChanged,
     SessionStarted,
     SideAnswered,
     StepEnded,
@@ -47,6 +60,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnOutcome,
     TurnStarted,
+    Unknown,
     UntrustedContent,
 )
 from swecli.core.protocol.messages import Usage, added
@@ -87,34 +101,46 @@ class Tally:
 
 @dataclass(slots=True)
 class Spending:
-    """Tallies. ``by_model`` has ``provider/name``, ``by_turn`` the turn's number (0 outside of turns); both in the
-    order of their first response."""
+    """Tallies. ``by_model`` has ``provider/name``, ``by_turn`` the turn's number (0 outside of turns), ``by_agent`` the
+    agent's id; all in the order of their first response."""
 
     total: Tally = Tally()
     by_model: dict[str, Tally] = field(default_factory=dict)
     by_turn: dict[int, Tally] = field(default_factory=dict)
-    _open: list[tuple[str, int, Usage]] = field(default_factory=list[tuple[str, int, Usage]])
-    """Responses whose price is unknown, by model and turn."""
+    by_agent: dict[str, Tally] = field(default_factory=dict)
+    _open: list[tuple[str, int, str, Usage]] = field(default_factory=list[tuple[str, int, str, Usage]])
+    """Responses whose price is unknown, by model, turn and agent."""
 
-    def add(self, model: str, turn: int, usage: Usage | None, cost: str | None, estimated: bool = False) -> None:
+    def add(
+        self,
+        model: str,
+        turn: int,
+        usage: Usage | None,
+        cost: str | None,
+        estimated: bool = False,
+        *,
+        agent: str = MAIN,
+    ) -> None:
         dollars = _decimal(cost)
         self.total = self.total.plus(usage, dollars, estimated)
         self.by_model[model] = self.by_model.get(model, Tally()).plus(usage, dollars, estimated)
         self.by_turn[turn] = self.by_turn.get(turn, Tally()).plus(usage, dollars, estimated)
+        self.by_agent[agent] = self.by_agent.get(agent, Tally()).plus(usage, dollars, estimated)
         if dollars is None and usage is not None:
-            self._open.append((model, turn, usage))
+            self._open.append((model, turn, agent, usage))
 
     def settle(self, model: str, price: Price) -> None:
         """The price of a model has become known: it counts for what was unknown so far."""
-        left: list[tuple[str, int, Usage]] = []
-        for name, turn, usage in self._open:
+        left: list[tuple[str, int, str, Usage]] = []
+        for name, turn, agent, usage in self._open:
             cost = price.of(usage) if name == model else None
             if cost is None:
-                left.append((name, turn, usage))
+                left.append((name, turn, agent, usage))
                 continue
             self.total = self.total.priced(cost)
             self.by_model[name] = self.by_model[name].priced(cost)
             self.by_turn[turn] = self.by_turn[turn].priced(cost)
+            self.by_agent[agent] = self.by_agent[agent].priced(cost)
         self._open = left
 
 
@@ -148,7 +174,8 @@ def _number(item: str) -> int:
 
 @dataclass(slots=True)
 class AgentRecord:
-    """What is known of a subagent. ``outcome`` is None while it works; ``began`` and ``ended`` are Unix seconds."""
+    """What is known of a subagent. ``outcome`` is None while it works; ``began`` and ``ended`` are Unix seconds;
+    ``budget`` is the newest measure of its own context."""
 
     started: AgentStarted
     turn: int
@@ -160,6 +187,7 @@ class AgentRecord:
     reason: str = ""
     ended: float | None = None
     folder: str = ""
+    budget: Budget | None = None
 
     @property
     def id(self) -> str:
@@ -172,6 +200,17 @@ class AgentRecord:
     @property
     def cost(self) -> str | None:
         return None if self.tally.cost is None else str(self.tally.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class DoneRewind:
+    """A rewind that the user can take back; ``turn`` is the newest turn of before it, ``todos`` the list then."""
+
+    name: str
+    item: str
+    scope: RewindScope
+    turn: int
+    todos: tuple[Todo, ...] = ()
 
 
 @dataclass(slots=True)
@@ -196,19 +235,39 @@ class SessionState:
     """When the newest request of the conversation was made, in Unix seconds, in whatever process."""
     mode: Mode = "default"
     model: str = ""
+    models: list[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
+    """The models that were asked one after the other: from which event on, name, and address where that is its own."""
     effort: str | None = None
     budget: Budget | None = None
     last_usage: Usage | None = None
     queue: tuple[Queued, ...] = ()
     todos: tuple[Todo, ...] = ()
+    scratchpad: str = ""
+    """What the model noted for itself."""
+    memory: MemoryLoaded | None = None
+    """What of earlier sessions is in the system prompt; None before the session has looked."""
+    plan: PlanChanged | None = None
+    """The newest plan."""
     permissions: dict[str, PermissionRequested] = field(default_factory=dict)
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
     jobs: dict[str, JobChanged] = field(default_factory=dict[str, JobChanged])
     """What ran or runs in the background, by id."""
+    asked: dict[str, int] = field(default_factory=dict[str, int])
+    """The messages that began turns, in order: the turn of each item."""
+    titles: dict[str, str] = field(default_factory=dict[str, str])
+    """What was typed for those of them whose text is another."""
+    todos_before: dict[str, tuple[Todo, ...]] = field(default_factory=dict[str, tuple[Todo, ...]])
+    """The todo list at the moment of each of them, where there was one."""
+    rewinds: list[DoneRewind] = field(default_factory=list[DoneRewind])
+    """Those that can be taken back, the newest last."""
+    rewound: int = 0
+    """How many there were."""
     sandbox: SandboxChanged | None = None
     """As far as it is known in this run."""
     taken_back: set[str] = field(default_factory=set[str])
     """Files in which the user took changes of the model back."""
+    changed: dict[str, int] = field(default_factory=dict[str, int])
+    """The newest turn in which each file was changed."""
     untrusted: tuple[str, ...] = ()
     """Where text of strangers came from since the user last consented to a call."""
     rules: tuple[Rule, ...] = ()
@@ -222,28 +281,41 @@ class SessionState:
     """Of the session and its subagents."""
     agents: dict[str, AgentRecord] = field(default_factory=dict[str, AgentRecord])
     """Subagents by id, in the order in which they began."""
+    suggestion: ContextSuggested | None = None
+    """What was suggested for the context, while nothing has been done since."""
+    suggested: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    """How bad what was suggested before was, by its kind and by its cause; without what was taken up."""
+    taken_up: ContextSuggested | None = None
+    """The newest suggestion that was carried out by changes of single items."""
 
     def apply(self, event: Event) -> None:
         self.seq = max(self.seq, event.seq)
         if event.agent == MAIN:
             self._of_session(event)
+            self._of_suggestions(event.body)
         else:
             self._of_agent(event)
         self._count_waiting(event.ts)
 
     def _of_session(self, event: Event) -> None:
         match event.body:
-            case SessionStarted(mode=mode, model=model):
+            case SessionStarted(mode=mode, model=model, address=address):
                 self.mode, self.model, self.started_seq = mode, model, event.seq
+                self._asks(event.seq, model, address)
                 self.sandbox = None
-            case TurnStarted(allowed=allowed):
+            case TurnStarted(item=item, allowed=allowed):
                 self.turn, self.turn_open = event.turn, True
+                self.asked[item] = event.turn
+                if self.todos:
+                    self.todos_before[item] = self.todos
                 self.rules += tuple(Rule("allow", text, "session", FOR_THIS_TURN) for text in allowed)
                 self.waited, self.waits_since = 0.0, None
             case TurnEnded(outcome=outcome):
                 self.turn_open = self.step_open = False
                 self.outcome = outcome
                 self.rules = tuple(rule for rule in self.rules if rule.origin != FOR_THIS_TURN)
+            case RuleRevoked(rule=text):
+                self.rules = tuple(rule for rule in self.rules if rule.text != text)
             case StepStarted(budget=budget):
                 self.steps += 1
                 self.step_open = True
@@ -260,21 +332,22 @@ class SessionState:
                 self.spending.add(model, event.turn, usage, cost)
             case PriceSet(model=model, price=price):
                 self.spending.settle(model, price)
-            case ItemStarted(item=item, kind=kind, name=name):
+            case ItemStarted(item=item, kind=kind, name=name, title=title):
                 self.items = max(self.items + 1, _number(item))
+                if title and name == "command" and item in self.asked:
+                    self.titles[item] = title
                 if kind == "tool":
                     self.tools[name] += 1
                     self.last_used[name] = event.seq
             case ModeChanged(mode=mode):
                 self.mode = mode
-            case ModelChanged(model=model, effort=effort):
+            case ModelChanged(model=model, effort=effort, address=address):
                 self.model, self.effort = model, effort
+                self._asks(event.seq, model, address)
             case ContextMeasured(budget=budget):
                 self.budget = budget
             case QueueChanged(queue=queue):
                 self.queue = queue
-            case TodosChanged(todos=todos):
-                self.todos = todos
             case JobChanged(job=job) as changed:
                 self.jobs[job] = changed
             case SandboxChanged() as sandbox:
@@ -296,7 +369,60 @@ class SessionState:
             case ItemCompleted(item=item):
                 self.items = max(self.items, _number(item))
             case _:
+                self._of_work(event)
+
+    def _asks(self, seq: int, model: str, address: str) -> None:
+        if not self.models or self.models[-1][1:] != (model, address):
+            self.models.append((seq, model, address))
+
+    def address_of(self, model: str) -> str:
+        """Where a model was asked last; empty where that was its provider's own address."""
+        return next((address for _, name, address in reversed(self.models) if name == model), "")
+
+    def _of_work(self, event: Event) -> None:
+        """What the session has written down of its work, and where it went back."""
+        match event.body:
+            case TodosChanged(todos=todos):
+                self.todos = todos
+            case ScratchpadChanged(text=text):
+                self.scratchpad = text
+            case MemoryLoaded() as loaded:
+                self.memory = loaded
+            case PlanChanged() as plan:
+                self.plan = plan
+            case Rewound(item=item, scope=scope, name=name) if name:
+                self._rewound(DoneRewind(name, item, scope, self.turn, self.todos))
+            case RewindUndone(name=name):
+                done = next((one for one in self.rewinds if one.name == name), None)
+                if done is not None:
+                    del self.rewinds[self.rewinds.index(done) :]
+                    self.todos = done.todos if done.scope != "files" else self.todos
+            case _:
                 self._of_anyone(event)
+
+    def _of_suggestions(self, body: Body | Unknown) -> None:
+        now = self.suggestion
+        match body:
+            case ContextSuggested():
+                self.suggestion = body
+                self.suggested.setdefault(body.kind, {})[body.cause] = body.count
+            case ContextEdited(changes=changes):
+                if now is not None and now.changes == changes:
+                    self.taken_up = now
+                    self.suggested.get(now.kind, {}).pop(now.cause, None)
+                self.suggestion = None
+            case SessionStarted() | TurnStarted() | CompactionCompleted() | CompactionUndone() | CompactionRedone():
+                self.suggestion = None
+            case ContextRestored() | Rewound() | RewindUndone():
+                self.suggestion = None
+            case _:
+                pass
+
+    def _rewound(self, done: DoneRewind) -> None:
+        self.rewinds.append(done)
+        self.rewound += 1
+        if done.scope != "files" and done.item in self.asked:
+            self.todos = self.todos_before.get(done.item, ())
 
     def _of_anyone(self, event: Event) -> None:
         """What the user is asked, and what concerns the workspace, whoever it comes from."""
@@ -313,14 +439,18 @@ class SessionState:
                 self.questions.pop(request, None)
             case FileChanged(path=path):
                 self.taken_back.discard(path)
+                self.changed[path] = event.turn
             case _:
                 pass
 
     def _of_agent(self, event: Event) -> None:
         record = self.agents.get(event.agent)
         match event.body:
-            case StepStarted() if record is not None:
+            case StepStarted(budget=budget) if record is not None:
                 record.steps += 1
+                record.budget = budget
+            case ContextMeasured(budget=budget) if record is not None:
+                record.budget = budget
             case SessionStarted(model=model) | ModelChanged(model=model) if record is not None:
                 record.model = model
             case StepEnded(usage=usage, cost=cost, estimated=estimated):
@@ -343,9 +473,10 @@ class SessionState:
         cost: str | None,
         estimated: bool = False,
     ) -> None:
+        name, agent = (record.model, record.id) if record is not None else ("", MAIN)
         if record is not None:
             record.tally = record.tally.plus(usage, _decimal(cost), estimated)
-        self.spending.add(model or (record.model if record is not None else ""), turn, usage, cost, estimated)
+        self.spending.add(model or name, turn, usage, cost, estimated, agent=agent)
 
     def _count_waiting(self, now: float) -> None:
         if self.permissions or self.questions:

@@ -6,7 +6,8 @@ that it works for, so they are stored before anything is shown, in one order wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -153,18 +154,34 @@ class Subagents:
         hooks: SessionHooks,
         begin: Callable[[InnerParts, str], Inner],
         tell: Callable[[str, str], None],
+        budget: Callable[[], Awaitable[str]],
     ) -> None:
+        """``budget`` says which budget of the session is used up, as a clause; empty while none is."""
+        self._budget = budget
         self._services = services
         self._recorder = recorder
         self._hooks = hooks
         self._begin = begin
         self._tell = tell
-        self._slots = asyncio.Semaphore(services.subagents.at_once)
+        self._at_work = 0
+        self._freed = asyncio.Event()
+        """Set whenever one more may work."""
         self._runs: dict[str, _Run] = {}
         """Those that have not ended, by id."""
         self._count = 0
+        self._expected: dict[str, int] = {}
+        """Numbers that are kept for calls."""
 
     # --- the task -------------------------------------------------------------------------------------------------
+
+    def expect(self, item: str) -> None:
+        self._expected[item] = self._next_number()
+
+    def _next_number(self) -> int:
+        """Some may be missing where a call began nothing."""
+        known = (int(digits) for id in self._recorder.state.agents if (digits := id.rpartition("-")[2]).isdecimal())
+        self._count = max(self._count, *known, 0) + 1
+        return self._count
 
     async def work(self, item: str, task: AgentTask, output: Callable[[str], None]) -> ToolOutcome:
         run = self._prepared(item, task)
@@ -202,7 +219,7 @@ class Subagents:
         answer, problem = "", ""
         kept = False
         try:
-            async with self._slots:
+            async with self._slot():
                 try:
                     await uninterrupted(self._make_tree(run))
                     told = await self._hooks.subagent_started(run.agent, run.profile.name)
@@ -233,6 +250,23 @@ class Subagents:
         cwd = tree.folder if tree is not None else self._services.workspace.cwd
         branch = tree.branch if tree is not None else ""
         return Report(record, answer, _shown(run.relay.changed, cwd), record.folder, branch)
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncGenerator[None]:
+        """Wait until one more subagent may work."""
+        while self._at_work >= self._services.subagents.at_once:
+            self._freed.clear()
+            await self._freed.wait()
+        self._at_work += 1
+        try:
+            yield
+        finally:
+            self._at_work -= 1
+            self._freed.set()
+
+    def adjusted(self) -> None:
+        """The options have changed: more may work at once now."""
+        self._freed.set()
 
     async def _converse(self, run: _Run, inner: Inner, told: str) -> None:
         """Give the task; what a hook adds to it comes with it, and what keeps the subagent going follows."""
@@ -305,8 +339,8 @@ class Subagents:
             client = services.make_client(model)
         except ModelUnavailable as error:
             raise ToolError(f"The agent {profile.name} can't work with the model {model}: {error}") from error
-        self._count = max(self._count, len(state.agents)) + 1
-        relay = Relay(self._recorder, f"agent-{self._count}", self._count, profile.name)
+        number = self._expected.pop(item, 0) or self._next_number()
+        relay = Relay(self._recorder, f"agent-{number}", number, profile.name)
         return _Run(item, task, profile, relay, self._inner_services(profile, names, client, model), model)
 
     def _profile(self, name: str) -> AgentProfile:
@@ -320,15 +354,15 @@ class Subagents:
         """The session's services with an own context, own tools, an own mode and own caps. What the user allowed in the
         session, and whose text came into it, holds for its subagents at once."""
         services, recorder, options = self._services, self._recorder, self._services.subagents
-        first = [client]
+        first, began = [client], frozenset(services.policy.rules)
 
         def make_client(wanted: str) -> ModelClient:
             return first.pop() if first and wanted == model else services.make_client(wanted)
 
         def decide(policy: Policy, call: Call) -> Decision:
             state = recorder.state
-            known = {*policy.rules}
-            rules = (*policy.rules, *(rule for rule in state.rules if rule not in known))
+            own = (rule for rule in policy.rules if rule not in began)
+            rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # the files' as they are now
             untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
             return services.decide(replace(policy, rules=rules, untrusted=untrusted), call)
 
@@ -343,8 +377,10 @@ class Subagents:
             policy=replace(services.policy, mode=tightest(profile.mode, recorder.state.mode)),
             limits=TurnLimits(options.max_steps, options.max_tokens, options.max_price, services.limits.max_retries),
             snapshots=None,
+            plans=None,
             extensions=(),
             outer_cap=lambda: cap_reached(services, recorder),
+            outer_budget=self._budget,
             outer_tokens=lambda: tokens_left(services, recorder),
         )
 
@@ -422,6 +458,7 @@ class Subagents:
                 record.ended,
                 note=record.reason,
                 reported=record.outcome is not None,
+                tokens=record.tokens,
             )
             for record in self._recorder.state.agents.values()
             if record.started.background

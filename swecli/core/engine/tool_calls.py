@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -13,11 +13,12 @@ from swecli.core.context_management.recall import Recall
 from swecli.core.engine.consent import Consent, Consents, PreparedCall, Rejected, Requests, SandboxWatch
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.model_call import Call
+from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results, SeenFiles
 from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Effects
-from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
     MAIN,
     FileChanged,
@@ -25,12 +26,14 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
     ItemStatus,
+    ScratchpadChanged,
     TodosChanged,
     UntrustedContent,
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AgentRunner, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.task import TaskTool
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import Jobs
 
@@ -68,18 +71,16 @@ class EffectLocks:
     waiting. Agents that work in the same folder share one."""
 
     def __init__(self) -> None:
-        self._holders: list[tuple[Effects, str, asyncio.Event]] = []
+        self._holders: list[_Holder] = []
 
     @asynccontextmanager
-    async def hold(self, effects: Effects, agent: str = MAIN) -> AsyncGenerator[None, None]:
-        """Wait for the turn of these effects, and keep others off until left."""
-        released = asyncio.Event()
-        earlier = [
-            done
-            for known, other, done in self._holders
-            if (conflict if other == agent else conflict_of_agents)(effects, known)
-        ]
-        entry = (effects, agent, released)
+    async def hold(
+        self, effects: Effects, agent: str = MAIN, *, reads_only: bool = False
+    ) -> AsyncGenerator[None, None]:
+        """Wait for the turn of these effects, and keep others off until left. What ``reads_only`` is proven to change
+        nothing: calls of other agents neither wait for it nor are waited for."""
+        entry = _Holder(effects, agent, reads_only, asyncio.Event())
+        earlier = [other.done for other in self._holders if _waits(entry, other)]
         self._holders.append(entry)
         try:
             for done in earlier:
@@ -87,7 +88,23 @@ class EffectLocks:
             yield
         finally:
             self._holders.remove(entry)
-            released.set()
+            entry.done.set()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Holder:
+    effects: Effects
+    agent: str
+    reads_only: bool
+    done: asyncio.Event
+
+
+def _waits(later: _Holder, earlier: _Holder) -> bool:
+    if later.agent == earlier.agent:
+        return conflict(later.effects, earlier.effects)
+    if later.reads_only or earlier.reads_only:
+        return False
+    return conflict_of_agents(later.effects, earlier.effects)
 
 
 KEPT: Final = 4_000
@@ -132,6 +149,7 @@ class ToolCalls:
         results: Results,
         sandbox: SandboxWatch,
         hooks: SessionHooks,
+        playbook: SessionPlaybook | None = None,
         request_compaction: Callable[[], str] | None = None,
         jobs: Jobs | None = None,
         agents: AgentRunner | None = None,
@@ -143,6 +161,7 @@ class ToolCalls:
         self._agents = agents
         self._agent = agent
         self._hooks = hooks
+        self._playbook = playbook
         self._request_compaction = request_compaction
         self._jobs = jobs
         self._recorder = recorder
@@ -174,7 +193,9 @@ class ToolCalls:
             self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=_short(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note, call.rules)
+        if self._agents is not None and tool.name == TaskTool.name:
+            self._agents.expect(call.item)
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note, call.rules, typed=call.typed)
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
@@ -185,6 +206,7 @@ class ToolCalls:
             output=lambda text: self._output(item, text),
             asker=self._requests,
             set_todos=lambda todos: self._recorder.emit(TodosChanged(todos)),
+            set_scratchpad=lambda text: self._recorder.emit(ScratchpadChanged(text)),
             environment=dict(workspace.environment),
             blobs=self._services.blobs,
             transcript=self._recall,
@@ -193,6 +215,7 @@ class ToolCalls:
             jobs=self._jobs,
             agents=self._agents,
             editor=self._services.editor,
+            code=self._services.code,
         )
 
     def _output(self, item: str, text: str) -> None:
@@ -215,6 +238,7 @@ class ToolCalls:
             if earlier_writers:  # the preview must show the file as the earlier calls leave it
                 await asyncio.wait(earlier_writers)
             call = await self._hooked(call)
+            await self._expected(call)  # while the user decides, servers get ready
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call)
                 call = consent.call
@@ -223,7 +247,7 @@ class ToolCalls:
                 if before:
                     await asyncio.wait(before)
                 await self._files_recorded(consent)
-                async with self.locks.hold(call.effects, self._agent):
+                async with self.locks.hold(call.effects, self._agent, reads_only=consent.reads_only):
                     if not await self._consents.holds(consent):
                         consent, call = None, consent.call.as_proposed()
                         continue
@@ -232,6 +256,7 @@ class ToolCalls:
                     started = self._services.monotonic()
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
                     outcome = await self._execute(consent)
+                    outcome = await self._with_errors(outcome)
                 consent, outcome = await self._consents.outside(call, outcome)
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
@@ -283,9 +308,13 @@ class ToolCalls:
 
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
+        await self._expected(call)
         async with self._recorded(consent):  # what hooks do to the files is a part of it, and is taken back with it
             outcome = await self._run_tool(consent)
-            self._said[call.item] = await self._after(call, outcome)
+            said, output = await self._after(call, outcome)
+            self._said[call.item] = said
+            if output is not None:
+                outcome = replace(outcome, text=output, images=())
         self._sandbox.ran(ctx, call.effects)
         self._sandbox.publish()
         files = self._services.extension_files
@@ -295,13 +324,28 @@ class ToolCalls:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome
 
+    async def _expected(self, call: PreparedCall) -> None:
+        """Files that an edit is about to change are looked at by language servers before it does."""
+        if self._services.code is not None and call.effects.writes and not call.effects.opaque:
+            await self._services.code.expect(call.effects.writes)
+
+    async def _with_errors(self, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome with the errors that its changes brought. Nothing is added where there are none."""
+        if self._services.code is None or not outcome.changed:
+            return outcome
+        errors = await self._services.code.brought([one.path for one in outcome.changed], self._agent)
+        if not errors:
+            return outcome
+        blocks = (*outcome.blocks, TextBlock(errors, "warning"))
+        return replace(outcome, text=f"{outcome.text}\n{errors}", blocks=blocks)
+
     async def _run_tool(self, consent: Consent) -> ToolOutcome:
         """The outcome. Where the call can't be done, hooks are told before the error goes on."""
         call = consent.call
         try:
             return await call.tool.run(call.params, consent.ctx)
         except ToolError as error:
-            said = await self._after(call, ToolOutcome(str(error), is_error=True))
+            said, _ = await self._after(call, ToolOutcome(str(error), is_error=True))
             if not said:
                 raise
             raise ToolError(f"{error}\n{said}", error.seen) from error
@@ -319,7 +363,7 @@ class ToolCalls:
             wishes = await self._hooks.before_tool(call.item, call.use())
         except HookBlocked as blocked:
             text = call.with_note(f"A PreToolUse hook of the user blocked this call; nothing was done. {blocked}")
-            raise Rejected(text, f"blocked by a hook: {_short(str(blocked))}") from None
+            raise Rejected(text, f"blocked by {blocked.by}: {_short(str(blocked))}") from None
         if wishes.arguments is not None:
             try:
                 call = call.with_arguments(wishes.arguments, "A PreToolUse hook of the user")
@@ -333,16 +377,16 @@ class ToolCalls:
         opened = self._recorder.ledger.open.get(call.item)
         return opened is None or opened.kind != "attachment"
 
-    async def _after(self, call: PreparedCall, outcome: ToolOutcome) -> str:
-        """What hooks say to the call and its outcome."""
+    async def _after(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[str, str | None]:
+        """What hooks say to the call and its outcome, and what takes the place of its output."""
         event = "PostToolUseFailure" if outcome.is_error else "PostToolUse"
-        said = call.told
+        said, output = call.told, None
         if self._hooks.listens(event) and self._is_models(call):
-            more = await self._hooks.after_tool(
+            more, output = await self._hooks.after_tool(
                 call.item, call.use(), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
             )
             said = "\n".join(filter(None, (said, more)))
-        return said
+        return said, output
 
     def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
         """What the call changes while it runs is recorded, so that it can be taken back."""
@@ -362,6 +406,8 @@ class ToolCalls:
         duration: float | None = None,
     ) -> None:
         text = self._results.bounded("page", outcome).text
+        if status == "error" and self._playbook is not None:
+            text = "\n\n".join(filter(None, (text, self._playbook.with_failure(part, item, text))))
         result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images)
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 

@@ -30,10 +30,15 @@ from swecli.core.engine.model_call import (
 )
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
+from swecli.core.engine.retrieval import PromptRetrieval
+from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Mentionable, Services
+from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.snapshots import closing_bodies
+from swecli.core.engine.spending_limits import BUDGET_KIND, SpendingGate
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ProviderError
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
+GO_ON_LATER = "Your message is kept; say “continue” to try again."
 """So many answers in a row that break off are gone on with."""
 NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
@@ -83,18 +89,24 @@ class Turn:
         jobs: JobWatch,
         hooks: SessionHooks,
         offered: OfferedTools,
+        spending: SpendingGate,
         item: str,
         mentions: Sequence[str] = (),
         *,
         invoking: Invoking,
         news: ExtensionNews,
+        memory: SessionMemory,
+        playbook: SessionPlaybook,
         invocation: Invocation | None = None,
         mentionables: Callable[[], Sequence[Mentionable]] = tuple,
         agents_settled: Callable[[], Awaitable[bool]] | None = None,
+        propose: Callable[[], Awaitable[None]] | None = None,
+        retrieval: PromptRetrieval | None = None,
+        sentinel: Sentinel | None = None,
     ) -> None:
         """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
         attaches. With an ``invocation`` the message is yet to be made of it. ``agents_settled`` waits for
-        subagents in the background, and says whether there were any."""
+        subagents in the background, and says whether there were any; ``propose`` takes down a plan."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -105,12 +117,18 @@ class Turn:
         self._screened: set[str] = set()
         """Messages written meanwhile that hooks let pass."""
         self._offered = offered
+        self._spending = spending
         self._asking = Asking(services, recorder)
         self._item = item
         self._agents_settled = agents_settled
+        self._propose = propose
+        self._retrieval = retrieval
+        self._sentinel = sentinel
         self._mentions = mentions if invocation is None else invocation.mentions
         self._invoking = invoking
         self._news = news
+        self._memory = memory
+        self._playbook = playbook
         self._invocation = invocation
         self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
@@ -128,9 +146,11 @@ class Turn:
         started = self._services.monotonic()
         end = TurnStopped("error", "swecli failed internally; the conversation is kept.", "internal")
         try:
-            end = await self._loop()
-        except TurnStopped as ended:
-            end = ended
+            end = await self._ending()
+            if end.outcome == "done" and self._propose is not None:
+                await self._propose()
+            if self._sentinel is not None and end.outcome in ("done", "limit"):
+                await self._sentinel.look()
         except asyncio.CancelledError:
             end = TurnStopped("interrupted", "interrupted")
         finally:
@@ -157,11 +177,7 @@ class Turn:
             return
         after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
         if all(entry.kind in ("attachment", "note") for entry in after):
-            said = (
-                self._invocation.title
-                if self._invocation is not None
-                else "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
-            )
+            said = self._invocation.title if self._invocation is not None else self._said
             self._recorder.emit(Rewound(self._item, NOT_SENT, said))
             self._unmeasured = True
 
@@ -171,6 +187,12 @@ class Turn:
         assert client is not None  # a turn begins only with a model, and no command takes it away
         return client
 
+    async def _ending(self) -> TurnStopped:
+        try:
+            return await self._loop()
+        except TurnStopped as ended:
+            return ended
+
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
         await self._news.look()
@@ -179,6 +201,9 @@ class Turn:
         await self._begin_hooks()
         await self._models.ready()
         await self._attach(self._mentions)
+        await self._playbook.begin_turn(self._said)
+        # What a command makes of its call is the project's text, not a wish of the user: only the call counts.
+        await self._retrieve(self._said if self._invocation is None else self._invocation.title)
         while True:
             await self._screen_steering()
             steering = absorb_steering(self._recorder)
@@ -186,14 +211,21 @@ class Turn:
                 self._repeats.user_spoke()
                 words = [word for one in steering for word in words_of(one)]
                 await self._attach(words)
+                await self._playbook.tell("\n".join(one.text for one in steering))
+                await self._retrieve("\n\n".join(one.text for one in steering))
             self._hooks.tell_model()
             self._check_caps()
+            await self._memory.look()
             await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()
             self._check_left(prepared)  # a summary would be as large as the request
-            prepared = await self._with_room(prepared)
+            await self._check_budgets(prepared)
+            roomy = await self._with_room(prepared)
+            if roomy is not prepared:
+                await self._check_budgets(roomy)
+            prepared = roomy
             self._check_caps()  # making room may have asked a model for a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
@@ -209,8 +241,10 @@ class Turn:
             message, calls = answered.message, answered.calls
             report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
             await self._run_tools(message, calls)
+            await self._playbook.settle()
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             self._finish_step()
+            await self._memory.keep()
             if self._hooks.stopped:
                 raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
             await self._check_repeats(calls)
@@ -226,13 +260,21 @@ class Turn:
         cwd, known = self._services.workspace.cwd, self._mentionables()
         await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
 
+    async def _retrieve(self, text: str) -> None:
+        if self._retrieval is not None:
+            await self._retrieval.add(text, self._client.info)
+
+    @property
+    def _said(self) -> str:
+        """The message that begins the turn."""
+        parts = self._recorder.ledger.items[self._item].parts
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+
     async def _begin_hooks(self) -> None:
-        ledger = self._recorder.ledger
-        said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
         try:
-            await self._hooks.begin_turn(said)
+            await self._hooks.begin_turn(self._said)
         except HookBlocked as blocked:
-            raise TurnStopped("blocked", f"a hook blocked your message: {blocked}", "hook") from None
+            raise TurnStopped("blocked", f"{blocked.by} blocked your message: {blocked}", "hook") from None
 
     async def _screen_steering(self) -> None:
         """Hooks look at what the user writes meanwhile before it joins; what they block goes."""
@@ -246,7 +288,11 @@ class Turn:
                 await self._hooks.submit(queued.text)
             except HookBlocked as blocked:
                 edit_queue(self._recorder, queued.id, None)
-                self._recorder.emit(Notice(f"A hook blocked your message: {blocked}", "warning", "hooks"))
+                self._recorder.emit(
+                    Notice(
+                        f"{blocked.by[:1].upper()}{blocked.by[1:]} blocked your message: {blocked}", "warning", "hooks"
+                    )
+                )
 
     async def _invoke(self, invocation: Invocation) -> None:
         """Make the message of the call that begins the turn."""
@@ -266,6 +312,20 @@ class Turn:
         if reached is not None:
             raise TurnStopped("limit", *reached)
 
+    async def _check_budgets(self, prepared: PreparedRequest) -> None:
+        """Nothing is sent past a budget unless the user says so."""
+        used_up = await self._services.outer_budget()
+        if used_up:
+            raise TurnStopped("limit", f"stopped, because {used_up}", BUDGET_KIND)
+        match await self._spending.check(prepared.budget, self._client.info.ref, self._services.clock()):
+            case "no user":
+                reason = f"stopped before a budget is crossed: {self._spending.reason}"
+                raise TurnStopped("limit", reason, BUDGET_KIND)
+            case "stopped by the user":
+                raise TurnStopped("interrupted", f"stopped at a budget: {self._spending.reason}", BUDGET_KIND)
+            case "go":
+                pass
+
     def _check_left(self, prepared: PreparedRequest) -> None:
         """A request is not sent that alone would go past the cap."""
         left, used = tokens_left(self._services, self._recorder), prepared.budget.used
@@ -283,7 +343,7 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(self._changed.note, self._repeats.note, self._jobs.note(), self._offered.note),
+            notes=(self._changed.note, self._repeats.note, self._jobs.note(), self._offered.note, self._memory.note),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
 
@@ -333,7 +393,8 @@ class Turn:
         return True
 
     def _failure(self, error: ProviderError) -> TurnStopped:
-        advice = " ".join(filter(None, (why_not_again(error), error.hint)))
+        go_on = GO_ON_LATER if error.unreached else ""
+        advice = " ".join(filter(None, (why_not_again(error), error.hint, go_on)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
         reason = f"{error.message}{stop} {advice}".strip()
         if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # others spent it meanwhile

@@ -19,7 +19,10 @@ from swecli.core.permissions.types import tightest
 from swecli.core.protocol.events import Mode
 
 _KNOWN = frozenset(
-    ("name", "description", "tools", "disallowedTools", "disallowed-tools", "model", "permissionMode", "mode", "color")
+    (
+        *("name", "description", "tools", "disallowedTools", "disallowed-tools", "model", "permissionMode", "mode"),
+        *("color", "worktree", "isolation"),
+    )
 )
 
 _MODES: MappingProxyType[str, Mode | None] = MappingProxyType(
@@ -62,7 +65,7 @@ NEVER = frozenset(("task", "agent"))
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
     """``tools`` are names as the file says them, None for all; ``mode`` is None for that of the session, ``model``
-    empty for that of the session."""
+    empty for that of the session. ``worktree``: it works in a git work tree of its own."""
 
     name: str
     description: str
@@ -72,6 +75,7 @@ class AgentProfile:
     disallowed: tuple[str, ...] = ()
     model: str = ""
     mode: Mode | None = None
+    worktree: bool = False
     problems: tuple[Problem, ...] = ()
 
 
@@ -113,6 +117,11 @@ def read_profile(file: FoundFile) -> AgentProfile | None:
     if key not in _MODES:
         line = front.lines.get("permissionMode", front.lines.get("mode", 1))
         problems.append(Problem(line, f"mode {said!r} is not available to agents; they work in the session's mode"))
+    isolation = front.text("isolation")
+    if isolation not in ("", "worktree"):
+        problems.append(
+            Problem(front.lines.get("isolation", 1), f"isolation {isolation!r} is not known, only worktree")
+        )
     return AgentProfile(
         name,
         described(front),
@@ -122,6 +131,7 @@ def read_profile(file: FoundFile) -> AgentProfile | None:
         front.words("disallowedTools") or front.words("disallowed-tools") or (),
         model_of(front),
         _MODES.get(key),
+        front.flag("worktree") or isolation == "worktree",
         tuple(problems),
     )
 

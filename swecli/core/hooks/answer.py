@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from swecli.core.hooks.hook import HookEvent
+from swecli.core.hooks.hook import JUDGES, HookEvent
 
-Ending = Literal["exited", "timeout", "skipped", "not started", "changed"]
+Ending = Literal["exited", "timeout", "skipped", "not started", "changed", "not allowed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class Answer:
     updated: Mapping[str, Any] | None = None
     problem: str = ""
     quiet: bool = False
+    output: str | None = None
+    """What takes the place of a call's output."""
 
 
 _BLOCKS: frozenset[HookEvent] = frozenset(
@@ -70,15 +72,19 @@ _PLAIN_CONTEXT: frozenset[HookEvent] = frozenset(("UserPromptSubmit", "SessionSt
 _NAMED: Mapping[str, Wish] = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "block", "block": "block"}
 
 
-def read_answer(event: HookEvent, ran: Ran) -> Answer:
-    """What a hook's process says."""
+def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> Answer:
+    """What a hook's process says. ``name`` and ``number`` are what the user knows it by."""
     match ran.ending:
-        case "timeout":
-            return Answer(problem=f"stopped after {ran.duration:.0f} s, its time limit")
         case "skipped":
             return Answer(problem="skipped by you")
-        case "not started" | "changed":
-            return Answer(problem=ran.problem)
+        case "timeout":
+            return _silent(event, name, f"stopped after {ran.duration:.0f} s, its time limit")
+        case "not started":
+            return _silent(event, name, ran.problem)
+        case "changed":
+            return _silent(event, name, f"{ran.problem}; /hooks allow {number} lets it run again", "not run: ")
+        case "not allowed":
+            return _silent(event, name, f"{ran.problem}; /hooks allow {number} lets it run", "not run: ")
         case "exited":
             pass
     said = ran.stderr.strip()
@@ -88,6 +94,14 @@ def read_answer(event: HookEvent, ran: Ran) -> Answer:
     if ran.exit_status != 0:
         return Answer(problem=_line(f"{_status(ran.exit_status)}{f': {said}' if said else ''}"))
     return _of_output(event, ran)
+
+
+def _silent(event: HookEvent, name: str, why: str, before: str = "") -> Answer:
+    """What counts for a hook that came to no word, as ``why`` says."""
+    problem = _line(f"{before}{why}")
+    if event not in JUDGES:
+        return Answer(problem=problem)
+    return Answer("ask", _line(f"The {event} hook {name or '?'} did not judge this call: {why}"), problem=problem)
 
 
 def _status(status: int | None) -> str:
@@ -127,6 +141,7 @@ def _of_json(event: HookEvent, data: Mapping[str, Any]) -> Answer:
         updated,
         _line("; ".join(problems)),
         data.get("suppressOutput") is True,
+        _output(specific) if event == "PostToolUse" else None,
     )
 
 
@@ -156,6 +171,31 @@ def _updated(specific: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", found) if isinstance(found, dict) else None
 
 
+def _output(specific: Mapping[str, Any]) -> str | None:
+    """What takes the place of a call's output, in any of the forms that Claude Code's tools give theirs."""
+    found = specific.get("updatedToolOutput", specific.get("updatedMCPToolOutput"))
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, dict):
+        fields = cast("dict[str, Any]", found)
+        streams = [fields[name] for name in ("stdout", "stderr") if isinstance(fields.get(name), str) and fields[name]]
+        if "stdout" in fields:
+            return "\n".join(streams)
+        if isinstance(fields.get("content"), str):
+            return str(fields["content"])
+        found = fields["content"] if isinstance(fields.get("content"), list) else fields
+    if isinstance(found, list):
+        texts = [_part_text(part) for part in cast("list[object]", found)]
+        if texts and None not in texts:
+            return "\n".join(filter(None, texts))
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _part_text(part: object) -> str | None:
+    text = cast("dict[str, object]", part).get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else None
+
+
 def _text(data: Mapping[str, Any], key: str, problems: list[str]) -> str:
     value = data.get(key)
     if value is None or isinstance(value, str):
@@ -183,6 +223,9 @@ class Verdict:
     stop: bool = False
     stop_reason: str = ""
     updated: Mapping[str, Any] | None = None
+    output: str | None = None
+    by: str = ""
+    """What the hooks are called that block or end the turn."""
 
 
 NOTHING = Verdict()
@@ -200,6 +243,7 @@ def decide(answers: Sequence[Answer]) -> Verdict:
         stopping is not None,
         (stopping.stop_reason or stopping.reason) if stopping is not None else "",
         next((answer.updated for answer in answers if answer.updated is not None), None),
+        next((answer.output for answer in answers if answer.output is not None), None),
     )
 
 

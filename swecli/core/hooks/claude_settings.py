@@ -82,7 +82,19 @@ def _hooks(events: Mapping[str, Any], path: Path, source: HookSource, notices: l
                     problem = problem or "its matcher is no text"
                     notices.append(f"{path}: a hook for {name} is ignored; {problem}.")
                     continue
-                yield Hook(event, command, matcher, _seconds(entry.get("timeout")), source, str(path))
+                condition = entry.get("if")
+                if ignored := _ignored(entry):
+                    notices.append(f"{path}: a hook for {name}: {ignored}.")
+                yield Hook(
+                    event,
+                    command,
+                    matcher,
+                    _seconds(entry.get("timeout")),
+                    source,
+                    str(path),
+                    condition=condition if isinstance(condition, str) else "",
+                    background=entry.get("async") is True,
+                )
 
 
 def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
@@ -98,6 +110,20 @@ def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
 
         return shlex.join([command, *(str(word) for word in words)]), ""
     return command, ""
+
+
+_KNOWN = frozenset(("type", "command", "args", "timeout", "if", "async", "statusMessage", "description"))
+
+
+def _ignored(entry: Mapping[str, Any]) -> str:
+    """What has no effect of what a hook says, as a clause; empty where all has."""
+    unknown = sorted(key for key in entry if key not in _KNOWN)
+    told = [f"{', '.join(unknown)[:200]} {'has' if len(unknown) == 1 else 'have'} no effect"] if unknown else []
+    if not isinstance(entry.get("if", ""), str | None):
+        told.append("its condition is no text and has no effect")
+    if entry.get("async") not in (None, True, False):
+        told.append("async is neither true nor false, so swecli waits for it")
+    return "; ".join(told)
 
 
 def _seconds(value: object) -> float:

@@ -26,6 +26,8 @@ HookEvent = Literal[
     "Notification",
 ]
 EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
+JUDGES: frozenset[HookEvent] = frozenset(("PreToolUse", "PermissionRequest"))
+"""Events at which a call waits for a hook's word: one that comes to no word leaves it to the user."""
 TIMEOUT = 60.0
 """Seconds that a hook may run unless it says otherwise."""
 
@@ -44,8 +46,24 @@ class Hook:
     source: HookSource = "user"
     origin: str = ""
     scripts: tuple[tuple[str, str], ...] = ()
+    condition: str = ""
+    """A permission rule: which calls it is about, besides the matcher."""
+    background: bool = False
+    """Nobody waits for it, and it decides nothing; at the end of a session it is waited for all the same."""
     waiting: str = ""
     """Why it does not run, as a clause: the user has not consented to it. Empty where it may run."""
+    unconfirmed: bool = False
+    """It waits in a folder that the user trusts: what it was to judge is asked about meanwhile."""
+
+    @property
+    def judges(self) -> bool:
+        """Whether a call waits for its word, so that its silence is none."""
+        return self.event in JUDGES and not self.background
+
+    @property
+    def beside(self) -> bool:
+        """Whether nobody waits for it."""
+        return self.background and self.event != "SessionEnd"
 
     def matches(self, subjects: tuple[str, ...]) -> bool:
         """Whether the hook is about one of these names of the same thing; nothing to match is always matched."""
@@ -83,13 +101,15 @@ def matcher_problem(matcher: str) -> str:
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "SWECLI_PROJECT_DIR")
 _PROJECT = re.compile(r"\$(?:\{(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)(?::?[-?][^}]*)?\}"
                       r"|(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)\b)")  # fmt: skip
+_INTO = frozenset((">", ">>", ">|", "&>", "&>>"))
+"""What makes the next word a file that is written to."""
 LARGEST_SCRIPT = 5_000_000
 """Bytes of a file that is hashed; what is larger counts by its size alone."""
 
 
 def workspace_scripts(command: str, project: Path) -> tuple[tuple[str, str], ...]:
-    """The files of the workspace that a command names, relative to it, each with the SHA-256 of its bytes. Reads
-    files."""
+    """The files of the workspace that a command names, relative to it, each with the SHA-256 of its bytes. A file that
+    it only writes to by ``>`` or ``>>`` is none of them: it changes with every run. Reads files."""
     found: dict[str, str] = {}
     root = os.path.realpath(project)
     for word in _words(_PROJECT.sub(lambda _: str(project), command)):
@@ -107,12 +127,20 @@ def _inside(path: str, folder: str) -> bool:
 
 def _words(command: str) -> list[str]:
     try:
-        lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        lexer.commenters = ""
-        return list(lexer)
+        words, written = _split(command, posix=True), _split(command, posix=False)
     except ValueError:
         return [word for word in re.split(r"[\s'\"`;&|()<>]+", command) if word]
+    if len(words) != len(written):  # with a backslash they differ, and then no operator is told from a word for sure
+        return words
+    return [word for at, word in enumerate(words) if at == 0 or written[at - 1] not in _INTO]
+
+
+def _split(command: str, *, posix: bool) -> list[str]:
+    """Words and operators; as they are written, with their quotes, unless ``posix``."""
+    lexer = shlex.shlex(command, posix=posix, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    return list(lexer)
 
 
 def file_hash(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import tempfile
@@ -14,6 +15,7 @@ from typing import IO, Any
 
 from swecli.core.hooks.answer import Answer, Ran, read_answer
 from swecli.core.hooks.hook import PROJECT_VARIABLES, Hook, HookEvent, changed_script
+from swecli.core.protocol.hook_words import short_command
 from swecli.core.workspace.command_output import CommandOutput, OutputPipe
 from swecli.core.workspace.process import (
     CANCEL_GRACE,
@@ -78,12 +80,17 @@ class Hooks:
         self.place = place
         self._clock = clock
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._beside: set[asyncio.Task[None]] = set()
+        """Hooks that nobody waits for."""
+        self.heard: Callable[[HookRun], None] = lambda run: None
+        """Called with each run of one of these."""
         self._running: set[asyncio.Event] = set()
 
     def listening(self, event: HookEvent) -> list[HookRecord]:
-        """What may run at an event; where nothing does, the event costs nothing."""
-        found = (record for record in self.records if record.hook.event == event)
-        return [record for record in found if record.enabled and not record.hook.waiting]
+        """What is looked at at an event: what may run, and what is missed where a call waits for its word. Where there
+        is nothing, the event costs nothing."""
+        found = (record for record in self.records if record.hook.event == event and record.enabled)
+        return [one for one in found if not one.hook.waiting or (one.hook.unconfirmed and one.hook.judges)]
 
     def skip(self) -> bool:
         """End what runs now, as if it had said nothing. False where nothing runs."""
@@ -92,31 +99,57 @@ class Hooks:
         return bool(self._running)
 
     async def run(
-        self, event: HookEvent, shown: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]], limit: float | None = None
+        self,
+        event: HookEvent,
+        shown: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]],
+        limit: float | None = None,
+        holds: Callable[[str], bool] = lambda condition: False,
     ) -> tuple[HookRun, ...]:
-        """Run what listens, once for each pair of subjects and payload that it matches; the same command only once for
-        the same payload. ``limit`` is seconds that none may exceed. Returns the runs in the order of the hooks."""
+        """Run what listens, once for each pair of subjects and payload that it matches and where its condition
+        ``holds``; the same command only once for the same payload. ``limit`` is seconds that none may exceed. Returns
+        the runs in the order of the hooks, without those that nobody waits for."""
         wanted: list[tuple[HookRecord, bytes]] = []
         for subjects, payload in shown:
-            records = [record for record in self.listening(event) if record.hook.matches(subjects)]
+            records = [
+                record
+                for record in self.listening(event)
+                if record.hook.matches(subjects) and (not record.hook.condition or holds(record.hook.condition))
+            ]
             if records:
                 data = json.dumps(payload, ensure_ascii=False, default=str).encode("utf-8", "replace")
-                first = {record.hook.command: record for record in reversed(records)}
+                able = sorted(records, key=lambda record: bool(record.hook.waiting))
+                first = {record.hook.command: record for record in reversed(able)}
                 wanted += [(record, data) for record in records if first[record.hook.command] is record]
-        return tuple(await asyncio.gather(*(self._one(record, data, limit) for record, data in wanted)))
+        for record, data in wanted:
+            if record.hook.beside:
+                task = asyncio.create_task(self._tell(record, data))
+                self._beside.add(task)
+                task.add_done_callback(self._beside.discard)
+        waited = [one for one in wanted if not one[0].hook.beside]
+        return tuple(await asyncio.gather(*(self._one(record, data, limit) for record, data in waited)))
+
+    async def _tell(self, record: HookRecord, data: bytes) -> None:
+        self.heard(await self._one(record, data, None))
+
+    async def close(self) -> None:
+        """End those that nobody waits for."""
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
 
     async def _one(self, record: HookRecord, data: bytes, limit: float | None) -> HookRun:
         skipped = asyncio.Event()
         hook = record.hook
         seconds = hook.timeout if limit is None else min(limit, hook.timeout)
-        async with self._slots:
-            self._running.add(skipped)
+        async with contextlib.nullcontext() if hook.beside else self._slots:
+            if not hook.beside:  # Esc skips what somebody waits for
+                self._running.add(skipped)
             began = self._clock()
             try:
                 ran = await run_hook(hook, data, self.place, seconds, skipped)
             finally:
                 self._running.discard(skipped)
-        answer = read_answer(hook.event, ran)
+        answer = read_answer(hook.event, ran, short_command(hook.command), record.number)
         run = HookRun(hook, replace(ran, stdout=self._kept(ran.stdout), stderr=self._kept(ran.stderr)), answer, began)
         record.runs += 1
         record.failures += bool(answer.problem) and ran.ending != "skipped"
@@ -130,10 +163,12 @@ class Hooks:
 async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, skipped: asyncio.Event) -> Ran:
     """Run one hook to its end, its time limit, or until it is ``skipped``. What it leaves running goes on. Cancelling
     ends all of it."""
+    if hook.waiting:
+        return Ran("not allowed", problem=hook.waiting)
     if hook.scripts:
         changed = await asyncio.to_thread(changed_script, hook, place.project)
         if changed:
-            return Ran("changed", problem=f"not run: {changed} has changed; /hooks allow lets it run again")
+            return Ran("changed", problem=f"{changed} has changed")
     started = time.monotonic()
     errors = CommandOutput(cap=_CAP)
     reader, writer = os.pipe()

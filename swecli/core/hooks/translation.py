@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from swecli.core.hooks.hook import HookEvent
+from swecli.core.permissions.types import Effects
 
 Values = Mapping[str, Any]
 
@@ -23,6 +24,7 @@ class ToolUse:
     arguments: Values
     cwd: str
     writes: tuple[str, ...] = ()
+    effects: Effects = Effects()
 
 
 @dataclass(frozen=True, slots=True)

@@ -702,5 +702,4 @@ class _Watchdog:
         return ProviderError(
             "stalled",
             f"nothing {'more ' if self._begun else ''}came from the model for {self._limit or 0:g} s",
-            hint="The partial answer is kept; try again, or choose another model with /model.",
         )

@@ -48,6 +48,9 @@ class Dialect:
     tool_result_name: bool = False
     assistant_after_tool: bool = False
     """A user message must not follow a tool result directly."""
+    tool_references: bool = False
+    """Tools can be named in a result instead of standing at the beginning: those that are found later leave the cache
+    as it is."""
     think_tags: ThinkTags = "keep"
     tool_calls: Literal["native", "auto", "text"] = "native"
     """``auto``: calls that are written as text count too; ``text``: the model knows no tools, so they are described

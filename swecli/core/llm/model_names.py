@@ -146,7 +146,8 @@ def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
         spelling(offer.ref.rpartition("/")[2]): offer.ref for offer in reversed(offers) if offer.usable
     }
     near = nearest(spelling(name), by_name)
-    hint = f"Did you mean {by_name[near]}?" if near else "/model lists what can be used; provider/name uses any other."
+    lists = "`swecli models` (/model in a session) lists what can be used; provider/name uses any other."
+    hint = f"Did you mean {by_name[near]}?" if near else lists
     return f"unknown model {name!r}. {hint}"
 
 

@@ -54,17 +54,17 @@ STATUS: Mapping[FaultKind, int] = {
 DEFAULT_CLOSING = "(The script of this scripted model is over: it has no more answers.)"
 
 
-class _Arguments(str):
+class Arguments(str):
     """The JSON text of a call's arguments, written in the file as a table, or as a text that is sent unchanged."""
 
 
-class _Texts(tuple[str, ...]):
+class Texts(tuple[str, ...]):
     """Written in the file as a text or a list of texts."""
 
 
 class ScriptedCall(Struct, frozen=True, forbid_unknown_fields=True):
     tool: Annotated[str, Meta(min_length=1)]
-    arguments: _Arguments = _Arguments("{}")
+    arguments: Arguments = Arguments("{}")
     id: str = ""
     """Empty: the player makes one."""
 
@@ -108,9 +108,9 @@ class Condition(Struct, frozen=True, forbid_unknown_fields=True):
     offers tools.
     """
 
-    last_result: _Texts = _Texts()
-    last_user: _Texts = _Texts()
-    request: _Texts = _Texts()
+    last_result: Texts = Texts()
+    last_user: Texts = Texts()
+    request: Texts = Texts()
     last_error: bool | None = None
     tools: bool | None = None
 
@@ -227,11 +227,11 @@ def _convert(value: object, kind: type[_T], where: str) -> _T:
 
 def _decode(kind: type, value: object) -> object:
     """``msgspec`` names the field of a TypeError that is raised here, but not that of its own errors."""
-    if kind is _Texts:
+    if kind is Texts:
         texts = cast("list[object]", value) if isinstance(value, list) else [value]
         if all(isinstance(text, str) for text in texts):
-            return _Texts(cast("list[str]", texts))
+            return Texts(cast("list[str]", texts))
         raise TypeError("expected a text or a list of texts")
     if isinstance(value, str | dict):
-        return _Arguments(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        return Arguments(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     raise TypeError("expected a table, or a text that is sent unchanged")

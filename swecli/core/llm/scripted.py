@@ -397,7 +397,12 @@ def error_of(fault: Fault) -> ProviderError:
         retry_after=fault.retry_after,
         prompt_tokens=fault.tokens,
         window=fault.window,
+        unreached=UNREACHED if fault.kind == "network" and fault.after is None else "",
     )
+
+
+UNREACHED = "scripted.example"
+"""The host of a fault ``network`` before the first byte."""
 
 
 def sentence_of(fault: Fault) -> str:

@@ -10,13 +10,14 @@ import json
 import os
 import shutil
 import ssl
+import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 from urllib.parse import urlsplit
 
 from swecli.core.atomic_text import make_private
@@ -129,13 +130,13 @@ class Transport:
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
         library = self._httpx
         if library is None:
-            library = self._httpx = await asyncio.to_thread(importlib.import_module, "httpx")
+            library = self._httpx = await asyncio.to_thread(_http_library)
         try:
             client = self._client = self._client or await self._open(library)
             request = client.build_request(method, url, headers=dict(headers), content=body)
             response = await client.send(request, stream=True)
         except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError, ExceptionGroup) as error:
-            raise self._error(error, library) from error
+            raise self._unreached(self._error(error, library)) from error
         head = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(response.status_code, head, self._chunks(response, library), response.aclose)
 
@@ -157,6 +158,12 @@ class Transport:
             trust_env=not is_loopback(self._base_url),
             timeout=library.Timeout(None, connect=limits.connect, write=limits.write, pool=limits.connect),
         )
+
+    def _unreached(self, error: ProviderError) -> ProviderError:
+        """The same, saying which server it was that a later attempt may reach."""
+        if error.kind != "network" or not error.retryable:
+            return error
+        return replace(error, unreached=_server(self._base_url))
 
     def _error(self, error: Exception, library: ModuleType) -> ProviderError:
         server = _server(self._base_url)
@@ -188,7 +195,7 @@ class Transport:
         if isinstance(error, library.DecodingError):
             text = f"the answer of {server} has an encoding that swecli did not request: {words}"
             return ProviderError("protocol", text, hint=ENCODING_HINT)
-        return ProviderError("network", f"the connection to {server} broke: {words}", hint=_BROKEN_HINT)
+        return ProviderError("network", f"the connection to {server} broke: {words}")  # the decoder knows what was kept
 
 
 def _final(message: str, hint: str) -> ProviderError:
@@ -209,7 +216,6 @@ _PROXY_HINT = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment."
 _THROUGH_PROXY_HINT = f"The connection uses a proxy. {_PROXY_HINT}"
 _CA_HINT = "If your own authority signed it, set SSL_CERT_FILE to that authority's file."
 ENCODING_HINT = "A gateway or proxy in between adds it: turn compression off there."
-_BROKEN_HINT = "The partial answer is kept; try again."
 
 
 _DECODERS = {
@@ -226,6 +232,17 @@ _DECODERS = {
 def _can_decode(encoding: str) -> bool:
     packages = _DECODERS.get(encoding)
     return packages is not None and (not packages or any(importlib.util.find_spec(name) for name in packages))
+
+
+def _http_library() -> ModuleType:
+    """httpx without its command line, whose imports (click, rich, pygments) take as long as all the rest of it."""
+    command_line = "httpx._main"
+    if "httpx" not in sys.modules:
+        sys.modules[command_line] = cast("ModuleType", None)  # to httpx it is not installed
+    try:
+        return importlib.import_module("httpx")
+    finally:
+        sys.modules.pop(command_line, None)
 
 
 def _server(base_url: str) -> str:

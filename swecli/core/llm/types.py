@@ -51,6 +51,8 @@ class ProviderError(Exception):
     """Whether the server said that the request may, or must not, be repeated."""
     moderated: bool = False
     """The server refused what the request says."""
+    unreached: str = ""
+    """Host and port, where no connection came about or it ended before the first byte of an answer."""
 
     @property
     def retryable(self) -> bool:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
 from swecli.core.mcp.definitions import ServerDefinition
 from swecli.core.mcp.elicitation import elicit
-from swecli.core.mcp.stdio import ServerLog, StdioServer
+from swecli.core.mcp.stdio import StdioServer
 from swecli.core.ports import Asker
+from swecli.core.workspace.server_log import ServerLog
 
 if TYPE_CHECKING:
     import httpx2
@@ -213,24 +214,50 @@ class Connection:
         Raises:
             ServerError: it could not be made.
         """
-        await asyncio.to_thread(import_module, "mcp")  # half a second, in which the screen must stay alive
-        from mcp import MCPError
-        from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
+        definition = self.definition.expanded(self._place.variables)
+        async with self._started(definition):  # a program starts while the SDK is loaded
+            await asyncio.to_thread(import_module, "mcp")  # half a second, in which the screen must stay alive
+            from mcp import MCPError
+            from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 
+            try:
+                await self._run_with(definition, "legacy")
+                return
+            except ServerError as error:
+                cause = error.__cause__
+                if not (isinstance(cause, MCPError) and cause.code == UNSUPPORTED_PROTOCOL_VERSION):
+                    raise
+        async with self._started(definition):
+            await self._run_with(definition, "auto")
+
+    @asynccontextmanager
+    async def _started(self, definition: ServerDefinition) -> AsyncGenerator[None]:
+        """The program of a server, where it is one, for as long as the block runs.
+
+        Raises:
+            ServerError: there is no such program.
+            OSError: it can't be started.
+        """
+        if definition.transport != "stdio":
+            yield
+            return
+        environment = {**self._place.environment, **definition.env}
+        server = StdioServer(definition.words, self._place.folder(definition), environment, self.log)
+        self._server = server
         try:
-            await self._run_with("legacy")
-        except ServerError as error:
-            cause = error.__cause__
-            if not (isinstance(cause, MCPError) and cause.code == UNSUPPORTED_PROTOCOL_VERSION):
-                raise
-            await self._run_with("auto")
+            await server.start()
+        except FileNotFoundError as error:
+            raise ServerError(f"{error.filename or definition.command} was not found") from error
+        try:
+            yield
+        finally:
+            await server.stop()
 
-    async def _run_with(self, mode: Literal["legacy", "auto"]) -> None:
+    async def _run_with(self, definition: ServerDefinition, mode: Literal["legacy", "auto"]) -> None:
         import httpx2
         from mcp import Client, MCPError
 
         _quiet()
-        definition = self.definition.expanded(self._place.variables)
         timeout = self._watcher.patience(self)
         stack = contextlib.AsyncExitStack()
         try:
@@ -298,21 +325,14 @@ class Connection:
         return self._why_ended()
 
     def _last_words(self) -> str:
-        lines = [line for line in self.log.newest.splitlines() if line.strip() and not line.startswith("[swecli]")]
-        return f"; it wrote: {lines[-1].strip()[:300]}" if lines else ""
+        said = self.log.said[:300]
+        return f"; it wrote: {said}" if said else ""
 
     @asynccontextmanager
     async def _streams(self, definition: ServerDefinition) -> AsyncGenerator[TransportStreams]:
-        if definition.transport == "stdio":
-            cwd = self._place.folder(definition)
-            environment = {**self._place.environment, **definition.env}
-            self._server = StdioServer(definition.words, cwd, environment, self.log)
-            try:
-                async with self._server.streams() as streams:
-                    yield streams
-            except FileNotFoundError as error:
-                missing = error.filename or definition.command
-                raise ServerError(f"{missing} was not found") from error
+        if self._server is not None:
+            async with self._server.streams() as streams:
+                yield streams
             return
         async with _http(definition, await self._watcher.authorisation(self), self._seen) as streams:
             yield streams
@@ -391,7 +411,7 @@ class Connection:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self.definition.start_timeout
-        while self._client is None or self.state != "ready":
+        while self._client is None or self.state != "ready" or self._is_over:
             if self.state in ("failed", "off", "rejected", "needs login", "waiting"):
                 raise ServerError(f"it is {self.state}{f': {self.reason}' if self.reason else ''}")
             moved = self._moved
@@ -400,6 +420,11 @@ class Connection:
             except TimeoutError:
                 raise ServerError(f"it is {self.state}{f': {self.reason}' if self.reason else ''}") from None
         return self._client
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the program has ended, though what was connected to it has not yet."""
+        return self._server is not None and self._server.ended.is_set()
 
     async def ask(
         self, work: Callable[[Client, Callable[[], None]], Awaitable[T]], *, timeout: float | None = None

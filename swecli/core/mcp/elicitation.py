@@ -28,6 +28,7 @@ async def elicit(
             f"{server} asks you to open {params.url}\n{params.message}",
             (Option("I opened it", "then the call goes on"), Option(DECLINE)),
             header=server,
+            closed=True,
         )
         answers = await asker.ask(item, (question,))
         agreed = bool(answers) and answers[0] == ("I opened it",)
@@ -39,7 +40,9 @@ async def elicit(
     required = set(cast("Sequence[str]", schema.get("required") or ()))
     questions = [_question(name, field, params.message, server, name in required) for name, field in fields.items()]
     if not questions:
-        questions = [Question(f"{server}: {params.message}", (Option("Yes"), Option(DECLINE)), header=server)]
+        questions = [
+            Question(f"{server}: {params.message}", (Option("Yes"), Option(DECLINE)), header=server, closed=True)
+        ]
     answers = await asker.ask(item, questions)
     if not answers:
         action = "cancel" if answers is not None else "decline"
@@ -83,11 +86,11 @@ def _question(name: str, field: Mapping[str, Any], message: str, server: str, re
     default = f" [default: {field['default']}]" if field.get("default") not in (None, "") else ""
     text = f"{server}: {message}\n{title}{about}{optional}{default}"
     if field.get("type") == "boolean":
-        return Question(text, (Option("Yes"), Option("No"), Option(DECLINE)), header=title)
+        return Question(text, (Option("Yes"), Option("No"), Option(DECLINE)), header=title, closed=True)
     options = [Option(label) for _, label in _choices(field)]
     if options and field.get("type") != "array":
         options.append(Option(DECLINE))
-    return Question(text, tuple(options), multiple=field.get("type") == "array", header=title)
+    return Question(text, tuple(options), field.get("type") == "array", title, closed=bool(options))
 
 
 def _value(field: Mapping[str, Any], answer: Sequence[str]) -> Any:

@@ -14,11 +14,11 @@ from swecli.core.mcp.connection import Connection, Offered, Place, State
 from swecli.core.mcp.definitions import ServerDefinition
 from swecli.core.mcp.oauth import WAIT, Login
 from swecli.core.mcp.prompts import READ_RESOURCE, ResourceTool, prompt_of
-from swecli.core.mcp.stdio import ServerLog
 from swecli.core.mcp.tools import McpTool, described, fingerprint, tool_name
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import Option, Question
 from swecli.core.tools.dynamic import DynamicTool
+from swecli.core.workspace.server_log import ServerLog
 
 if TYPE_CHECKING:
     import httpx2
@@ -106,6 +106,8 @@ class Setup:
     login: Login | None = None
     """None: nobody logs in anywhere."""
     approve_all: bool = False
+    later: frozenset[str] = frozenset()
+    """Names of servers that the user was asked about in this run, and did not decide about."""
 
 
 class McpServers:
@@ -183,8 +185,11 @@ class McpServers:
         verdict = decisions.verdict(definition)
         if verdict == "approved":
             return True
+        if definition.name in self._setup.later and not again:
+            connection.hold("rejected", f"not approved; /mcp enable {connection.name} asks again")
+            return False
         if verdict == "rejected" and not again:
-            connection.hold("rejected", f"you rejected it; /mcp enable {connection.name} asks again")
+            connection.hold("rejected", f"/mcp enable {connection.name} asks again")
             return False
         connection.hold("waiting", "it needs your approval")
         async with self._asking:
@@ -196,7 +201,7 @@ class McpServers:
             return True
         if choice == REJECT:
             self._keep(definition.name, definition=definition.fingerprint, verdict="rejected")
-            connection.hold("rejected", "you rejected it")
+            connection.hold("rejected", f"/mcp enable {definition.name} asks again")
         elif answers is None:
             connection.hold("rejected", "nobody can approve it here")
             self.host.notice(
@@ -228,7 +233,7 @@ class McpServers:
             Option(ONCE),
             Option(REJECT),
         )
-        return Question("\n".join(lines), options, header=definition.name)
+        return Question("\n".join(lines), options, header=definition.name, closed=True)
 
     def _keep(self, server: str, **values: object) -> None:
         trouble = self._setup.decisions.change(server, **values)
@@ -271,7 +276,7 @@ class McpServers:
         prompts = [prompt_of(connection, prompt) for prompt in offered.prompts]
         reader = tool_name(connection.name, READ_RESOURCE)
         words = [
-            Mentionable(f"{connection.name}:{one.uri}", reader, {"uri": str(one.uri)}, one.title or one.name)
+            Mentionable(f"{connection.name}:{one.uri}", reader, {"uri": str(one.uri)}, one.title or one.name, one.size)
             for one in offered.resources
         ]
         self.host.offer(connection.name, prompts, words)
@@ -290,6 +295,7 @@ class McpServers:
             "Descriptions tell the model what to do. Use them?",
             (Option(LEAVE), Option(TAKE, "as they are now")),
             header=connection.name,
+            closed=True,
         )
         async with self._asking:
             answers = await self.asker.ask("", (question,))

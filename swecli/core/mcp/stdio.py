@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from swecli.core.atomic_text import make_private
 from swecli.core.workspace.process_tree import MARK, new_mark, signal_group
+from swecli.core.workspace.server_log import ServerLog
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -24,46 +23,9 @@ if TYPE_CHECKING:
 
 LONGEST_LINE: Final = 32_000_000
 """Bytes of one message."""
-LARGEST_LOG: Final = 1_000_000
-"""Bytes of a log; the half before that is kept in a second file."""
-NEWEST: Final = 2_000
-"""Characters of the log that stay in memory, for messages."""
 GRACE: Final = 1.0
 """Seconds that a server has to end after its input was closed, and again after SIGTERM."""
 _CHUNK = 65_536
-
-
-class ServerLog:
-    """What a server writes to stderr, and what swecli has to say about it. ``mask`` takes secrets out."""
-
-    def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
-        self.path = path
-        self._mask = mask
-        self._size = 0
-        self.newest = ""
-
-    def write(self, text: str) -> None:
-        """Add a text. A log that can't be written is only kept in memory."""
-        text = self._mask(text)
-        self.newest = (self.newest + text)[-NEWEST:]
-        if self.path is None:
-            return
-        try:
-            make_private(self.path.parent)
-            if self._size == 0 and self.path.exists():
-                self._size = self.path.stat().st_size
-            if self._size + len(text) > LARGEST_LOG:
-                os.replace(self.path, self.path.with_suffix(".old.log"))
-                self._size = 0
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
-                file.write(text[-LARGEST_LOG:])
-            self._size += len(text)
-        except OSError:
-            self.path = None
-
-    def line(self, text: str) -> None:
-        self.write(f"[swecli] {text}\n")
 
 
 class StdioServer:
@@ -78,6 +40,8 @@ class StdioServer:
         self.ended = asyncio.Event()
         self.trouble = ""
         """Why swecli ended it, as a clause."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopped = False
 
     @property
     def exit_status(self) -> int | None:
@@ -90,17 +54,13 @@ class StdioServer:
                 await asyncio.wait_for(self._process.wait(), GRACE)
         return self.exit_status
 
-    @asynccontextmanager
-    async def streams(self) -> AsyncGenerator[TransportStreams]:
-        """Start it, for as long as the block runs.
+    async def start(self) -> None:
+        """Start it. Needs nothing of the SDK, which may be loaded meanwhile.
 
         Raises:
             OSError: it can't be started.
         """
-        import anyio
-        from mcp.shared.message import SessionMessage
-
-        self._process = process = await asyncio.create_subprocess_exec(
+        self._process = await asyncio.create_subprocess_exec(
             *self._words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -109,9 +69,18 @@ class StdioServer:
             env={**self._environment, MARK: new_mark(own=True)},
             start_new_session=True,
         )
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncGenerator[TransportStreams]:
+        """Its messages, once it was started. It is stopped when the block ends."""
+        import anyio
+        from mcp.shared.message import SessionMessage
+
+        process = self._process
+        assert process is not None
         into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        tasks = [
+        self._tasks += [
             asyncio.create_task(self._receive(process, into)),
             asyncio.create_task(self._send(process, outgoing)),
             asyncio.create_task(self._follow(process)),
@@ -119,7 +88,7 @@ class StdioServer:
         try:
             yield read, write
         finally:
-            await _shielded(self._stop(process, tasks))
+            await self.stop()
             for stream in (into, read, write, outgoing):
                 stream.close()
 
@@ -144,7 +113,7 @@ class StdioServer:
                     try:
                         message = mcp_types.jsonrpc_message_adapter.validate_json(whole, by_name=False)
                     except ValueError:
-                        self._log.line(f"not a message: {whole[:200].decode('utf-8', 'replace')}")
+                        self._log.stray(whole[:200].decode("utf-8", "replace"))
                         await asyncio.sleep(0)
                         continue
                     await into.send(SessionMessage(message))
@@ -179,7 +148,13 @@ class StdioServer:
             self._log.write(chunk.decode("utf-8", "replace"))
             await asyncio.sleep(0)
 
-    async def _stop(self, process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task[None]]) -> None:
+    async def stop(self) -> None:
+        """End it, if it was started; once it has been ended, nothing more is done."""
+        if self._process is not None and not self._stopped:
+            self._stopped = True
+            await _shielded(self._end(self._process))
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
         """Close its input, wait, end its group."""
         if process.stdin is not None:
             process.stdin.close()
@@ -190,9 +165,18 @@ class StdioServer:
                 await asyncio.wait_for(process.wait(), 0.0 if self.trouble and number is None else GRACE)
                 break
         signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for stream in (process.stdout, process.stderr):  # a pipe is closed once it was read to its end
+            if stream is not None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(_drained(stream), GRACE)
+
+
+async def _drained(stream: asyncio.StreamReader) -> None:
+    while await stream.read(_CHUNK):
+        pass
 
 
 async def _shielded(work: Coroutine[object, object, None]) -> None:

@@ -100,7 +100,7 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
         return False
     if pattern.kind == "command":
         pattern = pattern.at_home(policy.home)
-        return pattern.matches_tool(call.tool) and any(_word_forms_match(pattern, item) for item in judgement.started)
+        return pattern.matches_tool(call.tool) and any(words_match(pattern, item) for item in judgement.started)
     if (
         pattern.kind in ("read", "write")
         and pattern.path is not None
@@ -112,7 +112,8 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
     return False
 
 
-def _word_forms_match(pattern: Pattern, item: Started) -> bool:
+def words_match(pattern: Pattern, item: Started) -> bool:
+    """Whether a rule that denies or asks speaks about a simple command."""
     # A word that is computed may be nothing at all.
     words = [word.text for word in item.words if word.known or word.text]
     forms = [words, [item.name, *words[1:]]]

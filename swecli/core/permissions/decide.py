@@ -37,7 +37,7 @@ from swecli.core.protocol.events import Mode
 def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: bool) -> Decision:
     """The decision, turned into a question where it would let a call out without one. ``proven``: the call is a command
     that is proven to only read inside the workspace."""
-    if decision.outcome != "allow" or not policy.untrusted or proven or decision.contained:
+    if decision.outcome != "allow" or not policy.untrusted or proven or decision.contained or call.typed:
         return decision
     where = _way_out(policy, call)
     if not where:
@@ -51,6 +51,8 @@ def _way_out(policy: Policy, call: Call) -> str:
     """Where the call goes beyond the workspace, as a clause; empty where it stays inside, or goes back to the one place
     that the text came from."""
     effects = call.effects
+    if call.tool == MEMORY_TOOL and effects.writes:
+        return "is kept for later sessions"
     if effects.command is not None:
         return "is not sandboxed"
     if effects.external and set(policy.untrusted) != {effects.external}:
@@ -58,10 +60,14 @@ def _way_out(policy: Policy, call: Call) -> str:
     if effects.network is not None and set(policy.untrusted) != {effects.network}:
         return f"connects to {effects.network}"
     for path in (*effects.reads, *effects.writes):
-        if inside(path, call.roots) is None and (path in effects.writes or inside(path, policy.readable) is None):
+        if inside(path, call.roots) is None and (
+            path in effects.writes or inside(path, (*policy.readable, *policy.memory)) is None
+        ):
             return f"goes to {path}, outside the workspace"
     return ""
 
+
+MEMORY_TOOL = "memory"
 
 NO_RULE_NOW = "No rule can allow this while the conversation holds text from strangers."
 
@@ -146,7 +152,8 @@ def _encodable(text: str) -> bool:
 
 def _own_files(policy: Policy, call: Call) -> Decision | None:
     for path in call.effects.writes:
-        if is_own(path, policy.own_dirs):
+        of_memory = call.tool == MEMORY_TOOL and inside(path, policy.memory) is not None
+        if is_own(path, policy.own_dirs) and not of_memory:
             return Decision(
                 "deny", f"{path} is swecli's own configuration or data; only you can change it.", evidence=(path,)
             )
@@ -182,6 +189,8 @@ def _covers(rule: Rule, policy: Policy, call: Call) -> bool:
 
 
 def _by_rule(rule: Rule) -> Decision:
+    if rule.why:
+        return Decision(rule.effect, rule.why, rule=rule)
     origin = f" ({rule.origin})" if rule.origin else ""
     verb = {"allow": "allows", "ask": "asks about", "deny": "forbids"}[rule.effect]
     return Decision(rule.effect, f"The {rule.scope} rule {rule.text}{origin} {verb} this.", rule=rule)
@@ -219,6 +228,8 @@ def _external(policy: Policy, call: Call, mode: Mode) -> Decision:
     rule = _matching_rule(policy, call, "allow")
     if rule is not None:
         return _by_rule(rule)
+    if call.typed:
+        return Decision("allow", "You named this yourself.", evidence=(program,))
     if call.effects.vouched:
         return Decision("allow", f"You trust {program}, which marks this call as read-only.", evidence=(program,))
     reason = f"{program[:1].upper()}{program[1:]} runs this, outside of the sandbox."
@@ -231,7 +242,9 @@ def _external(policy: Policy, call: Call, mode: Mode) -> Decision:
 def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     effects = call.effects
     for path in effects.writes:
-        reason = protected_reason(path, call.roots, policy.home) or installed_reason(path, call.roots)
+        typed_memory = call.typed and call.tool == MEMORY_TOOL and inside(path, policy.memory) is not None
+        reason = None if typed_memory else protected_reason(path, call.roots, policy.home)
+        reason = reason or installed_reason(path, call.roots)
         if mode == "plan":
             return Decision("deny", f"Plan mode is read-only, and this would write {path}.", evidence=(path,))
         if reason is not None:
@@ -243,6 +256,8 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     rule = _matching_rule(policy, call, "allow")
     if rule is not None:
         return _by_rule(rule)
+    if call.typed:
+        return Decision("allow", "You typed this.", evidence=effects.writes)
     asked = _why_ask(policy, call, mode)
     if asked is not None:
         return asked
@@ -300,7 +315,8 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         offers = _offered(policy, call, path_rule("Read", path, call.roots)) if one else ()
         if is_secret_in(path, call.roots):
             return Decision("ask", f"{path} may hold secrets.", offers=offers, evidence=(path,))
-        if inside(path, (*call.roots, *policy.readable)) is None:
+        known = (*call.roots, *policy.readable, *(policy.memory if call.tool == MEMORY_TOOL else ()))
+        if inside(path, known) is None:
             return Decision("ask", f"{path} is outside the workspace.", offers=offers, evidence=(path,))
         if is_git_settings(path) and policy.facts.credentials_in(path):
             return Decision("ask", f"{path} may hold a password or token.", offers=offers, evidence=(path,))

@@ -197,6 +197,10 @@ class FileFacts:
         del cwd, roots
         return "the repository's configuration is unknown"
 
+    def without_programs(self) -> FileFacts:
+        """The same as far as it can be told without starting a program: nothing that git would have to say."""
+        return self
+
 
 class OsFacts(FileFacts):
     """The real file system. ``environment`` is what commands run with: its PATH decides which program a name
@@ -206,7 +210,8 @@ class OsFacts(FileFacts):
         self._environment = dict(environment)
         self._ignoring = ignoring
         self._said: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
-        """What git said a moment ago: one call is decided about several times."""
+        """What git said a moment ago: one call may be decided about twice."""
+        self._starts_programs = True
 
     def resolve(self, path: str) -> str:
         return os.path.realpath(path)
@@ -278,7 +283,14 @@ class OsFacts(FileFacts):
                 count += not entry.is_dir(follow_symlinks=False) and entry.path not in tracked
         return count
 
+    def without_programs(self) -> OsFacts:
+        found = OsFacts(self._environment, self._ignoring)
+        found._starts_programs = False
+        return found
+
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        if not self._starts_programs:
+            return None
         key = (cwd, *arguments)
         before = self._said.get(key)
         if before is not None and time.monotonic() - before[0] < SAID_SECONDS:

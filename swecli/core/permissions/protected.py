@@ -136,8 +136,9 @@ def installed_reason(path: str, roots: Sequence[str]) -> str | None:
 
 
 def held_in_sandbox(relative: str) -> bool:
-    """Whether a contained command must not write this path below a workspace."""
+    """Whether a contained command must not write this path below a workspace. All of swecli's folder is held: what is
+    remembered there, and instructions, would speak to the model of a later session."""
     if ".swecli" in relative.casefold().split("/"):
-        return _FREE_PROJECT.search("/" + relative) is None
+        return True
     name = protected_name(relative)
     return name is not None and name.contained

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Kind = Literal["tool", "command", "read", "write", "domain"]
 
 READERS = ("read_file", "list_files", "search")
-WRITERS = ("edit_file", "write_file", "apply_patch")
+WRITERS = ("edit_file", "write_file", "apply_patch", "memory")
 ALIASES: dict[str, tuple[str, ...]] = {
     "Bash": ("run_command",),
     "Read": READERS,

@@ -57,6 +57,8 @@ class Rule:
     scope: RuleScope
     origin: str = ""
     """File and line, or "flag", or "always, 12:03"."""
+    why: str = ""
+    """What the user is told in place of the rule, where swecli itself made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class Call:
     effects: Effects
     cwd: str
     roots: tuple[str, ...]
+    typed: bool = False
+    """Whether what is written, or asked of another program, is what the user typed to swecli: nothing of it comes from
+    a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class Policy:
     own_dirs: tuple[str, ...] = ()
     """Resolved directories of swecli's own configuration, data, state and cache: no tool writes there, whatever
     the mode and the rules."""
+    memory: tuple[str, ...] = ()
+    """Resolved folders of the user's memory, which the memory tool reads, and writes when the user agrees."""
     untrusted: tuple[str, ...] = ()
     """Where text of strangers came from since the user last consented to a call: hosts and files outside."""
     home: str = ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from swecli.core.protocol.events import EditedText, GrantSpan, Mode, PermissionChoice
+from swecli.core.protocol.events import ContextChange, EditedText, GrantSpan, Mode, PermissionChoice, RewindScope
 from swecli.core.protocol.messages import ImagePart, Tagged
 
 
@@ -87,6 +87,12 @@ class ReplyPermission(Tagged, frozen=True, tag="reply_permission"):
     texts: tuple[EditedText, ...] = ()
 
 
+class RevokeRule(Tagged, frozen=True, tag="revoke_rule"):
+    """Take back a rule that "always" allowed in this session, or for this turn; what it covers asks again."""
+
+    rule: str
+
+
 class Answer(Tagged, frozen=True, tag="answer"):
     """One tuple of chosen labels or free text for each question; empty to dismiss."""
 
@@ -125,11 +131,30 @@ class Compact(Tagged, frozen=True, tag="compact"):
 
 
 class UndoCompaction(Tagged, frozen=True, tag="undo_compaction"):
-    pass
+    """Take compactions back, up to and with the one of ``item``; empty: the newest."""
+
+    item: str = ""
 
 
 class RedoCompaction(Tagged, frozen=True, tag="redo_compaction"):
-    pass
+    """Bring compactions back, up to and with the one of ``item``; empty: the one undone last."""
+
+    item: str = ""
+
+
+class ApplyPlan(Tagged, frozen=True, tag="apply_plan"):
+    """Compact as the user has planned it: entries of the view to ``summarise``, and those that a reference takes the
+    place of. ``summary`` is its text, empty for none besides the record; None has the model write it."""
+
+    summarise: tuple[str, ...]
+    offload: tuple[str, ...] = ()
+    summary: str | None = None
+
+
+class ChangeContext(Tagged, frozen=True, tag="change_context"):
+    """Pin, drop, offload or restore items of the conversation, all of them or none."""
+
+    changes: tuple[ContextChange, ...]
 
 
 class UndoFiles(Tagged, frozen=True, tag="undo_files"):
@@ -147,9 +172,16 @@ class RedoFiles(Tagged, frozen=True, tag="redo_files"):
 
 
 class Rewind(Tagged, frozen=True, tag="rewind"):
-    """Continue from before ``item`` (a user item)."""
+    """Continue from before ``item`` (a user item). Files go back as far as nobody changed them since; for them the item
+    has to be a message that began a turn. With ``handoff`` the model is told what was done since, from the record."""
 
     item: str
+    scope: RewindScope = "conversation"
+    handoff: bool = False
+
+
+class UndoRewind(Tagged, frozen=True, tag="undo_rewind"):
+    """Take the newest rewind back, for what it was about: what was said since, or changed in files, goes with it."""
 
 
 class RunShell(Tagged, frozen=True, tag="run_shell"):
@@ -176,6 +208,7 @@ Command = (
     | Background
     | StopJob
     | ReplyPermission
+    | RevokeRule
     | Answer
     | SetMode
     | CarryOut
@@ -184,9 +217,12 @@ Command = (
     | Compact
     | UndoCompaction
     | RedoCompaction
+    | ApplyPlan
+    | ChangeContext
     | UndoFiles
     | RedoFiles
     | Rewind
+    | UndoRewind
     | RunShell
     | Close
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
 
@@ -28,17 +28,22 @@ class CompactionStarted(Tagged, frozen=True, tag="compaction_started"):
     """Tokens that the model has room for; 0 = not known."""
 
 
-class ViewEntry(Struct, frozen=True):
-    """One entry of the model's view: a live ledger item, its stub, or a summary that stands for several."""
+BY_HAND: Final = "by hand"
+"""``ViewEntry.rule`` of what the user chose for this one item."""
 
-    kind: Literal["live", "stub", "summary"]
+
+class ViewEntry(Struct, frozen=True):
+    """One entry of the model's view: a live ledger item, its stub, a summary that stands for several, or an item that
+    the user dropped, which keeps its place and says nothing."""
+
+    kind: Literal["live", "stub", "summary", "dropped"]
     id: str
     text: str = ""
-    """Replacement text of a stub or summary."""
+    """Replacement text of a stub or summary; of a dropped item the one that it had before."""
     sources: tuple[str, ...] = ()
     """Ledger ids that a summary stands for."""
     rule: str = ""
-    """The user's rule that took the item away; empty where none did."""
+    """The user's rule that took the item away, or ``BY_HAND``; empty where neither did."""
 
 
 class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
@@ -61,6 +66,12 @@ class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
     """Tokens that the model has room for; 0 = not known."""
     cleared: int = 0
     """Results and arguments that became stubs."""
+    anchors: int = 0
+    """Things to keep that were found in what was replaced, such as demands of the user and changed files."""
+    anchors_kept: int = 0
+    """How many of them are in what took its place."""
+    anchors_written: int = 0
+    """How many of them the model's summary says itself."""
 
 
 class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):
@@ -87,26 +98,112 @@ class Offloaded(Struct, frozen=True):
     reason: str
 
 
+class ContextChange(Struct, frozen=True):
+    """What the user wants done with one ledger entry. ``pin``: it stays word for word whatever is removed; ``drop``: it
+    leaves the conversation; ``offload``: a line with its id takes its place; ``restore``: it is word for word in its
+    place again."""
+
+    action: Literal["pin", "unpin", "drop", "offload", "restore"]
+    id: str
+
+
+class ContextEdited(Tagged, frozen=True, tag="context_edited"):
+    """The user changed what the model sees: ``entries`` take the places of those with their ids, and come back to their
+    places where they are not in the view. Tokens are of the whole request."""
+
+    changes: tuple[ContextChange, ...]
+    entries: tuple[ViewEntry, ...] = ()
+    pinned: tuple[str, ...] = ()
+    unpinned: tuple[str, ...] = ()
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+RotKind = Literal["contradiction", "reverted", "failing", "reread", "stale", "summaries", "repeated"]
+"""What is wrong with a conversation: demands of the user that contradict each other; edits that were undone again; a
+command that fails the same way; a file that is read again unchanged; results that are old and unused; a summary of a
+summary; a demand that the user had to repeat."""
+
+
+class ContextSuggested(Tagged, frozen=True, tag="context_suggested"):
+    """One thing that would serve the conversation, and what would be done about it; nothing happens by itself.
+    ``cause`` tells one from another of its kind, ``count`` how bad it is (times, or tokens of what is old). ``reason``
+    and ``action`` are clauses. One of the last three is set: what is changed in the context, the message that the
+    conversation goes back to before, with a handoff, or the summaries that the record takes the place of."""
+
+    kind: RotKind
+    cause: str
+    count: int
+    reason: str
+    action: str
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Of the whole request, once it was done."""
+    changes: tuple[ContextChange, ...] = ()
+    branch: str = ""
+    summaries: tuple[str, ...] = ()
+
+    @property
+    def freed(self) -> int:
+        return max(0, self.tokens_before - self.tokens_after)
+
+
 class ItemsOffloaded(Tagged, frozen=True, tag="items_offloaded"):
     items: tuple[Offloaded, ...]
 
 
+class ModelView(Struct, frozen=True):
+    """What the model sees, and what the user chose for single items of it. ``names`` go with a list of messages: of
+    each, the ledger ids that its parts are, or one id where all of it is one."""
+
+    entries: tuple[ViewEntry, ...]
+    names: tuple[tuple[str, ...], ...] = ()
+    pinned: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
 class ContextRestored(Tagged, frozen=True, tag="context_restored"):
-    """The model's view was taken from a snapshot, for events that it came from can't be read any more: ``messages`` in
-    place of everything up to event ``snapshot``, then the entries of ``later``. Ids of entries made of them begin with
-    ``item``."""
+    """The model's view was taken from a snapshot, for events that it came from can't be read any more. With a ``view``
+    that is what there is now, and ``messages`` are those parts of it that can't be read. Else, as of a snapshot that an
+    earlier version wrote, ``messages`` are in place of everything up to event ``snapshot``, then come the entries of
+    ``later``; ids of entries made of them begin with ``item``."""
 
     item: str
     messages: tuple[Message, ...]
     later: tuple[ViewEntry, ...]
     snapshot: int
+    view: ModelView | None = None
+
+
+class PromptPart(Struct, frozen=True):
+    """A part of what every request begins with: a tool, or a block of the system prompt by its component. ``digest`` is
+    a hash of its text, ``source`` whose tool it is."""
+
+    name: str
+    digest: str
+    source: str = ""
+
+
+class PromptPrefix(Tagged, frozen=True, tag="prompt_prefix"):
+    """What the newest request begins with before the conversation, in its order. Told where it differs from what was
+    told before, so that a session that goes on later knows what has changed."""
+
+    tools: tuple[PromptPart, ...] = ()
+    system: tuple[PromptPart, ...] = ()
+    effort: str | None = None
 
 
 class CacheBreak(Tagged, frozen=True, tag="cache_break"):
-    """The prompt prefix changed, so the provider's cache is missed from there on."""
+    """The provider read ``tokens`` anew that it had read before. ``cause`` is a clause, ``kind`` its kind.
+
+    ``component`` and ``part`` are what of the prompt changed first: a component of the context, and in it a tool or an
+    item of the conversation. Both are empty where nothing changed. Earlier versions recorded none of the three."""
 
     cause: str
     tokens: int
+    kind: str = ""
+    component: str = ""
+    part: str = ""
 
 
 ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "attachment", "note"]
@@ -275,18 +372,26 @@ class RuleApplied(Tagged, frozen=True, tag="rule_applied"):
     origin: str = ""
 
 
+class RuleRevoked(Tagged, frozen=True, tag="rule_revoked"):
+    """The user took back what "always" allowed in this session, or for this turn."""
+
+    rule: str
+
+
 class Option(Struct, frozen=True):
     label: str
     description: str = ""
 
 
 class Question(Struct, frozen=True):
-    """One question of the model to the user; without options it asks for free text."""
+    """One question of the model to the user; without options it asks for free text. ``closed``: nothing but its options
+    is an answer."""
 
     text: str
     options: tuple[Option, ...] = ()
     multiple: bool = False
     header: str = ""
+    closed: bool = False
 
 
 class UntrustedContent(Tagged, frozen=True, tag="untrusted_content"):
@@ -390,6 +495,14 @@ class StepEnded(Tagged, frozen=True, tag="step_ended"):
     estimated: bool = False
 
 
+class ContextRetrieved(Tagged, frozen=True, tag="context_retrieval"):
+    """What an index found for a message of the user joined the conversation behind it. ``actions`` are phrases such as
+    "read src/a.py" and "point to src/b.py:12 login"; ``tokens_added`` is estimated."""
+
+    actions: tuple[str, ...]
+    tokens_added: int
+
+
 class SideAnswered(Tagged, frozen=True, tag="side_answered"):
     """The model answered a question beside the conversation. ``purpose`` is one word; ``cost`` as in StepEnded."""
 
@@ -430,13 +543,14 @@ class PriceSet(Tagged, frozen=True, tag="price_set"):
 
 class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
     """A failed request is tried again after ``delay`` seconds; Esc cancels the wait. ``limit`` is 0 where time, and no
-    number of attempts, ends it."""
+    number of attempts, ends it. ``unreached`` is the server, where it answered before and can't be reached now."""
 
     attempt: int
     limit: int
     delay: float
     kind: str
     reason: str
+    unreached: str = ""
 
 
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
@@ -487,13 +601,27 @@ class QueueChanged(Tagged, frozen=True, tag="queue_changed"):
     queue: tuple[Queued, ...]
 
 
+RewindScope = Literal["conversation", "files", "both"]
+
+
 class Rewound(Tagged, frozen=True, tag="rewound"):
-    """The conversation continues from before ``item``; what came after it is no longer in the view. ``text`` is a
-    message of the user that could not be sent, for them to change and send again."""
+    """The conversation continues from before ``item``; what came after it is no longer in the view. ``text`` is the
+    message of the user, for them to change and send again. One that the user asked for has a ``name``, by which it can
+    be taken back; with the scope "files" only files went back, and the view is as it was."""
 
     item: str
     reason: str = ""
     text: str = ""
+    scope: RewindScope = "conversation"
+    name: str = ""
+
+
+class RewindUndone(Tagged, frozen=True, tag="rewind_undone"):
+    """A rewind was taken back: the view is as before it, without what was said since. ``reason`` says what became of
+    files."""
+
+    name: str
+    reason: str = ""
 
 
 class Notice(Tagged, frozen=True, tag="notice"):
@@ -560,6 +688,29 @@ class FileRead(Tagged, frozen=True, tag="file_read"):
 
 class TodosChanged(Tagged, frozen=True, tag="todos_changed"):
     todos: tuple[Todo, ...]
+
+
+class ScratchpadChanged(Tagged, frozen=True, tag="scratchpad_changed"):
+    """What the model noted for itself, whole; empty when it is cleared."""
+
+    text: str
+
+
+class MemoryLoaded(Tagged, frozen=True, tag="memory_loaded"):
+    """What of earlier sessions is in the system prompt for as long as the session lasts; ``lean`` is for a model with a
+    small window."""
+
+    text: str
+    lean: str = ""
+
+
+class PlanChanged(Tagged, frozen=True, tag="plan_changed"):
+    """A plan was proposed, or the user agreed to it as it is now. ``path`` is the file that it is written in, relative
+    to the working directory; empty where it is written nowhere."""
+
+    text: str
+    path: str = ""
+    accepted: bool = False
 
 
 class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
@@ -642,6 +793,25 @@ class HookRan(Tagged, frozen=True, tag="hook_ran"):
     """Seconds."""
 
 
+class BulletLearned(Tagged, frozen=True, tag="bullet_learned"):
+    """The playbook has a sentence more. It rests on ``evidence``: items of this session."""
+
+    bullet: str
+    section: str
+    content: str
+    evidence: tuple[str, ...] = ()
+
+
+class BulletsTold(Tagged, frozen=True, tag="bullets_told"):
+    """The model is told of bullets of the playbook: in its prompt, with a message of the user, or with a result that
+    failed (``item``). ``withheld`` applied too and were kept back, to see what happens without them."""
+
+    place: Literal["prompt", "message", "result"]
+    told: tuple[str, ...]
+    withheld: tuple[str, ...] = ()
+    item: str = ""
+
+
 class ToolDefinition(Struct, frozen=True):
     """A tool of a source, as the model is told of it. ``parameters`` is a JSON Schema object."""
 
@@ -678,6 +848,7 @@ Body = (
     | ModelResponded
     | StepEnded
     | SideAnswered
+    | ContextRetrieved
     | PriceSet
     | RetryScheduled
     | TurnEnded
@@ -685,6 +856,7 @@ Body = (
     | ModelChanged
     | QueueChanged
     | Rewound
+    | RewindUndone
     | Notice
     | ItemStarted
     | ItemDelta
@@ -693,6 +865,7 @@ Body = (
     | PermissionRequested
     | PermissionResolved
     | RuleApplied
+    | RuleRevoked
     | UntrustedContent
     | QuestionAsked
     | QuestionAnswered
@@ -702,16 +875,24 @@ Body = (
     | CompactionFailed
     | CompactionUndone
     | CompactionRedone
+    | ContextEdited
+    | ContextSuggested
     | ItemsOffloaded
     | ContextRestored
+    | PromptPrefix
     | CacheBreak
     | FileChanged
     | FilesRestored
     | FileRead
     | TodosChanged
+    | ScratchpadChanged
+    | MemoryLoaded
+    | PlanChanged
     | JobChanged
     | SandboxChanged
     | HookRan
+    | BulletLearned
+    | BulletsTold
     | ToolsChanged
     | AgentStarted
     | AgentEnded

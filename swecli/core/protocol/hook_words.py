@@ -14,15 +14,13 @@ _DID = {
     "skipped": "was skipped",
 }
 _BLOCKED = {
-    "PreToolUse": "blocked this call",
-    "PermissionRequest": "refused this call",
     "PostToolUse": "objects",
     "PostToolUseFailure": "objects",
     "Stop": "keeps the turn going",
     "SubagentStop": "keeps the subagent going",
 }
-_TOLD_BY_THE_CALL = ("PreToolUse", "PermissionRequest")
-"""Where the reason stands at the call itself."""
+_TOLD_THERE = ("PreToolUse", "PermissionRequest", "UserPromptSubmit")
+"""Where hook and reason stand at what was blocked, the call or the message."""
 _SHOWN = 60
 """Characters of a command."""
 
@@ -40,8 +38,9 @@ def hook_line(body: HookRan) -> str:
     did = _DID[body.outcome]
     text = " ".join(body.text.split())
     if body.outcome == "blocked":
+        if body.event in _TOLD_THERE:
+            return ""
         did = _BLOCKED.get(body.event, did)
-        text = "" if body.event in _TOLD_BY_THE_CALL else text
     if not did and not text:
         return ""
     name = f"{body.event} hook {short_command(body.command)}"

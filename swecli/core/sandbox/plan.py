@@ -7,7 +7,7 @@ import posixpath
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from swecli.core.git_files import linked_target
@@ -361,6 +361,17 @@ class SandboxState:
         open_ = f"; not protected: {', '.join(self.uncovered)}" if self.uncovered else ""
         why = f": {self.reason}" if self.reason else ""
         return f"off{why}" if self.level == "off" else f"{self.level} ({self.layer}){why}{open_}"
+
+
+def reading(plan: Plan) -> Plan:
+    """The plan for a program that may write nothing of the workspace. No name has to be held there then."""
+    held = {one.path for one in plan.placeholders}
+    mounts = tuple(
+        replace(mount, access="read") if mount.access == "write" and inside(mount.path, plan.roots) else mount
+        for mount in plan.mounts
+        if mount.path not in held
+    )
+    return replace(plan, mounts=mounts, placeholders=())
 
 
 _TEMPORARY = ("/tmp", "/dev/shm")

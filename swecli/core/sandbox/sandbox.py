@@ -15,7 +15,7 @@ from pathlib import Path
 from swecli.core.permissions.paths import inside
 from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState
+from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState, reading
 from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
 from swecli.core.sandbox.survey import Content, Surveyor, undo
 from swecli.core.workspace.process_tree import is_running
@@ -115,6 +115,21 @@ class Sandbox:
         except BaseException:
             self._leave()
             raise
+
+    def begin_reader(self, cwd: Path) -> Launch:
+        """A launch for a program that runs beside commands for a long time, and may write nothing of the workspace.
+
+        Raises:
+            SandboxError: there is none.
+        """
+        state = self.check()
+        if not state.contains:
+            raise SandboxError(f"the sandbox is {state.text}")
+        try:
+            plan = reading(planned(self._request()))
+        except OSError as error:
+            raise SandboxError(f"there is no temporary directory: {error}") from error
+        return self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
 
     def _enter(self) -> Plan:
         """The plan for one more command. While one runs it stays the same: what that command made since could be

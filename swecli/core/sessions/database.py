@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import sqlite3
 import tempfile
 import threading
@@ -39,7 +40,8 @@ BUSY_SECONDS = 5.0
 CHECK_SECONDS = 2.0
 """Longest time for the integrity check at opening; a file too large for it is taken as sound."""
 
-_SUFFIXES = ("", "-wal", "-shm")
+SIDE_FILES = ("", "-wal", "-shm")
+"""What the names of a database's files end with, its own first."""
 _STALE_SECONDS = 60.0
 """Age from which a folder that serves as lock is taken as one of a process that was killed."""
 _SHARING_FAILED = frozenset(
@@ -64,9 +66,17 @@ class Purpose:
     unusable: str = "This session is kept in memory only and is lost when swecli ends"
     rescue: Callable[[Path, sqlite3.Connection], str] = bring_over
     """Copies what can be read of a damaged file into a new database; returns what the user should know."""
+    copied: bool = False
+    """Whether what is in a file that can only be read is worth a copy that ends with the process."""
 
 
-SESSIONS = Purpose()
+SESSIONS = Purpose(copied=True)
+LOOKED_AT = Purpose(unusable="Nothing in it is changed", copied=True)
+"""For commands about sessions, which begin none."""
+
+
+_CLOSED = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
+"""What SQLite says of a file that this user must not write, or beside which they must not."""
 
 
 class Sharing(Enum):
@@ -93,6 +103,8 @@ class Database:
         """What the user should know of how it was opened, one sentence each."""
         self.why_in_memory = ""
         """Why it is not in its file, as a sentence; empty where it is, or where nobody asked for a file."""
+        self.copied = False
+        """Whether it has what is in its file, which can only be read."""
         self._writer = writer
         self._reader = reader
         self._write_lock = threading.Lock()
@@ -134,6 +146,12 @@ class Database:
         with self._read_lock:
             yield self._reader
 
+    @contextmanager
+    def alone(self) -> Generator[sqlite3.Connection, None, None]:
+        """The writing connection outside of a transaction, for statements that can't be in one."""
+        with self._write_lock:
+            yield self._writer
+
     def close(self) -> None:
         """Close both connections. The last process to close folds the write-ahead log into the file."""
         with self._write_lock:
@@ -159,8 +177,11 @@ def open_database(
         make_private(path.parent)
         database = _open_or_mend(_Opening(path, migrations, check_seconds, purpose, problems))
     except (OSError, sqlite3.Error, _Unusable) as error:
-        database = _open_memory(migrations)
-        database.why_in_memory = f"The {purpose.name} {path} can't be used ({_reason(error)})."
+        copy = _open_copy(path, migrations) if purpose.copied and _only_readable(path, error) else None
+        database = copy or _open_memory(migrations)
+        database.copied = copy is not None
+        how = "can be read only" if copy is not None else "can't be used"
+        database.why_in_memory = f"The {purpose.name} {path} {how} ({_reason(error)})."
         problems.append(f"{database.why_in_memory} {purpose.unusable}.")
     database.problems = tuple(problems)
     return database
@@ -213,9 +234,9 @@ def _open_shared(opening: _Opening) -> Database:
     except sqlite3.Error as error:
         if code_of(error) == sqlite3.SQLITE_READONLY and (damage := header_damage(path)):
             raise Damaged(damage) from error
-        if not _is_about_sharing(error, path):
+        if not _is_about_sharing(error, path) or not _allows(path.parent, os.W_OK):
             raise
-    return _open_file(opening, Sharing.LOCKS if _has_locks(path.parent) else Sharing.DOT_FILE)
+    return _open_file(opening, Sharing.LOCKS if has_locks(path.parent) else Sharing.DOT_FILE)
 
 
 def _open_file(opening: _Opening, sharing: Sharing) -> Database:
@@ -258,7 +279,7 @@ def _wait_less(connection: sqlite3.Connection, path: Path, sharing: Sharing) -> 
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if code_of(error) != sqlite3.SQLITE_BUSY:
             return  # comes again when the file is examined
-        if sharing is Sharing.LOG and not _has_locks(path.parent):
+        if sharing is Sharing.LOG and not has_locks(path.parent):
             raise
         if sharing is Sharing.DOT_FILE:
             lock = _beside(path, ".lock")
@@ -276,10 +297,11 @@ def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
         return True
     if code_of(error) in (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_CANTOPEN):
         return path.exists()
-    return code_of(error) == sqlite3.SQLITE_BUSY and not _has_locks(path.parent)
+    return code_of(error) == sqlite3.SQLITE_BUSY and not has_locks(path.parent)
 
 
-def _has_locks(folder: Path) -> bool:
+def has_locks(folder: Path) -> bool:
+    """Whether the file system of a folder that can be written has file locks."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -321,7 +343,7 @@ def _mend(opening: _Opening, damage: str) -> str:
     fresh = _beside(path, f".fresh-{os.getpid()}")
     try:
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with closing(_connect(fresh, Sharing.LOG if _has_locks(path.parent) else Sharing.DOT_FILE)) as connection:
+        with closing(_connect(fresh, Sharing.LOG if has_locks(path.parent) else Sharing.DOT_FILE)) as connection:
             _migrate(connection, None, opening.migrations, [])
             kept = purpose.rescue(path, connection)
     except (OSError, sqlite3.Error) as error:
@@ -336,7 +358,7 @@ def _mend(opening: _Opening, damage: str) -> str:
 def _move_aside(path: Path) -> Path:
     """Rename the file and what belongs to it, together; returns its new name."""
     target = name_aside(path)
-    for suffix in _SUFFIXES:
+    for suffix in SIDE_FILES:
         with suppress(FileNotFoundError):
             _beside(path, suffix).rename(_beside(target, suffix))
     return target
@@ -347,6 +369,33 @@ def _open_memory(migrations: Sequence[Migration]) -> Database:
     connection.execute("PRAGMA foreign_keys=ON")
     _migrate(connection, None, migrations, [])
     return Database(None, connection, connection)
+
+
+def _only_readable(path: Path, error: Exception) -> bool:
+    """Whether what failed is writing: the file is there, and the file or its folder is closed to this user."""
+    refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    closed = isinstance(error, sqlite3.Error) and code_of(error) in _CLOSED
+    return (refused or closed) and _allows(path, os.R_OK)
+
+
+def _allows(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _open_copy(path: Path, migrations: Sequence[Migration]) -> Database | None:
+    """A database of this process alone, which begins with what a file has; None where that can't be read."""
+    target = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # large ones go to a nameless file
+    try:
+        with closing(read_only(path)) as source:
+            source.backup(target)
+        target.text_factory = lenient
+        examine(target, migrations, CHECK_SECONDS)
+        target.execute("PRAGMA foreign_keys=ON")
+        _migrate(target, None, migrations, [])
+    except (sqlite3.Error, Damaged, _Unusable):
+        target.close()
+        return None
+    return Database(None, target, target)
 
 
 def _connect(path: Path, sharing: Sharing = Sharing.LOG) -> sqlite3.Connection:
@@ -363,12 +412,50 @@ def _connect(path: Path, sharing: Sharing = Sharing.LOG) -> sqlite3.Connection:
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that takes no part in writing, to a database that may be open elsewhere.
+    """A connection that takes no part in writing, to a database that may be open elsewhere. Where nothing can be
+    written beside it, to what it was at this moment.
 
     Raises:
         sqlite3.Error: it can't be read.
     """
-    system = "" if _has_locks(path.parent) or not os.access(path.parent, os.W_OK) else "&vfs=unix-dotfile"
+    connection = _connect_read_only(path)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        connection.close()
+        if not _only_readable(path, error):
+            raise
+        return _aside(path)
+    return connection
+
+
+def _aside(path: Path) -> sqlite3.Connection:
+    """A copy of a database whose write-ahead log can't be read where it is: SQLite needs a file of its own for that.
+
+    Raises:
+        sqlite3.Error: it can't be read or copied.
+    """
+    try:
+        return _copied(path)
+    except OSError as error:
+        raise sqlite3.OperationalError(f"it can't be copied: {error.strerror or error}") from error
+
+
+def _copied(path: Path) -> sqlite3.Connection:
+    with tempfile.TemporaryDirectory(prefix="swecli-") as folder:
+        there = Path(folder, path.name)
+        for suffix in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(_beside(path, suffix), _beside(there, suffix))
+        copy = sqlite3.connect("", timeout=2, check_same_thread=False)
+        copy.text_factory = lenient
+        with closing(sqlite3.connect(there)) as source:
+            source.backup(copy)
+    return copy
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    system = "" if has_locks(path.parent) or not _allows(path.parent, os.W_OK) else "&vfs=unix-dotfile"
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{system}", uri=True, timeout=2)
     connection.text_factory = lenient
     return connection

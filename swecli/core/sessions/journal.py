@@ -6,12 +6,12 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
-from msgspec import Struct, structs
+from msgspec import Struct, json, structs
 
 from swecli.core.ports import BlobRef, BlobStore, Snapshot, SnapshotMeasure, Snapshots
 from swecli.core.protocol.events import Event, is_fact
@@ -96,13 +96,50 @@ class MaskedSnapshots:
         self._cover = cover
 
     def save_snapshot(self, snapshot: Snapshot) -> str:
-        return self._inner.save_snapshot(replace(snapshot, messages=masked(snapshot.messages, self._cover)))
+        messages, view = masked((snapshot.messages, snapshot.view), self._cover)
+        state = _covered_text(snapshot.state, self._cover)
+        return self._inner.save_snapshot(replace(snapshot, messages=messages, view=view, state=state))
 
     def get_snapshot(self) -> Snapshot | None:
         return self._inner.get_snapshot()
 
     def get_measure(self) -> SnapshotMeasure | None:
         return self._inner.get_measure()
+
+
+def _covered_text(text: bytes, cover: Cover) -> bytes:
+    """JSON with every text in it covered; itself where nothing was to be covered. All texts are looked at in one: a
+    session has a hundred thousand of them, and hardly ever a key."""
+    value: Any = json.decode(text) if text else None
+    joined = "\n".join(_texts(value))
+    return text if cover(joined) is joined else json.encode(_covered_json(value, cover))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        told = cast("dict[str, Any]", value)
+        for name, one in told.items():
+            if not _is_exact(name, one, told):
+                yield from _texts(one)
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            yield from _texts(one)
+
+
+def _covered_json(value: Any, cover: Cover) -> Any:
+    if isinstance(value, dict):
+        told = cast("dict[str, Any]", value)
+        return {name: one if _is_exact(name, one, told) else _covered_json(one, cover) for name, one in told.items()}
+    if isinstance(value, list):
+        return [_covered_json(one, cover) for one in cast("list[Any]", value)]
+    return cover(value) if isinstance(value, str) else value
+
+
+def _is_exact(name: str, value: Any, told: Mapping[str, Any]) -> bool:
+    """Whether a field of an object stays as it is: names, images, and what a provider wants back (``Opaque``)."""
+    return name == "opaque" or (name in _EXACT and isinstance(value, str)) or told.get("type") == "image"
 
 
 RETRY_SECONDS = (0.5, 30.0)
@@ -208,7 +245,7 @@ class Journal:
             self._closed = True
             await self._mark(last=True)
             self._thread.join()
-            self._on_close()
+            await asyncio.to_thread(self._on_close)
 
     def _publish_stored(self, events: Sequence[Event]) -> None:
         self._published += len(events)

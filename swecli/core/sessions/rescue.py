@@ -15,7 +15,9 @@ from pathlib import Path
 
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStarted
-from swecli.core.sessions.schema import APPLICATION_ID, Migration, line_of, title_of
+from swecli.core.sessions.losses import loss_sentence, losses
+from swecli.core.sessions.schema import APPLICATION_ID, Migration
+from swecli.core.sessions.titles import line_of, title_of
 
 _HEADER = b"SQLite format 3\x00"
 _HEADER_SIZE = 100
@@ -349,6 +351,7 @@ _TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
 """Tables whose rows are worth keeping."""
 _BATCH = 500
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (float, int), "BLOB": (bytes,)}
+NOTHING_READABLE = "No session in it can be read"
 _FEWEST = 2
 """Events that make a session of an id that no row of a session has: a single one may bear a damaged id."""
 _BEGINNING = """
@@ -393,6 +396,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> str:
         with closing(rows(damaged)) as found:
             _copy(found, tables, fresh)
         _stand_in(fresh)
+        lost = loss_sentence(losses(fresh))
         _drop_orphans(fresh)
         sessions, events = fresh.execute(
             "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)"
@@ -402,10 +406,9 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> str:
         if fresh.in_transaction:
             fresh.execute("ROLLBACK")
         raise
-    if not sessions:
-        return "No session in it can be read"
     named = "1 session" if sessions == 1 else f"{sessions:,} sessions"
-    return f"{named} with {events:,} events were recovered into a new one"
+    kept = f"{named} with {events:,} events were recovered into a new one" if sessions else NOTHING_READABLE
+    return f"{kept}. {lost}" if lost else kept
 
 
 def _table(connection: sqlite3.Connection, name: str) -> _Table:

@@ -177,7 +177,7 @@ class ResultStore:
         """
         if len(content) > MAX_STORED:
             raise BlobError(f"The result has {len(content):,} bytes, above the limit of {MAX_STORED:,}.")
-        ref = BlobRef(_reference(self._session, content), tool, len(content))
+        ref = BlobRef(result_reference(self._session, content), tool, len(content))
         row = (ref.id, self._session, encodable(tool), zlib.compress(content), len(content), self._clock())
         try:
             with self._database.write() as connection:
@@ -201,14 +201,15 @@ class ResultStore:
             return None
         session, stored, size = row
         content = _unpacked(stored, size)
-        if content is None or _reference(str(session), content) != ref:
+        if content is None or result_reference(str(session), content) != ref:
             raise BlobError(
                 f"The stored result {ref} is damaged, so it is not shown. Run the command again if you need its output."
             )
         return content
 
 
-def _reference(session: str, content: bytes) -> str:
+def result_reference(session: str, content: bytes) -> str:
+    """The reference of a result of a session: made of both, so that it says whether they belong together."""
     digest = hashlib.sha256(session.encode("utf-8", "replace") + b"\0")
     digest.update(content)
     return f"r{digest.hexdigest()[:12]}"

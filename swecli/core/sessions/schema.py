@@ -1,9 +1,6 @@
-"""The schema of a workspace's database: the steps from one version to the next, and texts that its columns can hold."""
+"""The schema of a workspace's database: the steps from one version to the next."""
 
 from __future__ import annotations
-
-from swecli.core.protocol.events import ItemCompleted
-from swecli.core.protocol.messages import TextPart
 
 APPLICATION_ID = 0x5357_4543
 """Marks a SQLite file as ours: the bytes "SWEC" in its header."""
@@ -81,24 +78,39 @@ _VERSION_3: Migration = (
     "ALTER TABLE events ADD COLUMN fact INTEGER",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+_VERSION_4: Migration = (
+    # What a list of sessions shows, kept in step with the events: NULL where it is not known.
+    "ALTER TABLE sessions ADD COLUMN name TEXT",
+    "ALTER TABLE sessions ADD COLUMN first TEXT",
+    "ALTER TABLE sessions ADD COLUMN branch TEXT",
+    "ALTER TABLE sessions ADD COLUMN turns INTEGER",
+    "ALTER TABLE sessions ADD COLUMN tokens INTEGER",
+    "ALTER TABLE sessions ADD COLUMN cost TEXT",
+    "ALTER TABLE sessions ADD COLUMN size INTEGER",
+    """
+    UPDATE sessions SET
+        turns = (SELECT count(*) FROM events e
+                 WHERE e.session_id = sessions.id AND e.type = 'turn_started' AND e.agent = 'main'),
+        size = (SELECT coalesce(sum(length(e.body)), 0) FROM events e WHERE e.session_id = sessions.id)
+    """,
+    """
+    UPDATE sessions SET (tokens, cost) = (
+        SELECT coalesce(sum(coalesce(json_extract(body, '$.usage.input_total'), 0)
+                            + coalesce(json_extract(body, '$.usage.output_total'), 0)), 0),
+               CASE WHEN count(*) = count(json_extract(body, '$.cost'))
+                    THEN printf('%.6f', coalesce(sum(json_extract(body, '$.cost')), 0)) ELSE '?' END
+        FROM (SELECT CASE WHEN json_valid(e.body) THEN e.body ELSE '{}' END AS body FROM events e
+              WHERE e.session_id = sessions.id AND e.type = 'step_ended')
+    )
+    """,
+)
+
+_VERSION_5: Migration = (
+    # What all events up to ``state_seq``, so many as ``state_facts``, come to: compressed, NULL where it is not known.
+    "ALTER TABLE session_snapshots ADD COLUMN state BLOB",
+    "ALTER TABLE session_snapshots ADD COLUMN state_seq INTEGER",
+    "ALTER TABLE session_snapshots ADD COLUMN state_facts INTEGER",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 """Step i leads from version i to version i + 1. Steps that were released never change."""
-
-TITLE_LENGTH = 80
-"""Characters of the longest title."""
-
-
-def title_of(message: ItemCompleted) -> str:
-    """The title that the first message of a user gives its session: on one line."""
-    return line_of(" ".join(part.text for part in message.parts if isinstance(part, TextPart)))
-
-
-def line_of(text: str) -> str:
-    """A text as a title: on one line, and not too long."""
-    line = " ".join(text.split())
-    return storable(line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1]}…")
-
-
-def storable(text: str) -> str:
-    """``text`` as UTF-8 can hold it: names of files may have lone surrogates."""
-    return text.encode("utf-8", "replace").decode("utf-8")

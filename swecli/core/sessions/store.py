@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from random import Random, SystemRandom
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
@@ -20,16 +23,24 @@ from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
     Event,
+    ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
     ModelChanged,
+    ModelView,
     PermissionResolved,
+    RuleRevoked,
     SessionStarted,
+    StepEnded,
+    TurnStarted,
     Unknown,
     ViewEntry,
 )
+from swecli.core.protocol.messages import Part
 from swecli.core.sessions.database import Database
-from swecli.core.sessions.schema import line_of, storable, title_of
+from swecli.core.sessions.losses import Loss, losses
+from swecli.core.sessions.rescue import version_of
+from swecli.core.sessions.titles import FIRST_LENGTH, line_of, storable, text_of, title_of
 from swecli.core.workspace.process_tree import Process
 
 
@@ -83,6 +94,24 @@ class StoredFacts:
             rows = connection.execute(_QUERY, (self._session, after, upto, limit)).fetchall()
         return [self._event(*row) for row in rows]
 
+    def parts(self, seq: int) -> tuple[Part, ...]:
+        """The parts that one stored fact has of an item.
+
+        Raises:
+            OSError: it can't be read, or has none.
+        """
+        try:
+            found = self.read(seq - 1, seq, 1)
+        except sqlite3.Error as error:
+            raise OSError(str(error)) from error
+        match found[0].body if found else None:
+            case ItemCompleted(parts=parts):
+                return parts
+            case ItemCheckpointed(part=part):
+                return (part,)
+            case _:
+                raise OSError(f"event {seq} of the session is damaged")
+
     def _event(self, seq: int, ts: float, turn: int, agent: str, v: int, body: bytes) -> Event:
         try:
             decoded = decode_body(bytes(body).decode("utf-8", "replace"))
@@ -94,9 +123,18 @@ class StoredFacts:
 UNREADABLE = "unreadable"
 """Type of what stands in the place of an event that can't be read."""
 
-_POWER_SAFE = (PermissionResolved, CompactionCompleted)
+_POWER_SAFE = (PermissionResolved, RuleRevoked, CompactionCompleted)
 """Facts that have to survive a power cut too: what the user allowed, and what left the context."""
 
+_ALL_ROWS = "SELECT seq, ts, turn, agent, v, CAST(body AS BLOB), fact FROM events WHERE session_id = ? ORDER BY seq"
+_ROWS = """
+    SELECT seq, ts, turn, agent, v, CAST(body AS BLOB), fact FROM events
+    WHERE session_id = ? AND seq > ? ORDER BY seq
+"""
+_TURN = """
+    SELECT seq FROM events WHERE session_id = ? AND type = 'turn_started' AND agent = 'main'
+    ORDER BY seq DESC LIMIT 1 OFFSET ?
+"""
 _INSERT = """
     INSERT INTO events(session_id, seq, ts, turn, agent, v, type, body, fact) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING
@@ -107,10 +145,18 @@ _NEXT_FACT = """
         (SELECT count(*) FROM events WHERE session_id = :session)
     )
 """
-_COLUMNS = """
-    s.id, s.title, s.cwd, s.model, s.created, s.updated, s.swecli, s.parent,
-    (SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started' AND e.agent = 'main')
+_TURNS = "(SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started' AND e.agent = 'main')"
+_COLUMNS = f"""
+    s.id, s.title, s.cwd, s.model, s.created, s.updated, s.swecli, s.parent, coalesce(s.turns, {_TURNS}),
+    s.name, s.first, s.branch, s.tokens, s.cost,
+    coalesce(s.size, 0)
+        + (SELECT coalesce(sum(length(b.content)), 0) FROM tool_result_blobs b WHERE b.session_id = s.id)
 """
+_COLUMNS_BEFORE_4 = f"""
+    s.id, s.title, s.cwd, s.model, s.created, s.updated, s.swecli, s.parent, {_TURNS}, '', '', '', 0, '?', 0
+"""
+_SUMS_SINCE = 4
+"""Version of the tables from which on a session's row has its sums."""
 
 
 _HAS_MESSAGE = """
@@ -118,12 +164,29 @@ _HAS_MESSAGE = """
 """
 """Whether a session ``s`` has a message of the user. Either sign is enough: one event that is not what it was must not
 hide a session."""
-_STEPS = """
-    SELECT session_id,
-        sum(coalesce(json_extract(body, '$.usage.input_total'), 0)
-            + coalesce(json_extract(body, '$.usage.output_total'), 0)),
-        group_concat(coalesce(json_extract(body, '$.cost'), '?'), ' ')
-    FROM events WHERE type = 'step_ended' GROUP BY session_id
+_FORGET = """
+    DELETE FROM sessions WHERE turns = 0 AND title = '' AND first IS NULL AND size = 0 AND name IS NULL
+    AND NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.session_id = sessions.id)
+    AND (NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent = sessions.id)
+         OR NOT EXISTS (SELECT 1 FROM tool_result_blobs b WHERE b.session_id = sessions.id))
+"""
+NAME_LENGTH = 80
+"""Characters of the longest name."""
+_FORK_SESSION = """
+    INSERT INTO sessions(
+        id, title, cwd, model, created, updated, swecli, parent, first, branch, turns, tokens, cost, size)
+    SELECT ?, title, cwd, model, ?, ?, ?, id, first, branch, turns, tokens, cost, size FROM sessions WHERE id = ?
+"""
+_FORK_EVENTS = """
+    INSERT INTO events(session_id, seq, ts, turn, agent, v, type, body, fact)
+    SELECT ?, seq, ts, turn, agent, v, type, body, fact FROM events WHERE session_id = ?
+"""
+_FORK_SNAPSHOT = """
+    INSERT INTO session_snapshots(session_id, messages, token_count, created_at, last_seq, model, sizes,
+        state, state_seq, state_facts)
+    SELECT ?, messages, token_count, created_at, last_seq, model, sizes, state, state_seq, state_facts
+    FROM session_snapshots WHERE session_id = ?
 """
 _NEWEST_ITEMS = """
     SELECT CAST(body AS BLOB) FROM events
@@ -144,13 +207,32 @@ class SessionInfo:
 
     id: str
     title: str
+    """What its first message was made into."""
     cwd: str
     model: str
     created: float
     updated: float
     swecli: str
     parent: str | None
+    """The session that it was forked from."""
     turns: int
+    name: str = ""
+    """What the user called it."""
+    first: str = ""
+    """The beginning of the first message."""
+    branch: str = ""
+    """The git branch when it was opened last."""
+    tokens: int = 0
+    """Input and output of all its requests."""
+    cost: str = ""
+    """US dollars as a decimal number; empty where the price of a part is unknown."""
+    size: int = 0
+    """Bytes that it takes."""
+
+    @property
+    def shown(self) -> str:
+        """What a list calls it."""
+        return self.name or self.title
 
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -164,17 +246,59 @@ def new_session_id(now: datetime, random: Random) -> str:
 def list_sessions(connection: sqlite3.Connection, *, limit: int = 200, empty: bool = False) -> Sequence[SessionInfo]:
     """Sessions, newest first; those without any message of the user only if ``empty``."""
     where = "" if empty else f"WHERE {_HAS_MESSAGE}"
-    query = f"SELECT {_COLUMNS} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
+    # Another folder's database is not migrated by being looked at.
+    columns = _COLUMNS if version_of(connection) >= _SUMS_SINCE else _COLUMNS_BEFORE_4
+    query = f"SELECT {columns} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
     return [_info(row) for row in connection.execute(query, (limit,)).fetchall()]
 
 
-def session_usage(connection: sqlite3.Connection) -> dict[str, tuple[int, str]]:
-    """Tokens of each session, and the costs of its steps: decimal numbers between blanks, ``?`` for an unknown one.
+def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
+    """The session of that id or name, or else the one whose id or name begins so, names in any case of letters.
 
     Raises:
-        sqlite3.Error: a step can't be read.
+        SessionError: none or several.
     """
-    return {str(name): (tokens or 0, costs) for name, tokens, costs in connection.execute(_STEPS).fetchall()}
+    name = storable(name).strip()
+    wanted = name.casefold()
+    rows = connection.execute("SELECT id, name FROM sessions ORDER BY updated DESC, id DESC").fetchall()
+    named = [(str(row[0]), str(row[1] or "").casefold()) for row in rows]
+    if not wanted:
+        named.clear()
+    found = (
+        [one for one, _ in named if one == name]
+        or [one for one, called in named if called == wanted]
+        or [one for one, _ in named if one.startswith(name)]
+        or [one for one, called in named if called.startswith(wanted)]
+    )
+    if not found:
+        raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
+    if len(found) > 1:
+        more = ", ".join(found[:5])
+        raise SessionError(f"Several sessions begin with {name!r}: {more}. Type more of the id.")
+    return _info(connection.execute(f"SELECT {_COLUMNS} FROM sessions s WHERE s.id = ?", (found[0],)).fetchone())
+
+
+_SPENT = """
+    SELECT coalesce(json_extract(body, '$.usage.input_total'), 0)
+            + coalesce(json_extract(body, '$.usage.output_total'), 0),
+        json_extract(body, '$.cost')
+    FROM events
+    WHERE session_id IN (SELECT id FROM sessions WHERE updated >= :start AND id != :without)
+        AND ts >= :start AND ts < :end AND json_valid(body)
+        AND (type IN ('step_ended', 'side_answered')
+            OR type = 'compaction_completed' AND json_extract(body, '$.usage') IS NOT NULL)
+"""
+
+
+def spent_in(connection: sqlite3.Connection, start: float, end: float, without: str) -> list[tuple[int, str | None]]:
+    """Tokens and US dollars, as decimal text, of each response between two times (Unix seconds), without those of one
+    session.
+
+    Raises:
+        sqlite3.Error: they can't be read.
+    """
+    rows = connection.execute(_SPENT, {"start": start, "end": end, "without": without}).fetchall()
+    return [(int(tokens), None if cost is None else str(cost)) for tokens, cost in rows]
 
 
 def newest_messages(connection: sqlite3.Connection, session_id: str, events: int = 400) -> list[bytes]:
@@ -218,21 +342,21 @@ class SessionStore:
 
     # --- sessions --------------------------------------------------------------------------------------------
 
-    def create(self, cwd: str, model: str, swecli: str, *, parent: str | None = None) -> SessionInfo:
+    def create(self, cwd: str, model: str, swecli: str, *, parent: str | None = None, branch: str = "") -> SessionInfo:
         """A new session, leased by this process."""
         now = self._clock()
         with self.database.write() as connection:
             while True:
                 identifier = new_session_id(datetime.fromtimestamp(now), self._random)
                 added = connection.execute(
-                    "INSERT INTO sessions(id, cwd, model, created, updated, swecli, parent) VALUES (?,?,?,?,?,?,?)"
-                    " ON CONFLICT DO NOTHING",
-                    (identifier, storable(cwd), storable(model), now, now, swecli, parent),
+                    "INSERT INTO sessions(id, cwd, model, created, updated, swecli, parent, branch, turns, tokens,"
+                    " cost, size) VALUES (?,?,?,?,?,?,?,?,0,0,'0',0) ON CONFLICT DO NOTHING",
+                    (identifier, storable(cwd), storable(model), now, now, swecli, parent, storable(branch)),
                 ).rowcount
                 if added:
                     break
             self._take(connection, identifier)
-        return SessionInfo(identifier, "", cwd, model, now, now, swecli, parent, 0)
+        return SessionInfo(identifier, "", cwd, model, now, now, swecli, parent, 0, branch=branch, cost="0")
 
     def latest(self) -> SessionInfo | None:
         """The newest session that has a message of the user and that no other live process holds."""
@@ -242,25 +366,67 @@ class SessionStore:
         return None
 
     def get(self, name: str) -> SessionInfo:
-        """The session of that id, or the one whose id begins with ``name``.
+        """The session of that id or name, or else the one whose id or name begins so.
 
         Raises:
             SessionError: none or several.
         """
-        query = f"""
-            SELECT {_COLUMNS} FROM sessions s WHERE substr(s.id, 1, ?) = ?
-            ORDER BY s.id = ? DESC, s.updated DESC LIMIT 6
-        """
-        name = storable(name)
         with self.database.read() as connection:
-            rows = connection.execute(query, (len(name), name, name)).fetchall() if name else []
-        found = [_info(row) for row in rows]
-        if not found:
-            raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
-        if len(found) > 1 and found[0].id != name:
-            more = ", ".join(session.id for session in found[:5])
-            raise SessionError(f"Several sessions begin with {name!r}: {more}. Type more of the id.")
-        return found[0]
+            return find_session(connection, name)
+
+    def rename(self, session_id: str, name: str) -> str:
+        """Give a session a name, or with an empty one take it away. Returns the name as it is stored.
+
+        Raises:
+            SessionError: it is taken.
+        """
+        name = line_of(name, NAME_LENGTH)
+        with self.database.write() as connection:
+            other = connection.execute(
+                "SELECT id FROM sessions WHERE lower(name) = lower(?) AND id != ? AND name != ''", (name, session_id)
+            ).fetchone()
+            if other is not None:
+                raise SessionError(f"Session {other[0]} is called {name!r} already. Choose another name.")
+            connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, session_id))
+        return name
+
+    def fork(self, session_id: str, swecli: str) -> SessionInfo:
+        """A copy of a session under a new id, leased by this process. The other one stays as it is, whoever has it
+        open; stored results are shared."""
+        now = self._clock()
+        with self.database.write() as connection:
+            parent = find_session(connection, session_id)
+            identifier = new_session_id(datetime.fromtimestamp(now), self._random)
+            while connection.execute("SELECT 1 FROM sessions WHERE id = ?", (identifier,)).fetchone():
+                identifier = new_session_id(datetime.fromtimestamp(now), self._random)
+            connection.execute(_FORK_SESSION, (identifier, now, now, swecli, parent.id))
+            connection.execute(_FORK_EVENTS, (identifier, parent.id))
+            connection.execute(_FORK_SNAPSHOT, (identifier, parent.id))
+            self._take(connection, identifier)
+            return find_session(connection, identifier)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Forget sessions that no live process has open, with all that is stored of them. Of one that others were
+        forked from the stored results stay until those are gone: then its row has no events any more.
+
+        Raises:
+            SessionError: one of them is open; nothing was deleted.
+        """
+        with self.database.write(power_safe=True) as connection:
+            held = live_holders(connection, Process(0, "")).keys() & set(ids)
+            if held:
+                raise SessionError(
+                    f"Session {min(held)} is open in a running swecli; nothing was deleted. Close it first."
+                )
+            for one in ids:
+                connection.execute("DELETE FROM events WHERE session_id = ?", (one,))
+                connection.execute("DELETE FROM session_snapshots WHERE session_id = ?", (one,))
+                connection.execute(
+                    "UPDATE sessions SET title = '', name = NULL, first = NULL, size = 0, turns = 0 WHERE id = ?",
+                    (one,),
+                )
+            while connection.execute(_FORGET).rowcount:
+                pass  # a fork that goes may have been the last that needed its parent
 
     # --- events ----------------------------------------------------------------------------------------------
 
@@ -273,32 +439,36 @@ class SessionStore:
         """
         rows = [_row(event) for event in events]
         facts: dict[str, int] = {}
+        sums: dict[str, _Sums] = {}
         with self.database.write(power_safe=any(isinstance(e.body, _POWER_SAFE) for e in events)) as connection:
             for event, row in zip(events, rows, strict=True):
                 if event.session not in facts:
                     facts[event.session] = connection.execute(_NEXT_FACT, {"session": event.session}).fetchone()[0]
+                    sums[event.session] = _Sums()
                 if connection.execute(_INSERT, (*row, facts[event.session])).rowcount:
                     facts[event.session] += 1
+                    sums[event.session].add(event, len(row[-1]))
                 else:
                     _require_same(connection, row)
             for event in events:
                 self._project(connection, event)
-            for session in {event.session for event in events}:
-                newest = max(event.ts for event in events if event.session == session)
-                connection.execute("UPDATE sessions SET updated = max(updated, ?) WHERE id = ?", (newest, session))
+            for session, added in sums.items():
+                added.store(connection, session)
         for event in events:  # only now: what was not stored is handed over again
             if isinstance(event.body, ItemCompleted):
                 self._user_items.pop((event.session, event.body.item), None)
 
-    def load(self, session_id: str, report: Callable[[str], None] | None = None) -> list[Event]:
-        """The stored events in order. What can't be read is named to ``report``, in one sentence; an ``Unknown`` of
-        type ``UNREADABLE`` holds its place."""
+    def load(self, session_id: str, report: Callable[[str], None] | None = None, *, after: int = 0) -> list[Event]:
+        """The stored events in order, those ``after`` a sequence number. What can't be read is named to ``report``, in
+        one sentence; an ``Unknown`` of type ``UNREADABLE`` holds its place."""
         events: list[Event] = []
         lost: list[str] = []
         views = SharedViews()
-        known = numbered = 0
+        known, numbered = after, 0 if after == 0 else None
         try:
-            for seq, ts, turn, agent, v, stored, fact in self._rows(session_id):
+            for seq, ts, turn, agent, v, stored, fact in self._rows(session_id, after):
+                if numbered is None:
+                    numbered = fact - 1 if isinstance(fact, int) else 0
                 missing = fact - numbered - 1 if isinstance(fact, int) else 0
                 if missing > 0 and isinstance(seq, int):
                     lost.append(f"{missing:,} missing after event {known}")
@@ -319,16 +489,28 @@ class SessionStore:
             report(f"Parts of session {session_id} can't be read and were left out ({'; '.join(lost[:3])}{more}).")
         return events
 
+    def loss(self, session_id: str) -> Loss | None:
+        """What the session lost with a damaged database; None where nothing is missing."""
+        with self.database.read() as connection:
+            return next(iter(losses(connection, session_id)), None)
+
     def last_seq(self, session_id: str) -> int:
         """Place of the newest stored event; 0 when there is none."""
         with self.database.read() as connection:
             row = connection.execute("SELECT max(seq) FROM events WHERE session_id = ?", (session_id,)).fetchone()
         return int(row[0] or 0)
 
+    def begin_of(self, session_id: str, turns: int) -> int:
+        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer."""
+        with self.database.read() as connection:
+            row = connection.execute(_TURN, (session_id, turns - 1)).fetchone()
+        return 0 if row is None else int(row[0])
+
     # --- leases ----------------------------------------------------------------------------------------------
 
-    def lease(self, session_id: str) -> None:
-        """Claim the session for this process, until ``release`` or the end of the process.
+    def lease(self, session_id: str, branch: str | None = None) -> None:
+        """Claim the session for this process, until ``release`` or the end of the process. ``branch`` is that of its
+        folder now.
 
         Raises:
             SessionError: no such session, or another live process holds it.
@@ -343,6 +525,8 @@ class SessionStore:
                     "Close it there, or start a new session here."
                 )
             self._take(connection, session_id)
+            if branch is not None:
+                connection.execute("UPDATE sessions SET branch = ? WHERE id = ?", (storable(branch), session_id))
 
     def release(self, session_id: str) -> None:
         """Give the session back; nothing happens where this process doesn't hold it."""
@@ -383,16 +567,18 @@ class SessionStore:
         if isinstance(body, ItemStarted) and body.kind == "user":
             self._user_items[event.session, body.item] = body.title if body.name == "command" else ""
         elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:
-            title = line_of(self._user_items[event.session, body.item]) or title_of(body)
-            connection.execute("UPDATE sessions SET title = ? WHERE id = ? AND title = ''", (title, event.session))
+            called = self._user_items[event.session, body.item]
+            connection.execute(
+                "UPDATE sessions SET title = ?, first = ? WHERE id = ? AND title = ''",
+                (line_of(called) or title_of(body), line_of(called or text_of(body), FIRST_LENGTH), event.session),
+            )
         elif isinstance(body, (SessionStarted, ModelChanged)):
             connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (storable(body.model), event.session))
 
-    def _rows(self, session_id: str) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, session_id: str, after: int) -> Iterator[tuple[Any, ...]]:
         # As bytes: a text that is no UTF-8 any more must not end the whole query.
-        query = "SELECT seq, ts, turn, agent, v, CAST(body AS BLOB), fact FROM events WHERE session_id = ? ORDER BY seq"
         with self.database.read() as connection:
-            yield from connection.execute(query, (session_id,))
+            yield from connection.execute(_ROWS if after else _ALL_ROWS, (session_id, after)[: 2 if after else 1])
 
     def _newest(self, session_id: str) -> int:
         """Place of the newest event of a session that can't be read to its end."""
@@ -402,9 +588,56 @@ class SessionStore:
             return 0
 
 
+@dataclass(slots=True)
+class _Sums:
+    """What new events add to the row of their session."""
+
+    newest: float = 0.0
+    size: int = 0
+    turns: int = 0
+    tokens: int = 0
+    costs: list[str | None] = field(default_factory=list[str | None])
+
+    def add(self, event: Event, size: int) -> None:
+        self.newest = max(self.newest, event.ts)
+        self.size += size
+        if isinstance(event.body, TurnStarted) and event.agent == MAIN:
+            self.turns += 1
+        elif isinstance(event.body, StepEnded):
+            usage = event.body.usage
+            if usage is not None:
+                self.tokens += (usage.input_total or 0) + (usage.output_total or 0)
+            self.costs.append(event.body.cost)
+
+    def store(self, connection: sqlite3.Connection, session: str) -> None:
+        connection.execute(
+            "UPDATE sessions SET updated = max(updated, ?), size = size + ?, turns = turns + ?, tokens = tokens + ?"
+            " WHERE id = ?",
+            (self.newest, self.size, self.turns, self.tokens, session),
+        )
+        if self.costs:
+            row = connection.execute("SELECT cost FROM sessions WHERE id = ?", (session,)).fetchone()
+            before = None if row is None else _dollars(row[0])
+            parts = [_dollars(cost) for cost in self.costs]
+            known = [part for part in parts if part is not None]
+            total = before + sum(known) if before is not None and len(known) == len(parts) else None
+            cost = "?" if total is None else f"{total:f}"
+            connection.execute("UPDATE sessions SET cost = ? WHERE id = ?", (cost, session))
+
+
+def _dollars(text: object) -> Decimal | None:
+    try:
+        amount = Decimal(text) if isinstance(text, str) else None
+    except InvalidOperation:
+        return None
+    return amount if amount is not None and amount.is_finite() else None
+
+
 def _info(row: Sequence[Any]) -> SessionInfo:
     """The session of a row, whatever is in its columns."""
-    identifier, title, cwd, model, created, updated, swecli, parent, turns = row
+    identifier, title, cwd, model, created, updated, swecli, parent, turns, name, first, branch, tokens, cost, size = (
+        row
+    )
     return SessionInfo(
         str(identifier),
         str(title),
@@ -414,8 +647,18 @@ def _info(row: Sequence[Any]) -> SessionInfo:
         _moment(updated),
         str(swecli),
         None if parent is None else str(parent),
-        int(turns),
+        _whole(turns),
+        str(name or ""),
+        str(first or ""),
+        str(branch or ""),
+        _whole(tokens),
+        "" if _dollars(cost) is None else str(cost),
+        _whole(size),
     )
+
+
+def _whole(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and value == value and abs(value) < 1 << 62 else 0
 
 
 def _moment(value: object) -> float:
@@ -427,7 +670,7 @@ def _lost_at(seq: int, session_id: str) -> Event:
     return Event(seq, 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE}))
 
 
-def _row(event: Event) -> tuple[object, ...]:
+def _row(event: Event) -> tuple[Any, ...]:
     body = encode_body(event.body)
     return (event.session, event.seq, event.ts, event.turn, storable(event.agent), event.v, event.body.type, body)
 
@@ -439,12 +682,24 @@ def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> No
         raise SessionError(f"Event {row[1]} of session {row[0]} exists with another content: two writers.")
 
 
+_FACTS = "SELECT count(*) FROM events e WHERE e.session_id = :session AND e.seq <= :seq"
+_FACTS_OF_STATE = (
+    "SELECT count(*) FROM events e WHERE e.session_id = session_snapshots.session_id AND e.seq <= state_seq"
+)
 _SAVE = """
-    INSERT OR REPLACE INTO session_snapshots(session_id, messages, token_count, created_at, last_seq, model, sizes)
+    INSERT INTO session_snapshots(session_id, messages, token_count, created_at, last_seq, model, sizes)
     VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT(session_id) DO UPDATE SET messages = excluded.messages, token_count = excluded.token_count,
+        created_at = excluded.created_at, last_seq = excluded.last_seq, model = excluded.model, sizes = excluded.sizes
+"""
+_SAVE_STATE = f"""
+    UPDATE session_snapshots SET state = :state, state_seq = :seq, state_facts = ({_FACTS}) WHERE session_id = :session
+"""
+_STATE = f"""
+    SELECT state, state_seq, state_facts, ({_FACTS_OF_STATE}) FROM session_snapshots WHERE session_id = ?
 """
 _MEASURE = "SELECT token_count, last_seq, model, sizes FROM session_snapshots WHERE session_id = ?"
-_MESSAGES = "SELECT messages FROM session_snapshots WHERE session_id = ?"
+_WHOLE = "SELECT messages, sizes FROM session_snapshots WHERE session_id = ?"
 _UNREADABLE = (sqlite3.Error, CodecError, ValueError, TypeError, KeyError, AttributeError)
 
 
@@ -463,8 +718,9 @@ class SnapshotStore:
     def save_snapshot(self, snapshot: Snapshot) -> str:
         """Keep it in place of the one before. Returns a sentence where that failed."""
         measure = snapshot.measure
-        sizes = {"counter": measure.counter, "marks": measure.marks, "messages": measure.sizes}
+        sizes = {"counter": measure.counter, "marks": measure.marks, "messages": measure.sizes, "view": snapshot.view}
         try:
+            state = zlib.compress(snapshot.state, 1) if snapshot.state else b""
             row = (
                 self._session_id,
                 encode_messages(snapshot.messages),
@@ -476,11 +732,25 @@ class SnapshotStore:
             )
             with self._database.write() as connection:
                 connection.execute(_SAVE, row)
+                if state:
+                    known = {"session": self._session_id, "seq": measure.seq, "state": state}
+                    connection.execute(_SAVE_STATE, known)
         except (sqlite3.Error, ValueError, RecursionError) as error:
             return (
                 f"The snapshot of this session can't be stored ({error}). Nothing is lost: it resumes from its record."
             )
         return ""
+
+    def get_state(self) -> tuple[bytes, int] | None:
+        """The newest one that was saved of what events come to, and how many stored facts it has; None where there is
+        none, it is damaged, or facts are missing or too many for it: then the events tell."""
+        try:
+            row = self._row(_STATE)
+            if row is None or row[0] is None or row[2] != row[3]:
+                return None
+            return zlib.decompress(row[0]), int(row[3])
+        except (*_UNREADABLE, zlib.error):
+            return None
 
     def get_snapshot(self) -> Snapshot | None:
         """The newest one; None where there is none.
@@ -490,8 +760,11 @@ class SnapshotStore:
         """
         measure = self.get_measure()
         try:
-            row = self._row(_MESSAGES)
-            return Snapshot(decode_messages(row[0]), measure) if row is not None and measure is not None else None
+            row = self._row(_WHOLE)
+            if row is None or measure is None:
+                return None
+            view = msgspec.convert(json.loads(row[1]).get("view"), ModelView | None)
+            return Snapshot(decode_messages(row[0]), measure, view)
         except _UNREADABLE as error:
             raise SnapshotError(str(error)) from error
 

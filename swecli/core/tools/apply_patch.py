@@ -64,7 +64,7 @@ class ApplyPatch(ChangeTool[ApplyPatchParams]):
             try:
                 done.append((change, write(change, ctx)))
             except ToolError as error:
-                raise ToolError(f"{error}{_reverted(done, ctx)}") from error
+                raise ToolError(f"{error}{reverted(done, ctx)}") from error
         if not wanted:
             return ToolOutcome("The files already match the patch; nothing was changed.", (), "unchanged")
         counts = [change.counts for change in wanted]
@@ -130,8 +130,8 @@ def _verb(change: FileChange) -> str:
     return "Deleted" if change.after is None else "Updated"
 
 
-def _reverted(done: Sequence[tuple[FileChange, ChangedFile]], ctx: ToolContext) -> str:
-    """Undo what was written before a file failed; returns a sentence about it."""
+def reverted(done: Sequence[tuple[FileChange, ChangedFile]], ctx: ToolContext) -> str:
+    """Undo what was written before a file failed; returns a sentence about it, which begins with a blank."""
     stuck: list[str] = []
     for change, changed in reversed(done):
         state = FileState(changed.after, 0, 0, 0) if changed.after is not None else None
@@ -140,5 +140,5 @@ def _reverted(done: Sequence[tuple[FileChange, ChangedFile]], ctx: ToolContext) 
         except (OSError, StaleFileError):
             stuck.append(ctx.display(change.path))
     if stuck:
-        return f" The patch's changes to these files could not be reverted: {', '.join(stuck)}."
-    return " The patch's other changes were reverted." if done else ""
+        return f" Earlier changes of these files could not be reverted: {', '.join(stuck)}."
+    return " The other changes of the call were reverted." if done else ""

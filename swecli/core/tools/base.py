@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import Asker, BlobStore, EditorFiles, TranscriptSearch
+from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
@@ -144,6 +144,10 @@ class AgentTask:
 class AgentRunner(Protocol):
     """Runs subagents."""
 
+    def expect(self, item: str) -> None:
+        """The call ``item`` may start one: their numbers follow the order of the calls, whichever begins first."""
+        ...
+
     async def work(self, item: str, task: AgentTask, output: Callable[[str], None]) -> ToolOutcome:
         """Have the task done for the call ``item``. ``output`` takes what is known of it before it ends.
 
@@ -186,8 +190,12 @@ class ToolContext:
     """Runs commands, also in the background; None where nothing may outlive its call."""
     agents: AgentRunner | None = None
     """Runs subagents; None where there are none, as in a subagent."""
+    code: CodeServers | None = None
+    """Knows where names are; None where no language server can be."""
     contained: bool = False
     """The user has not approved the command: it may run only in a full sandbox."""
+    set_scratchpad: Callable[[str], object] = lambda text: None
+    """Replaces what the model noted for itself."""
     planned: LastPlan = field(default_factory=LastPlan, compare=False)
     """Shared by all copies of this context."""
 

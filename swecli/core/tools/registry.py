@@ -204,7 +204,10 @@ class ToolRegistry:
 
 
 LEAN_TOOLS = ("compact_context", "edit_file", "read_file", "read_result", "run_command", "search", "write_file")
-LEFT_OUT = ("apply_patch", "ask_user", "job", "list_files", "recall", "task", "update_todos", "web_fetch")
+LEFT_OUT = (
+    *("apply_patch", "ask_user", "job", "list_files", "locate", "memory", "recall"),
+    *("scratchpad", "symbols", "task", "update_todos", "web_fetch"),
+)
 WITHOUT: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("edits",), "run_command": ("background",)})
 """Parameters that the model is not told of: a second form of the same, and what would need one more tool."""
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path", "old_string", "new_string")})

@@ -221,11 +221,15 @@ class RunCommand(Tool[RunCommandParams]):
     result_kind = "output"
 
     def __init__(self, seconds: float = TIMEOUT) -> None:
-        self._seconds = seconds
-        self._most = max(seconds, MAX_TIMEOUT)
+        self.seconds = seconds
+        """May be changed while the session runs; a model is told what it was at the beginning."""
+
+    @property
+    def _most(self) -> float:
+        return max(self.seconds, MAX_TIMEOUT)
 
     def description(self) -> str:
-        return f"{super().description()} timeout: {self._seconds:g} s if unset, at most {self._most:g}."
+        return f"{super().description()} timeout: {self.seconds:g} s if unset, at most {self._most:g}."
 
     def effects(self, params: RunCommandParams, ctx: ToolContext) -> Effects:
         return Effects(command=params.command, outside=params.outside)
@@ -238,7 +242,7 @@ class RunCommand(Tool[RunCommandParams]):
         return Preview((TerminalBlock(params.command, "", cwd=str(ctx.cwd)),), f"{ctx.cwd}\n{state}")
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutcome:
-        timeout = min(params.timeout or self._seconds, self._most)
+        timeout = min(params.timeout or self.seconds, self._most)
         if params.background and ctx.jobs is None:
             raise ToolError("Background jobs are not available here. Nothing was started.")
         launch = await _launch(ctx)

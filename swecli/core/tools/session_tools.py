@@ -1,4 +1,4 @@
-"""The tools that act on the session itself: questions, todos, compaction."""
+"""The tools that act on the session itself: questions, todos, scratchpad, compaction."""
 
 from __future__ import annotations
 
@@ -46,6 +46,31 @@ def _summary(params: UpdateTodosParams) -> str:
         return "empty"
     words = (("completed", "done"), ("in_progress", "in progress"), ("pending", "to do"))
     return ", ".join(f"{counts[status]} {word}" for status, word in words if counts[status])
+
+
+LONGEST_SCRATCHPAD = 4_000
+
+
+class ScratchpadParams(Params):
+    text: str = Field(max_length=LONGEST_SCRATCHPAD)
+
+
+class Scratchpad(Tool[ScratchpadParams]):
+    name = "scratchpad"
+    verb = "Scratchpad"
+    params = ScratchpadParams
+
+    def effects(self, params: ScratchpadParams, ctx: ToolContext) -> Effects:
+        return Effects(internal=True)
+
+    def title(self, params: ScratchpadParams, ctx: ToolContext) -> str:
+        return next((line.strip()[:80] for line in params.text.splitlines() if line.strip()), "cleared")
+
+    async def run(self, params: ScratchpadParams, ctx: ToolContext) -> ToolOutcome:
+        text = params.text.strip()
+        ctx.set_scratchpad(text)
+        lines = plural(len(text.splitlines()), "line")
+        return ToolOutcome("Kept.", (TextBlock(text),), lines) if text else ToolOutcome("Cleared.", (), "cleared")
 
 
 class CompactContextParams(Params):

@@ -17,9 +17,9 @@ _DESCRIPTION = 200
 class TaskParams(Params):
     description: str = Field(min_length=1, description="3-8 words for the user")
     prompt: str = Field(min_length=1, description="Whole task: it sees nothing of this conversation")
-    agent: str = Field("general", description="Which agent, default general")
-    background: bool = Field(False, description="Continue at once; the result comes as a message")
-    worktree: bool = Field(False, description="Work in a new git worktree, which is kept if it has changes")
+    agent: str = Field("general", description="Default general")
+    background: bool = Field(False, description="Continue at once; the report comes as a message")
+    worktree: bool = Field(False, description="Work in a new git worktree, kept if changed")
 
 
 class TaskTool(Tool[TaskParams]):

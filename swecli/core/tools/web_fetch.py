@@ -12,7 +12,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome, readable_size
-from swecli.core.web import FetchError, Limits, Page, fetch, host_of, page_text, parsed
+from swecli.core.web.fetch import FetchError, Limits, Page, fetch, host_of, parsed
 from swecli.core.workspace.command_output import as_read
 
 _TEXT = re.compile(
@@ -82,4 +82,8 @@ def _text(page: Page) -> str:
     except LookupError:
         text = page.body.decode("utf-8", "replace")
     looks_like = "html" in kind or (not kind and text.lstrip()[:15].lower().startswith(("<!doctype", "<html")))
-    return page_text(text, page.url) if looks_like else text
+    if not looks_like:
+        return text
+    from swecli.core.web.page_text import page_text  # its tables are not needed before there is a page
+
+    return page_text(text, page.url)

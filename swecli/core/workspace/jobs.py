@@ -65,6 +65,8 @@ class JobInfo:
     """Bytes that the model was not shown."""
     reported: bool = False
     """Whether the model was shown that it ended."""
+    tokens: int | None = None
+    """What a subagent used; None of a command."""
 
 
 @dataclass(slots=True)

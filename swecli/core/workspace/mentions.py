@@ -10,7 +10,8 @@ from pathlib import Path
 MOST = 20
 """Files that one message may attach."""
 
-_MENTION = re.compile(r"""(?:^|(?<=[\s(\[{<"'`]))@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))""", re.M)
+_MENTION = re.compile(r"""@(?<![^\s(\[{<"'`]@)(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))""")
+"""It begins with the sign itself, so that a text of many megabytes without one is passed over in no time."""
 _RANGE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
 _FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
 _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html ini ipynb java jpeg jpg js json jsx kt

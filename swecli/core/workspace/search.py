@@ -28,7 +28,7 @@ async def run_worker(
 
     The interpreter runs isolated: neither the directory it starts in nor the environment adds modules.
     """
-    boot = _BOOT.format(paths=_module_folders())
+    boot = _BOOT.format(paths=module_folders())
     data = json.dumps({**request, "seconds": seconds}).encode()
     argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", boot]
     return await capture(
@@ -41,7 +41,7 @@ async def run_worker(
     )
 
 
-def _module_folders() -> list[str]:
+def module_folders() -> list[str]:
     """Where swecli and what the worker needs of other packages are installed."""
     specs = (find_spec("swecli"), find_spec("pathspec"))
     origins = [spec.origin for spec in specs if spec is not None and spec.origin is not None]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 IGNORE_FILES = (".gitignore", ".ignore", ".swecliignore")
+_OWN_LOGS = (".swecli", "logs")
+"""What swecli writes of its sessions into a project: no part of it."""
 _LIMIT = 262_144
 _MAX_STARS = 3
 """Wildcards in one part of a pattern. Patterns become regular expressions, and a repository could choose one
@@ -35,7 +37,7 @@ class IgnoreRules:
     def entry_ignored(self, path: str, is_dir: bool) -> bool:
         """Whether an entry is left out whose parent directories are not. ``path`` is relative, with slashes."""
         parts = path.split("/")
-        if parts[-1] == ".git":
+        if parts[-1] == ".git" or tuple(parts[-2:]) == _OWN_LOGS:
             return True
         shown = path + "/" if is_dir else path
         for depth in range(len(parts) - 1, -1, -1):

@@ -62,7 +62,15 @@ class HunkList(BlockView):
         """Point at another hunk and bring it into sight."""
         self._cursor = max(1, min(self.count, self._cursor + by))
         self._changed()
-        self.scroll_to(y=self._starts[self._cursor - 1], animate=False)
+        if self._starts:
+            self._bring_into_sight()
+        else:
+            self.call_after_refresh(self._bring_into_sight)
+
+    def _bring_into_sight(self) -> None:
+        """Scroll to the hunk that is pointed at, once it has been drawn."""
+        if self._starts:
+            self.scroll_to(y=self._starts[self._cursor - 1], animate=False)
 
     def toggle(self) -> None:
         """Tick the hunk that is pointed at, or not."""
@@ -261,6 +269,9 @@ class ApprovalPanel(DockPanel):
         if self._doing == "asks" and (self._list.numbered_at(key) is not None or step_of(self, key) is not None):
             return "decides"
         return "moves" if key in _SCROLLING else "nothing"
+
+    def approves(self, key: str) -> bool:
+        return (self._action(key) or "").startswith("approve_")
 
     def take(self, key: str) -> None:
         hunks = self._hunks if self._doing == "hunks" else None

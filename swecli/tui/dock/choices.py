@@ -12,13 +12,13 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
-from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
 
 from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import NARROW, ChoiceClicked, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.keymap import keymap_of
+from swecli.tui.line_input import component_style
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,8 @@ class ChoiceList(Widget, can_focus=False):
 
     def _lines(self, width: int) -> list[tuple[int, int, str]]:
         if self._laid[0] != width:
-            room = max(8, width - len(self._lead(0, False)))
+            letters = 3 * any(choice.key for choice in self._choices)
+            room = max(8, width - len(self._lead(0, False)) - letters)
             self._laid = (
                 width,
                 [
@@ -166,21 +167,20 @@ class ChoiceList(Widget, can_focus=False):
             detail = Content(" " * max(2, before) + safe_line(choice.detail))
             line += detail if chosen else detail.stylize(dim)
         elif last and choice.key and not choice.detail and room >= len(choice.key) + 2:
-            before = self._column(width, with_detail=False) - line.cell_length if place == 0 else 2
+            before = self._column(width, with_detail=False) - line.cell_length
             line += Content(" " * max(2, before) + choice.key).stylize(dim)
         if self._early or not choice.open:
             return line.stylize(dim)
-        return line.stylize(self._chosen_style()) if chosen else line
-
-    def _chosen_style(self) -> Style:
-        """As the style sheet has it; Textual leaves out that it is reversed, which is what is seen without colours."""
-        reverse = self.get_component_styles("choices--chosen").text_style.reverse
-        return self.get_visual_style("choices--chosen", partial=True) + Style(reverse=reverse)
+        return line.stylize(component_style(self, "choices--chosen")) if chosen else line
 
     def _column(self, width: int, *, with_detail: bool) -> int:
-        """Where the letters, or the details, begin."""
-        most = len(self._lead(0, False)) + self._widest + 2
-        return most if most <= (width * 3 // 5 if with_detail else width - 4) else 0
+        """Where the letters, or the details, begin; 0 where a long choice leaves no column for details."""
+        lead = len(self._lead(0, False)) + 2
+        if with_detail:
+            return lead + self._widest if lead + self._widest <= width * 3 // 5 else 0
+        letters = max((len(choice.key) for choice in self._choices), default=0)
+        widest = max((cell_len(text) for _, _, text in self._lines(width)), default=0)
+        return min(lead + widest, width - letters)  # a choice that can't be made is not wrapped, and may be too long
 
 
 def _wrapped(text: str, room: int) -> list[str]:
@@ -310,6 +310,9 @@ class ChoicePanel(DockPanel):
     def key_effect(self, key: str) -> KeyEffect:
         known = key == "enter" or self._list.numbered_at(key) is not None or self._letter(key) is not None
         return "decides" if known or step_of(self, key) is not None else "nothing"
+
+    def approves(self, key: str) -> bool:
+        return self._letter(key) is not None and step_of(self, key) is None
 
     def take(self, key: str) -> None:
         step = step_of(self, key)

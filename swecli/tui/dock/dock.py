@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 
 from swecli.tui.dock.panel import Clock, DockPanel, PanelContext
 from swecli.tui.prompt.box import Prompt
@@ -26,6 +27,9 @@ class Dock(Vertical):
     """Requests of the model take the dock before pickers do, oldest first."""
 
     DEFAULT_CSS = "Dock { height: auto; }"
+
+    class Changed(Message):
+        """Something else has the keyboard now: the prompt, a panel, a screen."""
 
     def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
         super().__init__(id="dock")
@@ -86,6 +90,8 @@ class Dock(Vertical):
 
     def dismiss_plan(self) -> None:
         """What was asked about a plan is settled otherwise."""
+        if self.panel is None:
+            return
         from swecli.tui.dock.plan import PlanPanel
 
         if isinstance(self.panel, PlanPanel):
@@ -98,6 +104,7 @@ class Dock(Vertical):
 
     def escape(self) -> None:
         if self.panel is not None:
+            self.panel.take_back()
             self.panel.escape()
 
     def fit(self) -> None:
@@ -119,11 +126,13 @@ class Dock(Vertical):
         self._focus_list = focus
         self._prompt.display = False
         self.focus_panel()
+        self.post_message(self.Changed())
 
     def close_screen(self) -> None:
         self._focus_list = None
         self._prompt.display = self.panel is None
         self.focus_panel()
+        self.post_message(self.Changed())
 
     @on(DockPanel.Finished)
     def _finished(self, message: DockPanel.Finished) -> None:
@@ -144,6 +153,7 @@ class Dock(Vertical):
         self.focus_panel()
         if panel is not None:
             panel.remove()
+        self.post_message(self.Changed())
 
     def _open(self, panel: DockPanel) -> None:
         before, self.panel = self.panel, panel
@@ -154,6 +164,7 @@ class Dock(Vertical):
         panel.focus()
         if before is not None:
             before.remove()
+        self.post_message(self.Changed())
 
     def _set_full_screen(self, panel: DockPanel, on: bool) -> None:
         if panel is self.panel:

@@ -35,6 +35,10 @@ TYPING = 1.0
 """Seconds after a letter that was meant for the prompt: whoever writes a sentence does not look at the panel yet."""
 
 
+ANSWER_PAUSE = 0.25
+"""Seconds without another key after which a letter that approves is an answer and not the beginning of a sentence."""
+
+
 class Grace:
     """Weighs the keys of one panel. A key that means something counts once ``GRACE`` has passed since the appearance
     and since the last key that was ignored. A letter that means nothing was meant for the prompt, and so are those
@@ -242,6 +246,9 @@ class CommandEditor(TextArea):
     }
     """
 
+    last_key: events.Key | None = None
+    """The newest key that came here."""
+
     @dataclass
     class Submitted(Message):
         """The user is done; ``text`` is the command."""
@@ -273,6 +280,7 @@ class CommandEditor(TextArea):
         }
 
     async def _on_key(self, event: events.Key) -> None:
+        self.last_key = event
         await self.take_key(event)
 
     async def take_key(self, event: events.Key) -> None:
@@ -337,6 +345,14 @@ class DockPanel(Vertical, can_focus=True):
     """Weighs the keys of a panel that appeared without being asked for; made when it is on the screen."""
     said = ""
     """What became of the last key, where that has to be said."""
+    last_key: events.Key | None = None
+    """The newest key that came here."""
+    _early: tuple[events.Key, ...] = ()
+    """Keys that came before the panel was there."""
+    _there = False
+    _approving = ""
+    """The key of a letter that approves unless the next one shows that it began a sentence."""
+    _answer_timer: Timer | None = None
 
     DEFAULT_CSS = """
     DockPanel { height: auto; border-top: solid $accent; padding: 0 1; }
@@ -405,15 +421,31 @@ class DockPanel(Vertical, can_focus=True):
             self.said = TO_PROMPT
         self.prompt_context.stray(text)
 
+    def _on_mount(self, event: events.Mount) -> None:
+        self._there = True
+        if self._early:
+            self.call_later(self._catch_up)
+
+    async def _catch_up(self) -> None:
+        for event in self._early:
+            await self.on_key(event)
+
+    async def take_key(self, event: events.Key) -> None:
+        """Do what a key does that came before the panel had the keyboard, and nothing for one that came from here."""
+        if not self._there:
+            self._early += (event,)
+        elif event is not self.last_key:
+            await self.on_key(event)
+
     async def on_key(self, event: events.Key) -> None:
         """Tab would take the keyboard away from the question; what is typed before the line has the keyboard is meant
         for the line. Letters that mean nothing are meant for the prompt."""
-        field = self.field
+        self.last_key, field = event, self.field
         if event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()
         elif field is not None:
-            if not field.has_focus:
+            if event is not field.last_key:
                 await field.take_key(event)
         else:
             self._handle_key(event)
@@ -431,17 +463,41 @@ class DockPanel(Vertical, can_focus=True):
         event.stop()
         event.prevent_default()
         self.said = ""
+        waits = bool(letter) and self.approves(event.key)
         if self.grace is None:
             self.prompt_context.stray(letter)
+        elif self._approving and not letter:
+            self._approve()
+        elif self._approving:
+            self.take_back()
+            self.grace.typed(letter)
         elif letter.isdigit():
             self._handle_digit(letter, weight)
         elif weight == "letter":
             self.grace.typed(letter)
-        elif self.grace.counts(letter, decides=weight == "decides"):
-            self.take(event.key)
+        elif self.grace.counts(letter, decides=weight == "decides" and not waits):
+            if waits:
+                self._approving, self._answer_timer = event.key, self.set_timer(ANSWER_PAUSE, self._approve)
+            else:
+                self.take(event.key)
         elif not self.said:
             self.said = TOO_EARLY
         self.key_handled()
+
+    def _approve(self) -> None:
+        """The letter was an answer: nothing followed it, or a key that goes on with no sentence."""
+        key = self._approving
+        self.take_back()
+        if key and not self.cramped:
+            self.take(key)
+            self.key_handled()
+
+    def take_back(self) -> None:
+        """A letter that approves and still waits is no answer any more."""
+        self._approving = ""
+        if self._answer_timer is not None:
+            self._answer_timer.stop()
+            self._answer_timer = None
 
     def _handle_digit(self, digit: str, weight: KeyEffect) -> None:
         """A digit is meant for the panel and never kept for the prompt, except in the middle of a sentence."""
@@ -459,6 +515,10 @@ class DockPanel(Vertical, can_focus=True):
         """What a key is to this panel while no line is typed in."""
         return "nothing"
 
+    def approves(self, key: str) -> bool:
+        """Whether a letter lets something happen, so that it is no answer where a sentence begins with it."""
+        return False
+
     def no_choice(self, digit: str) -> None:
         """A digit came that chooses nothing here. It is meant for the panel, so the prompt does not get it."""
         self.said = f"There is no choice {digit} here."
@@ -472,6 +532,7 @@ class DockPanel(Vertical, can_focus=True):
     def on_choice_clicked(self, message: ChoiceClicked) -> None:
         """A click moves to a choice, a second one chooses it; too early it decides as little as a key."""
         message.stop()
+        self.take_back()
         self.said = ""
         if message.again and not self.cramped:
             if self.field is None and self.grace is not None and not self.grace.counts():
@@ -489,6 +550,7 @@ class DockPanel(Vertical, can_focus=True):
             if not field.has_focus:
                 field.post_message(events.Paste(event.text))
             return
+        self.take_back()
         if self.grace is not None:
             self.grace.typed("")
         self.prompt_context.pasted(event.text)

@@ -149,7 +149,7 @@ class QuestionPanel(DockPanel):
         for number, option in enumerate(question.options):
             mark = ("[x] " if number in self._checked else "[ ] ") if question.multiple else ""
             choices.append(Choice(option.label, "", option.description, mark))
-        if choices:
+        if choices and not question.closed:
             choices.append(Choice(OTHER, "", "type your own answer", "    " if question.multiple else ""))
         self._list.show(choices, selected)
 
@@ -224,7 +224,12 @@ class QuestionPanel(DockPanel):
         index = self._list.selected if number is None else number
         if key == "enter" and not self._list.moved and not self._checked:
             self.said = NOTHING_TICKED if multiple else UNTOUCHED
-        elif index == len(options) and key != "space" and not (key == "enter" and not self._list.moved):
+        elif (
+            index == len(options)
+            and not self._question.closed
+            and key != "space"
+            and not (key == "enter" and not self._list.moved)
+        ):
             self._write(True)
         elif multiple and key != "enter":
             if index < len(options):

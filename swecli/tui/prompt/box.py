@@ -25,6 +25,7 @@ from swecli.tui.prompt.history import Drafts, History, HistorySearch
 
 if TYPE_CHECKING:
     from swecli.core.protocol.events import Queued
+    from swecli.core.protocol.messages import ImagePart
     from swecli.tui.prompt.vim import Ask
     from swecli.tui.prompt.vim_keys import VimKeys
 
@@ -219,9 +220,10 @@ class Prompt(Vertical):
         if draft.text:
             self.editor.retype(self.editor.pastes.adopt(draft.text, draft.pastes))
 
-    def put_back(self, text: str) -> None:
-        """Give the user back what could not be done. What they have typed since stays: a message comes before it, a
-        command is in the history."""
+    def put_back(self, text: str, images: Sequence[ImagePart] = ()) -> None:
+        """Give the user back what could not be done, with its images. What they have typed since stays: a message comes
+        before it, a command is in the history."""
+        text = self.editor.attachments.back(text, images)
         if not self.editor.text:
             self.editor.put(text)
         elif not text.startswith(("/", "!")):

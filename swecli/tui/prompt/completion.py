@@ -53,7 +53,11 @@ def score_folded(wanted: str, text: str, base: str, name: str) -> tuple[int, int
             return None
         if start < 0:
             start = position
-    return (4 + position - start, len(name), name)
+    return (SCATTERED + position - start, len(name), name)
+
+
+SCATTERED = 4
+"""The rank of letters that follow each other in a name, but for what is between them."""
 
 
 def best(query: str, names: Iterable[str], limit: int) -> list[str]:
@@ -120,23 +124,41 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
             runs=not command.arguments or command.arguments.startswith("["),
             begins=any(name.startswith(query.lower()) for name in (command.name, *command.aliases)),
         )
-        for _, command in ranked[:LIMIT]
+        for _, command in ranked
     ]
 
 
 _TESTS = re.compile(r"(?:^|/)(?:tests?|__tests__|specs?|testing)/|(?:^|/)test_[^/]*$|[_.](?:test|spec)\.[^/.]+$")
-_DOCS = re.compile(r"(?:^|/)docs?/|\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
+_DOCS = re.compile(
+    r"(?:^|/)(?:docs?|examples?|samples?|\.[^/]+)/"
+    r"|\.(?:md|rst|txt|adoc)$|(?:^|/)(?:README|LICEN[SC]E|COPYING|AUTHORS|CHANGELOG|CHANGES)$",
+    re.IGNORECASE,
+)
 
 
 def place(path: str) -> int:
-    """0 for source, 1 for what is written about it, 2 for its tests."""
+    """0 for source, 1 for docs, examples and folders of settings such as ``.github``, 2 for tests."""
     return 2 if _TESTS.search(path) else 1 if _DOCS.search(path) else 0
 
 
 def best_files(query: str, paths: Iterable[str], limit: int) -> list[str]:
-    """As ``best``, but of equally good names source comes before docs, and docs before tests."""
-    ranked = (((rank[0], place(path), *rank[1:]), path) for path in paths if (rank := score(query, path)) is not None)
+    """As ``best``, but of equally good names source comes before docs, and docs before tests. Letters that are
+    scattered over folders count less than those in the name, however close together they are."""
+    ranked = ((found, path) for path in paths if (found := _file_rank(query, path)) is not None)
     return [path for _, path in nsmallest(limit, ranked)]
+
+
+def _file_rank(query: str, path: str) -> tuple[int, int, int, int, str] | None:
+    rank = score(query, path)
+    if rank is None:
+        return None
+    kind, length, _ = rank
+    if kind < SCATTERED:
+        return (kind, place(path), 0, length, path)
+    in_name = score(query, last_part(path))
+    if in_name is not None:
+        return (SCATTERED, place(path), in_name[0], length, path)
+    return (SCATTERED + 1, place(path), kind, length, path)
 
 
 def files(query: str, paths: Sequence[str]) -> list[Suggestion]:
@@ -219,7 +241,7 @@ class Suggestions(Rows):
     DEFAULT_CSS = "Suggestions { display: none; }"
 
     def __init__(self, editor: PromptEditor, files: Callable[[], Sequence[str]], keymap: Keymap) -> None:
-        super().__init__(limit=LIMIT, id="suggestions")
+        super().__init__(limit=LIMIT, counted=True, id="suggestions")
         self._editor = editor
         self._keymap = keymap
         self._files = FileIndex(files)

@@ -197,7 +197,7 @@ class Pastes:
         count = text.count("\n") + (not text.endswith("\n"))
         weight = self.weigh(text, 0)
         size = f"{_size(len(text))}, {weight}" if weight else _size(len(text))
-        return f"[Pasted text #{self._count}: {count} {'line' if count == 1 else 'lines'}, {size}]"
+        return f"[Pasted text #{self._count}: {count:,} {'line' if count == 1 else 'lines'}, {size}]"
 
     def refusal(self, text: str) -> str:
         """Why a paste can't be held beside those of the draft; empty where it can."""
@@ -372,9 +372,7 @@ class PromptEditor(TextArea):
             self.complain(refusal)
             return
         if len(text) > MOST_SAVED:
-            self.complain(
-                f"Pasted {_size(len(text))}: too large to be saved with the draft, so send it or keep its source"
-            )
+            self.complain(f"Pasted {_size(len(text))}: too large to be saved with the draft: keep its source")
         result = self.replace(self.pastes.fold(text), *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 

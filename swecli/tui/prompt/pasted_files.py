@@ -15,9 +15,10 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
     Raises:
         OSError: a file can't be written.
     """
-    from swecli.core.tools.base import plural  # not needed by the first frame
+    from swecli.core.config.paths import PASTES, project_folder  # not needed by the first frame
+    from swecli.core.tools.base import plural
 
-    folder = cwd / ".swecli" / "pastes"
+    folder = project_folder(cwd) / PASTES
     make_private(folder)
     ignore = folder / ".gitignore"
     if not ignore.exists():

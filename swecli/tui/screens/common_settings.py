@@ -20,7 +20,7 @@ COMMON: Final[Mapping[str, str]] = MappingProxyType(
         "ui.density": "Detail in the transcript",
         "ui.notify": "Notifications",
         "ui.status_line": "Status line",
-        "context.auto_compact": "Compact by itself",
+        "context.auto_compact": "Compact automatically",
         "context.warn": "Warn when this full",
         "tools.command_timeout": "Command timeout",
         "ui.diff": "Diffs",

@@ -38,6 +38,8 @@ class ShownCommand:
     about: str = ""
     job: bool = True
     item: str = ""
+    tokens: int | None = None
+    """What a subagent used; None of a command."""
 
     @property
     def running(self) -> bool:
@@ -121,7 +123,7 @@ class SessionCommands:
 def _job(job: JobInfo) -> ShownCommand:
     about = job.note
     if job.status == "running":
-        about = f"pid {job.pid}" if job.pid else "subagent"
+        about = f"pid {job.pid}" if job.pid else ""
     return ShownCommand(
         job.id,
         job.command,
@@ -132,6 +134,7 @@ def _job(job: JobInfo) -> ShownCommand:
         size=job.size,
         about=about,
         item=job.item,
+        tokens=job.tokens,
     )
 
 
@@ -152,10 +155,14 @@ def state(command: ShownCommand) -> str:
         return "running" if command.exit_status is None else "left running"
     if command.stopped:
         return "stopped"
+    if command.tokens is not None:
+        return "done"
     return "ended" if command.exit_status is None else f"exit {command.exit_status}"
 
 
 def size(command: ShownCommand) -> str:
+    if command.tokens is not None:
+        return f"{command.tokens:,} tokens"
     return ("> " if command.beyond else "") + readable_size(command.size)
 
 
@@ -165,8 +172,14 @@ def facts(command: ShownCommand, now: float) -> str:
     since = 0.0 if command.ended is None else now - command.ended
     ended = f", {shown_age(since)} ago" if since >= 1 else ""
     took = f"for {age}" if command.running else f"after {age}{ended}"
-    parts = [f"{state(command)} {took}", f"{size(command)} of output", command.about]
+    kind, of = ("", " of output") if command.tokens is None else ("subagent", "")
+    parts = [kind, f"{state(command)} {took}", f"{size(command)}{of}", command.about]
     return " · ".join(part for part in parts if part)
+
+
+def _written(command: ShownCommand, text: str, output: str) -> DisplayBlock:
+    """What a command wrote below it; a subagent's report alone, as no shell ran it."""
+    return TerminalBlock(text, output) if command.tokens is None else TextBlock(output)
 
 
 OUTPUT_INTERVAL = 0.5
@@ -248,7 +261,10 @@ class OutputPage(ListPage):
             return (TextBlock("No output" + (" yet." if self._runs else "."), "dim"),)
         if not left:
             return (TextBlock(f"None of the {len(lines)} lines match.", "dim"),)
-        return (TerminalBlock("" if words or self._command is None else self._command.command, "\n".join(left)),)
+        text = "\n".join(left)
+        if self._command is None:
+            return (TerminalBlock("", text),)
+        return (_written(self._command, "" if words else self._command.command, text),)
 
     def key_note(self, entry: Entry | None) -> str:
         stop = f"{self.view.keymap.shown('remove')} stops it · " if self._runs else ""
@@ -315,10 +331,7 @@ class JobsPage(ListPage):
         seen, end = self._ends.get(entry.name, (-1, ""))
         if seen != command.size:
             self.view.start(lambda: self._look(command), "look")
-        return (
-            TextBlock(facts(command, self._clock()), "dim"),
-            TerminalBlock(one_line(command), end),
-        )
+        return (TextBlock(facts(command, self._clock()), "dim"), _written(command, one_line(command), end))
 
     def _how_to_get_one(self) -> Sequence[DisplayBlock]:
         key = self.view.keymap.shown("background")

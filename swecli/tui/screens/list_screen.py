@@ -22,7 +22,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.keymap import Keymap, keymap_of
-from swecli.tui.line_input import LineInput
+from swecli.tui.line_input import LineInput, component_style
 from swecli.tui.transcript.markdown import SEPARATOR, column_widths
 from swecli.tui.transcript.rows import cells, cut
 
@@ -241,7 +241,7 @@ class Lines(Widget, can_focus=False):
         line = Content(cut(SafeText(lead + text), width))
         line = line.pad_right(max(0, width - line.cell_length))
         style = "chosen" if chosen else entry.tone
-        return line if style == "plain" else line.stylize(self.get_visual_style(f"lines--{style}", partial=True))
+        return line if style == "plain" else line.stylize(component_style(self, f"lines--{style}"))
 
     def _widths(self, width: int, gap: int) -> list[int]:
         natural = self._natural or [1]
@@ -432,6 +432,8 @@ class ListScreen(Vertical):
         self._pointed: str | None = None
         self._bare = False
         """Whether nothing is listed: a low screen then has room for what is said."""
+        self._early: list[events.Key] = []
+        """Keys that came before anything was listed."""
         self._line = LineInput(words, intercept=self._intercept)
         self._lines = Lines()
         self._heading = Static("", classes="screen--title", markup=False)
@@ -448,9 +450,11 @@ class ListScreen(Vertical):
         yield self._about
         yield self._note
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         self._lay(self._page, self.text)
         self.post_message(self.Ready())
+        for event in self._early:
+            await self._line.take_key(event)
 
     def on_unmount(self) -> None:
         self._page.left()
@@ -470,6 +474,9 @@ class ListScreen(Vertical):
 
     async def take_key(self, event: events.Key) -> None:
         """Do what a key does that came before the screen had the keyboard."""
+        if self._listed is None:
+            self._early.append(event)
+            return
         await self._line.take_key(event)
         self.take_focus()
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule
+from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.commands import Command, RevokeRule
 from swecli.tui.backend import PermissionsPort, ShownRule, Tried
 from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
 
@@ -23,18 +26,23 @@ ADD = "add "
 
 
 class PermissionsPage(ListPage):
-    """``notify`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added."""
+    """``notify`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added. ``held``
+    are the rules that answers allowed in the session, and ``send`` takes the command that revokes one."""
 
     def __init__(
         self,
         port: PermissionsPort,
         notify: Callable[[str], None],
-        changed: Callable[[str], None] = lambda name: None,
+        changed: Callable[[], None] = lambda: None,
+        held: Callable[[], Sequence[Rule]] = tuple,
+        send: Callable[[Command], None] = lambda command: None,
     ) -> None:
         super().__init__("Permissions", "type to search, or a rule to add it: Bash(npm test *)")
         self._port = port
         self._notify = notify
         self._changed = changed
+        self._held = held
+        self._send = send
         self._rules: dict[str, ShownRule] = {}
         self._read_once = False
         self._tried: dict[str, Sequence[DisplayBlock]] = {}
@@ -43,7 +51,7 @@ class PermissionsPage(ListPage):
         self.view.start(self._read)
 
     async def _read(self) -> None:
-        rules = await read_or_say(self, self._port.read)
+        rules = await read_or_say(self, partial(self._port.read, tuple(self._held())))
         if rules is None:
             return
         self._read_once = True
@@ -105,7 +113,7 @@ class PermissionsPage(ListPage):
         if entry.name.startswith(ADD):
             return "enter adds it"
         rule = self._rules[entry.name]
-        remove = self.view.keymap.shown("remove") if rule.grant else ""
+        remove = self.view.keymap.shown("remove") if rule.grant or rule.held else ""
         return (f"{remove} revokes · " if remove else "") + "type a rule to add it"
 
     def choose(self, entry: Entry) -> None:
@@ -121,7 +129,7 @@ class PermissionsPage(ListPage):
             return
         self._notify(said)
         if how in ("ask", "deny"):
-            self._changed(f"approval.{how}")
+            self._changed()
         self.view.put("")
         await self._read()
 
@@ -129,7 +137,11 @@ class PermissionsPage(ListPage):
         rule = self._rules.get(entry.name) if entry is not None else None
         if rule is None:
             return
-        if not rule.grant:
+        if rule.held:
+            self._send(RevokeRule(rule.rule))
+            self._notify(f"Revoked: {rule.rule}")
+            self.view.start(self._read)
+        elif not rule.grant:
             self._notify(f"This rule is not a grant: it is set in {rule.origin}; change it there or with /config")
         else:
             self.view.start(lambda: self._revoke(rule.grant))
@@ -146,10 +158,11 @@ class PermissionsPage(ListPage):
 def entries(rules: dict[str, ShownRule]) -> list[Entry]:
     out: list[Entry] = []
     groups = {
+        "Allowed by your answers": lambda rule: rule.held,
         "Granted, in this folder": lambda rule: bool(rule.grant),
         "Never run": lambda rule: rule.effect == "deny",
         "Always ask": lambda rule: rule.effect == "ask",
-        "Allowed": lambda rule: rule.effect == "allow" and not rule.grant,
+        "Allowed": lambda rule: rule.effect == "allow" and not rule.grant and not rule.held,
     }
     for title, belongs in groups.items():
         inside = [(name, rule) for name, rule in rules.items() if belongs(rule)]

@@ -7,17 +7,23 @@ import time
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.tools.base import readable_size
 from swecli.figures import tokens
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, ListPage, heading, read_or_say
+from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
+
+SEARCHED = 2
+"""Characters from which on what was typed is searched for in the content too."""
+PAUSE = 0.15
+"""Seconds without another key after which that begins."""
 
 Continue = Callable[[StoredSession], None]
 
 
 class SessionsPage(ListPage):
     """``resume`` gets the selected session, ``notify`` a sentence for the user. ``present`` is the id of the open
-    session, ``clock`` Unix seconds."""
+    session, ``folder`` this one: only its sessions are listed unless ``everywhere``. ``clock`` is Unix seconds."""
 
     def __init__(
         self,
@@ -26,13 +32,20 @@ class SessionsPage(ListPage):
         notify: Callable[[str], None],
         *,
         present: str = "",
+        folder: str = "",
+        everywhere: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__("Sessions", "type to search titles, models, folders and ids")
+        super().__init__("Sessions", "type to search titles, folders, and all that was said")
         self._port = port
         self._resume = resume
         self._notify = notify
         self._present = present
+        self._folder = folder
+        self._everywhere = everywhere or not folder
+        self._said: dict[str, str] = {}
+        """Places in the content that have what was typed, by session."""
+        self._searched = ""
         self._clock = clock
         self._sessions: dict[str, StoredSession] = {}
         self._seen: dict[str, Sequence[DisplayBlock]] = {}
@@ -45,10 +58,45 @@ class SessionsPage(ListPage):
         if found is None:
             return
         self._sessions = {session.id: session for session in found}
-        self.entries = entries(found, self._present, self._clock())
-        self.view.show()
+        if all(session.folder != self._folder for session in found):
+            self._everywhere = True
+        self._list()
         if not found:
             self.view.say((TextBlock("No stored sessions yet. This one is being stored."),))
+
+    def _list(self) -> None:
+        listed = [one for one in self._sessions.values() if self._everywhere or one.folder == self._folder]
+        self.entries = entries(listed, self._present, self._clock())
+        self.view.show()
+
+    def switch(self) -> None:
+        """This folder's sessions, or those of all."""
+        if self._folder:
+            self._everywhere = not self._everywhere
+            self._list()
+
+    def typed(self, text: str) -> None:
+        words = " ".join(text.split())
+        if len(words) >= SEARCHED:
+            self.view.start(lambda: self._search(words), "search")
+
+    async def _search(self, words: str) -> None:
+        """Look for the words in what was said. The list shows what it has by title meanwhile."""
+        await asyncio.sleep(PAUSE)
+        said = await asyncio.to_thread(self._port.search, words)
+        if " ".join(self.view.text.split()) == words:
+            self._said, self._searched = dict(said), words
+            self._seen.clear()
+            self.view.show()
+
+    def matching(self, query: str) -> Sequence[Entry]:
+        """Those with the words in their title, folder or id, then those with the words in their content."""
+        named = narrowed(self.entries, query)
+        if " ".join(query.split()) != self._searched:
+            return named
+        there = {entry.name for entry in named}
+        content = [entry for entry in self.entries if entry.name in self._said and entry.name not in there]
+        return [*named, *([heading("In the content"), *content] if content else [])]
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
@@ -65,13 +113,25 @@ class SessionsPage(ListPage):
             blocks = await asyncio.to_thread(self._port.preview, session)
         except ValueError as error:
             blocks = (TextBlock(str(error), "error"),)
-        head = TextBlock(f"{session.id} · {session.model or 'no model'} · {session.folder}", "dim")
-        self._seen[name] = (head, *blocks)
+        facts = (session.id, session.model or "no model", session.branch, readable_size(session.size), session.folder)
+        head = TextBlock(" · ".join(filter(None, facts)), "dim")
+        more: list[DisplayBlock] = []
+        if session.away:
+            more.append(TextBlock(f"! {session.away}", "warning"))
+        if session.parent:
+            more.append(TextBlock(f"forked from {session.parent}", "dim"))
+        if name in self._said:
+            more.append(TextBlock(f"found: {self._said[name]}"))
+        if session.first and session.first != session.title:
+            more.append(TextBlock(f"began with: {session.first}", "dim"))
+        self._seen[name] = (head, *more, *blocks)
         if self.view.chosen is not None and self.view.chosen.name == name:
             self.view.say(self._seen[name])
 
     def key_note(self, entry: Entry | None) -> str:
-        return "enter continues it here · ↑↓ choose" if entry is not None else ""
+        folders = "tab other folders" if not self._everywhere else "tab this folder"
+        rest = f" · {folders}" if self._folder else ""
+        return f"enter continues it here · ↑↓ choose{rest}" if entry is not None else rest.removeprefix(" · ")
 
     def choose(self, entry: Entry) -> None:
         session = self._sessions[entry.name]
@@ -100,5 +160,7 @@ def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list
         )
         mark = "●" if session.id == present else "!" if session.away else " "
         tone = "dim" if session.away else "plain"
-        out.append(Entry(session.id, cells, tone, f"{session.model} {session.folder}", mark))
+        out.append(
+            Entry(session.id, cells, tone, f"{session.model} {session.folder} {session.branch} {session.first}", mark)
+        )
     return out

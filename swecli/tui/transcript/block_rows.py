@@ -326,23 +326,21 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     words = "Continued" if block.resumed else "New session"
     model = f"{block.model} at {block.address}" if block.address else block.model
     head = f"{words} · swecli {block.version}"
-    text = ""
-    for parts in ((head, model, block.mode, block.cwd), (head, block.model, block.mode, block.cwd), (words, block.cwd)):
+    text = SafeText("")
+    short = ((words, block.cwd), (head,), (words,))
+    for parts in ((head, model, block.mode, block.cwd), (head, block.model, block.mode, block.cwd), *short):
         text = safe_line(" · ".join(part for part in parts if part))
         if cells(text) <= width:
             break
     return Styled(cut(text, width, "end"), palette.dim).rows(width)
 
 
-LABELS: Final = 14
-"""Cells for the labels of the first screen."""
-
-
 def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     """What it is about stays readable: the end of a folder's path, the beginning of everything else."""
+    labels = max(len(label) for label, _ in block.lines) + 2
     rows = [*Styled(cut(safe_line(f"swecli {block.version}"), width), palette.accent).rows(width)]
     for label, text in block.lines:
-        name = SafeText(label.ljust(LABELS)) if label and width > 3 * LABELS else SafeText("")
+        name = SafeText(label.ljust(labels)) if label and width > 3 * labels else SafeText("")
         shown = cut(safe_line(text), max(1, width - len(name)), "end" if label == "Folder" else "start")
         rows += Styled(name, palette.dim).add(shown, palette.text if label else palette.dim).rows(width)
     return rows

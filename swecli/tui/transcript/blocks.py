@@ -14,14 +14,14 @@ from swecli.core.protocol.events import ItemStatus, NoticeLevel, TurnOutcome
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.spill import SpillHandle, SpillStore, weight_of
 
-LiveStatus = Literal["pending", "waiting", "running"]
-"""Of a tool call: arguments are being written, consent is awaited, it runs."""
+LiveStatus = Literal["pending", "waiting", "asking", "running"]
+"""Of a tool call: arguments are being written, consent is awaited, an answer to its question is awaited, it runs."""
 Status = LiveStatus | ItemStatus
 
 CHOSEN: Final = "chosen by the user"
 """The reason of what the user asked for."""
 
-LIVE: frozenset[str] = frozenset(("pending", "waiting", "running"))
+LIVE: frozenset[str] = frozenset(("pending", "waiting", "asking", "running"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from swecli.core.protocol.events import (
     CompactionRedone,
     CompactionStarted,
     CompactionUndone,
+    ContextEdited,
     Event,
     HookRan,
     ItemCheckpointed,
@@ -37,6 +38,7 @@ from swecli.core.protocol.events import (
     QuestionAnswered,
     QuestionAsked,
     RetryScheduled,
+    RewindUndone,
     Rewound,
     SessionStarted,
     StepEnded,
@@ -47,7 +49,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
-from swecli.event_lines import CLEARING, completed_line, started_words
+from swecli.event_lines import CLEARING, completed_line, edited_line, started_words
 from swecli.figures import duration
 from swecli.tui.tool_words import call_title
 from swecli.tui.transcript.blocks import (
@@ -95,6 +97,9 @@ def notice_of(event: Event) -> NoticeBlock | None:
         case Notice() as body:
             return NoticeBlock(key, body.text, body.level, body.hint)
         case RetryScheduled() as body:
+            if body.unreached:
+                text = f"Can't reach {body.unreached}; next try in {duration(body.delay)}"
+                return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
             number = f"{body.attempt} of {body.limit}" if body.limit else f"{body.attempt}"
             text = f"{body.reason} · attempt {number} in {duration(body.delay)}"
             return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
@@ -108,7 +113,7 @@ def notice_of(event: Event) -> NoticeBlock | None:
         case ItemsOffloaded() as body:
             tokens = sum(item.tokens for item in body.items)
             moved = _count(len(body.items), "item")
-            return NoticeBlock(key, f"{moved} moved out of the context, {tokens:,} tokens freed")
+            return NoticeBlock(key, f"{moved} kept out of the context ({tokens:,} tokens)")
         case CacheBreak() as body:
             return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
         case JobChanged() as body:
@@ -364,12 +369,12 @@ def _question_asked(reducer: Reducer, event: Event, body: QuestionAsked) -> None
     block = reducer.block(body.item)
     if isinstance(block, ToolBlock):
         asked = tuple(TextBlock(question.text) for question in body.questions)
-        reducer.put(replace(block, status="waiting", preview=asked))
+        reducer.put(replace(block, status="asking", preview=asked))
 
 
 def _question_answered(reducer: Reducer, event: Event, body: QuestionAnswered) -> None:
     block = reducer.block(reducer.requests.pop(body.request, ""))
-    if isinstance(block, ToolBlock) and block.status == "waiting":
+    if isinstance(block, ToolBlock) and block.status == "asking":
         reducer.put(replace(block, status="running", since=event.ts, preview=()))
 
 
@@ -412,8 +417,15 @@ def _compaction(
     reducer.put(block)
 
 
+def _context_edited(reducer: Reducer, event: Event, body: ContextEdited) -> None:
+    reducer.put(NoticeBlock(f"notice-{event.seq}", edited_line(body)))
+
+
 def _rewound(reducer: Reducer, event: Event, body: Rewound) -> None:
     ids = list(reducer.ids)
+    if body.scope == "files":
+        reducer.put(NoticeBlock(f"notice-{event.seq}", f"Files rewound. {body.reason} /rewind undo brings them back."))
+        return
     if body.item not in reducer.ids:
         reducer.put(NoticeBlock(f"notice-{event.seq}", f"Rewound. {body.reason}".strip()))
         return
@@ -421,7 +433,24 @@ def _rewound(reducer: Reducer, event: Event, body: Rewound) -> None:
     taken = tuple(block for block_id in gone if (block := reducer.block(block_id)) is not None)
     for block_id in gone:
         reducer.remove(block_id)
-    reducer.put(RewoundBlock(f"rewound-{event.seq}", taken, body.reason))
+    reducer.put(RewoundBlock(f"rewound-{body.name or event.seq}", taken, body.reason))
+
+
+def _rewind_undone(reducer: Reducer, event: Event, body: RewindUndone) -> None:
+    """What was taken out comes back, and what was said since is folded away before it."""
+    ids = list(reducer.ids)
+    folded = f"rewound-{body.name}"
+    block = reducer.block(folded)
+    if isinstance(block, RewoundBlock):
+        gone = ids[ids.index(folded) + 1 :]
+        since = tuple(later for block_id in gone if (later := reducer.block(block_id)) is not None)
+        for block_id in (folded, *gone):
+            reducer.remove(block_id)
+        if since:
+            reducer.put(RewoundBlock(f"since-{event.seq}", since, "since the rewind"))
+        for back in block.blocks:
+            reducer.put(back)
+    reducer.put(NoticeBlock(f"notice-{event.seq}", f"Rewind undone. {body.reason}".strip()))
 
 
 def _notice(reducer: Reducer, event: Event, body: Body) -> None:
@@ -504,7 +533,9 @@ _HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {
     CompactionFailed: _compaction,
     CompactionUndone: _compaction,
     CompactionRedone: _compaction,
+    ContextEdited: _context_edited,
     Rewound: _rewound,
+    RewindUndone: _rewind_undone,
     **dict.fromkeys(NOTICES, _notice),
     ModelResponded: _responded,
     AgentStarted: _agent_started,

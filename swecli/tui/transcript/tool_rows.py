@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.color import Color
@@ -354,7 +355,7 @@ LIVE_LINES: Final = 8
 DIFF_LINES: Final = 12
 INDENT: Final[Gutter] = (segment(SafeText("  ")),)
 _GAP: Final = SafeText("   ")
-_LOOKING: Final = frozenset(("read_file", "list_files", "search", "web_fetch"))
+_LOOKING: Final = frozenset(("read_file", "list_files", "search", "symbols", "web_fetch"))
 """Tools whose result is told by the line itself."""
 _NOTHING: Final = "{}"
 """Arguments of a call that takes none."""
@@ -369,12 +370,20 @@ def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool,
     words = words_for(block.name)
     unknown = block.status == "pending" and block.arguments != _NOTHING
     target = block.title or target_of(block.arguments) or ("…" if unknown else "")
-    state, style = _state(block, palette)
+    state, style = _state(block if short else _told_once(block), palette)
     out = head_rows(words.sign, words.verb, target, state, style, width, palette)
     if short:
         return out
     body = _body(block, max(1, width - 2), palette, expanded=expanded)
     return out + indent(body, INDENT)
+
+
+def _told_once(block: ToolBlock) -> ToolBlock:
+    """Without a detail that only repeats how the error below it begins."""
+    if block.status != "error" or block.blocks or not block.result:
+        return block
+    begins = " ".join(block.result.split()).startswith(" ".join(block.detail.removesuffix("…").split()))
+    return replace(block, detail="") if begins else block
 
 
 def head_rows(
@@ -418,6 +427,7 @@ def _style_of(status: str, palette: Palette) -> Style:
         "rejected": palette.warning,
         "interrupted": palette.warning,
         "waiting": palette.warning,
+        "asking": palette.warning,
     }.get(status, palette.dim)
 
 
@@ -429,7 +439,9 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     if block.status == "pending":
         return (f"writing · {len(block.arguments):,} characters" if len(block.arguments) > 400 else "", style)
     if block.status == "waiting":
-        return ("waiting for an answer" if block.name == "ask_user" else "waiting for your approval", style)
+        return "waiting for your approval", style
+    if block.status == "asking":
+        return "waiting for an answer", style
     if block.status == "running":
         return (duration(block.elapsed) if block.elapsed else "running", style)
     took = block.duration or 0.0
@@ -440,6 +452,8 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     word = "" if exited and block.status == "error" else _word(block.status)
     timing = duration(took) if slow else ""
     told = block.detail.casefold()  # a detail may hold the other words
+    if block.status == "rejected" and told.startswith(("blocked by ", "refused by ")):
+        word = ""  # who did it is said
     word, note = ("" if part.casefold() in told else part for part in (word, block.note))
     return (" · ".join(filter(None, (word, block.detail, note, timing))), style)
 
@@ -473,7 +487,7 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
     agent = block.agent
     if agent is not None and (block.status == "running" or not agent.outcome):
         return _agent_rows(agent, width, palette, expanded=expanded)
-    if block.status == "waiting":
+    if block.status in ("waiting", "asking"):
         return _preview(block, width, palette) if expanded else []
     if block.status == "running" or (block.status == "pending" and block.output):
         rows = output_rows(block.output, width, palette)

@@ -26,7 +26,16 @@ from swecli.tui import compat, keymap
 from swecli.tui.backend import Density
 from swecli.tui.keymap import Keymap
 from swecli.tui.transcript.block_rows import Mark, Painter
-from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, ToolBlock, UserBlock
+from swecli.tui.transcript.blocks import (
+    AnswerBlock,
+    Block,
+    CompactionBlock,
+    Operation,
+    Put,
+    ShownBlock,
+    ToolBlock,
+    UserBlock,
+)
 from swecli.tui.transcript.page import Anchor, Page
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
@@ -54,6 +63,11 @@ class PageView(ScrollView):
     """Whether the end stays in sight as new lines come."""
     unseen: reactive[int] = reactive(0)
     """Lines that have come below what is in sight since the user scrolled up."""
+    earlier = False
+    """Whether something is before the first block that is shown only when somebody looks for it."""
+
+    class EarlierWanted(Message):
+        """The user is at the top and wants to see what is before it."""
 
     def __init__(
         self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
@@ -245,8 +259,9 @@ class PageView(ScrollView):
             target = self._last_line()
         else:
             number = self.page.place(place.block_id)
-            if number is None:
-                target = self.scroll_line
+            if number is None:  # gone, as after a rewind: nothing is to be seen beyond the end
+                self.page.measure_end(self.view_height)
+                target = min(self.scroll_line, self._last_line())
             else:
                 self.page.measure(number)
                 height = self.page.index.height(number)
@@ -304,7 +319,14 @@ class PageView(ScrollView):
         self.scroll_y = self.scroll_target_y = min(max(0, line), max(0, self.page.index.total - 1))
 
     def action_page_up(self) -> None:
+        self._look_further_back()
         self._scroll_by(1 - self.view_height)
+
+    def _look_further_back(self) -> None:
+        """At the top of what is shown of a long session the rest is asked for."""
+        if self.earlier and self.scroll_line == 0:
+            self.earlier = False
+            self.post_message(self.EarlierWanted())
 
     def action_page_down(self) -> None:
         self._scroll_by(self.view_height - 1)
@@ -316,6 +338,7 @@ class PageView(ScrollView):
         self._scroll_by(1)
 
     def action_scroll_home(self) -> None:
+        self._look_further_back()
         self.scroll_to_line(0)
 
     def action_scroll_end(self) -> None:
@@ -492,6 +515,19 @@ class Transcript(PageView, can_focus=True):
         text: str
         path: str = ""
 
+    @dataclass
+    class AtCompaction(Message):
+        """The block cursor has come to a compaction that can be undone, or was ``undone``."""
+
+        undone: bool
+
+    @dataclass
+    class UndoRequested(Message):
+        """The user wants the compaction of ``item`` undone; or redone, where it was ``undone``."""
+
+        item: str
+        undone: bool
+
     class Left(Message):
         """The user is done with the block cursor: the prompt should have the focus."""
 
@@ -643,6 +679,19 @@ class Transcript(PageView, can_focus=True):
         block = self.page.blocks[self.cursor]
         self.post_message(self.EditRequested(for_clipboard(block_text(block)), file_of(block)))
 
+    def action_undo_block(self) -> None:
+        """Ask for the compaction at the cursor to be taken back, or brought back."""
+        block = self._compaction_here()
+        if block is not None:
+            self.post_message(self.UndoRequested(block.id, block.status == "undone"))
+
+    def _compaction_here(self) -> CompactionBlock | None:
+        """The block at the cursor where it is a compaction that was made."""
+        here = self.cursor is not None and self.cursor < len(self.page.blocks)
+        block = self.page.blocks[self.cursor] if here and self.cursor is not None else None
+        made = isinstance(block, CompactionBlock) and block.status in ("done", "redone", "undone")
+        return block if isinstance(block, CompactionBlock) and made else None
+
     def action_leave(self) -> None:
         self.cursor = None
         self.post_message(self.Left())
@@ -653,6 +702,9 @@ class Transcript(PageView, can_focus=True):
 
     def watch_cursor(self) -> None:
         self.refresh()
+        block = self._compaction_here()
+        if block is not None:
+            self.post_message(self.AtCompaction(block.status == "undone"))
 
     def watch_density(self, density: Density) -> None:
         self._reconfigure(density=density)

@@ -77,19 +77,59 @@ async def test_another_day_alone_is_no_reason_to_write(folder: Path, monkeypatch
 
 async def test_what_a_person_wrote_stays(folder: Path) -> None:
     (folder / "OPENCLI.md").write_text("# Mine\n\n## Manners\n\nSay please.\n")
-    report = await CommandSession(folder).slash("/init")
+    session = CommandSession(folder)
+    await session.slash("/init")
     text = (folder / "OPENCLI.md").read_text()
     assert text.startswith("# Mine\n")
     assert "## Manners\n\nSay please." in text
     assert "`make test`" in text
-    assert "Kept as you wrote them: top, manners." in report
+    kept = "OPENCLI.md keeps as you wrote it: what stands before the first section, manners."
+    assert session.notices == [kept]
+
+
+async def test_what_stays_is_said_before_the_question(folder: Path) -> None:
+    (folder / "OPENCLI.md").write_text("# Always use tabs\n")
+    session = CommandSession(folder)
+    session.refuse = "no"
+    assert "was not written" in await session.slash("/init")
+    assert session.notices == ["OPENCLI.md keeps as you wrote it: what stands before the first section."]
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md"])
+async def test_instructions_of_a_person_are_improved_and_not_hidden(folder: Path, name: str) -> None:
+    (folder / name).write_text("# Mine\n\nUse tabs. See `src/gone.py`.\n")
+    before = (folder / name).read_text()
+    session = CommandSession(folder)
+    report = await session.slash("/init")
+    text = (folder / name).read_text()
+    assert not (folder / "OPENCLI.md").exists()
+    assert text.startswith(before.rstrip())
+    assert "`make test`" in text
+    assert "otherwise as you wrote it" in report
+    assert "`src/gone.py`" in report
+    assert "up to date" in await session.slash("/init")
+    assert (folder / name).read_text() == text
+
+
+async def test_what_is_named_already_is_not_added(folder: Path) -> None:
+    text = "Run `make test`, `make lint` and all else that the Makefile has.\n"
+    (folder / "AGENTS.md").write_text(text)
+    await CommandSession(folder).slash("/init")
+    assert (folder / "AGENTS.md").read_text().count("`make test`") == 1
 
 
 async def test_files_of_other_agents_are_pointed_to(folder: Path) -> None:
     (folder / "AGENTS.md").write_text("Use tabs.")
-    report = await CommandSession(folder).slash("/init")
-    assert "replaces AGENTS.md" in report
+    (folder / "OPENCLI.md").write_text("# Mine\n")
+    await CommandSession(folder).slash("/init")
     assert "`AGENTS.md` has further instructions" in (folder / "OPENCLI.md").read_text()
+
+
+async def test_a_dry_run_shows_the_change_and_writes_nothing(folder: Path) -> None:
+    session = CommandSession(folder)
+    assert "Nothing was written" in await session.slash("/init --dry-run")
+    assert session.written == []
+    assert not (folder / "OPENCLI.md").exists()
 
 
 async def test_an_empty_folder_or_an_odd_file_is_left_alone(tmp_path: Path, folder: Path) -> None:

@@ -178,8 +178,8 @@ def test_a_big_project_still_fits(tmp_path: Path) -> None:
 
 def test_the_question_is_bounded_and_starts_with_what_matters(project: Project) -> None:
     text = question(project)
-    assert text.startswith("Name: slugs\n")
-    assert "test: make test (Makefile)" in text
+    assert text.startswith("# slugs\n\nMakes slugs\n")
+    assert "- Test: `make test` (from `Makefile`)" in text
     assert "slugs/cli.py" in text
     assert len(question(project, 300)) <= 300
     assert LEAN_CHARS < 10_000

@@ -55,11 +55,7 @@ jobs:
 
 def test_a_python_package(tmp_path: Path) -> None:
     project = Project(write(tmp_path, PYTHON))
-    assert (project.name, project.manifests.description, project.manifests.languages) == (
-        "slugs",
-        "Makes slugs",
-        ("Python",),
-    )
+    assert (project.name, project.description, project.languages) == ("slugs", "Makes slugs", ["Python"])
     assert commands(project) == {
         "install": 'pip install -e ".[dev]"',
         "test": "pytest",
@@ -69,8 +65,8 @@ def test_a_python_package(tmp_path: Path) -> None:
         "types": "mypy .",
         "run": "slugs",
     }
-    assert dict(project.manifests.dependencies) == {"text-unidecode": ">=1.3", "rich": ""}
-    assert set(project.manifests.key_files) == {
+    assert dict(project.dependencies) == {"text-unidecode": ">=1.3", "rich": ""}
+    assert set(project.key_files) == {
         "pyproject.toml",
         "slugs/cli.py",
         ".github/workflows/ci.yml",
@@ -108,7 +104,7 @@ def test_a_node_package(tmp_path: Path) -> None:
     }
     files = {"package.json": json.dumps(package), "pnpm-lock.yaml": "", "bin/web.js": "", "src/a.test.ts": ""}
     project = Project(write(tmp_path, files))
-    assert project.manifests.languages == ("TypeScript",)
+    assert project.languages == ["TypeScript"]
     assert commands(project) == {
         "install": "pnpm install",
         "test": "pnpm test",
@@ -117,7 +113,7 @@ def test_a_node_package(tmp_path: Path) -> None:
         "types": "pnpm run typecheck",
         "run": "pnpm run dev",
     }
-    assert "bin/web.js" in project.manifests.key_files
+    assert "bin/web.js" in project.key_files
 
 
 @pytest.mark.parametrize(
@@ -136,7 +132,7 @@ def test_a_node_package(tmp_path: Path) -> None:
 )
 def test_other_ecosystems(tmp_path: Path, files: dict[str, str], language: str, test: str) -> None:
     project = Project(write(tmp_path, files))
-    assert project.manifests.languages == (language,)
+    assert project.languages == [language]
     assert commands(project)["test"] == test
 
 
@@ -218,7 +214,7 @@ def test_hostile_content_is_no_obstacle(tmp_path: Path) -> None:
     (root / "new\nline.py").touch()
     (root / "loop").symlink_to(root)
     project = Project(root)
-    assert "KEY" not in repr((vars(project), project.scan.outline(), project.manifests))
+    assert "KEY" not in repr((vars(project), project.scan.outline()))
     assert not any("node_modules" in path or "ignored" in path or "\n" in path for path in project.scan.files)
     assert project.scan.complete
 

@@ -16,6 +16,7 @@ from swecli.core.permissions.types import Effects
 from tests.core.checkpoints.support import Bench
 
 COMMAND = Effects(command="echo > a")
+NOT_COVERED = "/undo can't revert changes by commands to: {} (may hold secrets, judged by name)."
 
 
 def over(bench: Bench, history: FileHistory, wait: float = 30) -> Checkpoints:
@@ -130,3 +131,31 @@ async def test_a_store_that_breaks_on_the_way_is_told_once(tmp_path: Path, monke
     assert "disk is full" in (await checkpoints.undo(Target())).reason
     assert "disk is full" in (await checkpoints.recent()).reason
     await checkpoints.close()
+
+
+async def test_what_is_not_covered_is_told_once_and_in_no_later_session(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    (bench.work / "key.pem").write_text("secret\n")
+
+    async def told(session: str) -> list[str]:
+        bench.again()
+        checkpoints = over(bench, bench.history)
+        said: list[str] = []
+        checkpoints.tell = said.append
+        for item in ("t1", "t2"):
+            async with checkpoints.around(session, 1, item, "echo", COMMAND):
+                (bench.work / "a").write_text(item)
+        assert checkpoints.warning(Effects(command="rm key.pem")) == (
+            "/undo would not restore: key.pem (may hold secrets, judged by name)"
+        )
+        await checkpoints.close()
+        return said
+
+    assert await told("s1") == [
+        "/undo can't revert changes by commands to: key.pem (may hold secrets, judged by name)."
+    ]
+    assert await told("s2") == []
+    (bench.work / "other.pem").write_text("secret\n")
+    assert await told("s3") == [
+        "/undo can't revert changes by commands to: other.pem (may hold secrets, judged by name)."
+    ]

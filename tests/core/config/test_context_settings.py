@@ -108,4 +108,4 @@ def test_limits_of_parts_are_shares_or_tokens(tmp_path: Path) -> None:
 def test_the_providers_own_clearing_is_off_unless_it_is_wished_for(tmp_path: Path) -> None:
     assert context_limits(loaded(tmp_path, "").settings).server_clearing is None
     text = "[context.server_clearing]\nenabled = true\nkeep_tool_uses = 5\n"
-    assert context_limits(loaded(tmp_path, text).settings).server_clearing == ServerClearing(100_000, 5, ())
+    assert context_limits(loaded(tmp_path, text).settings).server_clearing == ServerClearing(100_000, 5, ("memory",))

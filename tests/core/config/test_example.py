@@ -39,6 +39,8 @@ def read(text: str) -> dict[str, Any]:
         data["sandbox"][places] = tuple(data["sandbox"][places])
     for server in data.get("mcp", {}).values():
         server["args"] = tuple(server["args"])
+    for server in data.get("language_servers", {}).values():
+        server |= {name: tuple(server[name]) for name in ("args", "extensions", "roots")}
     data["model"]["fallback"] = tuple(data["model"]["fallback"])
     data["keys"] = {name: tuple(keys) for name, keys in data["keys"].items()}
     data["context"]["retention"] = tuple(data["context"]["retention"])

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from swecli.core.context_management.ledger import LONG, EntryBody, stubbed
+from swecli.core.context_management.entry_bodies import LONG, EntryBody, stubbed
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.recall import Recall
 from swecli.core.protocol.events import CompactionCompleted, CompactionRedone, CompactionUndone, ViewEntry

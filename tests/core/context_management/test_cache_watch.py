@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 from msgspec import structs
 
-from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
+from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest, first_difference
 from swecli.core.context_management.prompt import message_breakpoints
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from tests.support.prefix_cache import Charge, Framed, PrefixCache
+from swecli.lab.prefix_cache import Charge, Framed, PrefixCache
 
-RULES = "Never commit."
+RULES = "Never commit.".ljust(3_000)
+BASE = "You are a coding agent.".ljust(3_000)
 READ = ToolSchema("read_file", "Read.", {})
 
 
@@ -23,8 +24,8 @@ def tokens(block: object) -> int:
     match block:
         case Framed(part=TextPart(text=text)) | Framed(part=ToolResultPart(text=text)):
             return len(text)
-        case SystemBlock():
-            return 3_000
+        case SystemBlock(text=text):
+            return len(text)
         case _:
             return 50
 
@@ -41,6 +42,7 @@ class Talk:
     messages: list[Message] = field(default_factory=lambda: [Message("user", (TextPart("q" * 2_000),), "u0")])
     view: list[ViewEntry] = field(default_factory=lambda: [ViewEntry("live", "u0")])
     caches: bool = True
+    cleared: int | None = None
     steps: int = 0
     misses: list[CacheMiss] = field(default_factory=list)
 
@@ -57,12 +59,12 @@ class Talk:
         self.view += [ViewEntry("live", name), ViewEntry("live", f"{name}.result")]
 
     def ask(self) -> Charge:
-        base = SystemBlock("You are a coding agent.")
+        base = SystemBlock(BASE)
         rules = SystemBlock(self.rules, breakpoint=True)
         messages = tuple(self.messages)
         request = ModelRequest((base, rules), self.tools, messages, message_breakpoints(messages), tail="note")
         charge = self.cache.charge(request, self.model)
-        usage = Usage(charge.total, charge.read if self.caches else None, charge.written, 30)
+        usage = Usage(charge.total, charge.read if self.caches else None, charge.written, 30, cleared=self.cleared)
         watched = WatchedRequest(self.model, request, tuple(self.view), self.now, {self.rules: "project instructions"})
         miss = self.watch.observe(watched, usage)
         if miss is not None:
@@ -134,7 +136,7 @@ def change_tool(talk: Talk) -> None:
 
 
 def edit_rules(talk: Talk) -> None:
-    talk.rules = "Never push."
+    talk.rules = "Never push.".ljust(3_000)
 
 
 def wait(talk: Talk) -> None:
@@ -230,6 +232,33 @@ def test_a_redone_compaction_is_told_from_a_new_one() -> None:
     talk.cache.forget()
     talk.step()
     assert [miss.cause.rpartition(" ")[2] for miss in talk.misses] == ["compacted", "undone", "redone"]
+
+
+def test_what_the_provider_removes_by_itself_is_no_unknown_reason() -> None:
+    talk = Talk()
+    talk.run(20)
+    talk.cleared = 900
+    lose(talk)
+    talk.step()
+    assert [(miss.kind, miss.change.component) for miss in talk.misses] == [("clearing", "tool results")]
+
+
+def test_a_provider_that_was_only_seen_to_write_its_cache_is_known_to_have_one() -> None:
+    talk = Talk()
+    talk.grow(4_000)
+    talk.ask()
+    talk.step(seconds=600)
+    assert [miss.kind for miss in talk.misses] == ["expired"]
+
+
+def test_a_message_that_grows_at_its_end_is_no_change() -> None:
+    first, more = TextPart("a"), TextPart("b")
+    said, other = Message("user", (first,), "u1"), Message("user", (more,), "u1")
+    grown = Message("user", (first, more), "u1")
+    assert first_difference((said,), (grown,)) is None
+    assert first_difference((said, said), (grown, said)) == (0, 1)
+    assert first_difference((said, said), (said, other)) == (1, 0)
+    assert first_difference((said, said), (said,)) == (1, 0)
 
 
 def test_requests_without_usage_are_passed_over() -> None:

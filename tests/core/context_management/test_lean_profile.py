@@ -1,19 +1,28 @@
 """Small windows: a short prompt and seven tools, so that at least half of the window is left for the conversation."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.types import ModelInfo
+from swecli.core.memory.places import MemoryPlaces
 from swecli.core.ports import BlobRef
 from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sessions.results import reference_text, usual_excerpt
+from swecli.core.tools.locate import Locate
+from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.session_tools import Scratchpad
+from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.task import TaskTool
 from swecli.library import ContextBudget
 
-REGISTRY = ToolRegistry((*builtin_tools(), TaskTool(lambda: ())))
+MEMORY = MemoryTool(MemoryPlaces(None, None), 1_000, lambda text: False)
+LOCATE = Locate(ProjectIndex(Path(), None).retrieval)
+REGISTRY = ToolRegistry((*builtin_tools(), TaskTool(lambda: ()), MEMORY, Scratchpad(), Symbols(), LOCATE))
 HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
 
 

@@ -7,7 +7,7 @@ import tracemalloc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.ledger import View, ViewStack
+from swecli.core.context_management.view_stack import View, ViewStack
 from swecli.core.protocol.events import ViewEntry
 
 ENTRIES = st.builds(

@@ -214,6 +214,7 @@ async def bench(
     history: Sequence[Event] = (),
     tools: Sequence[AnyTool] = (),
     name: str = "scripted/test",
+    session_id: str = "s",
     **changes: Any,
 ) -> AsyncIterator[Bench]:
     """A running session over the script's steps; ``name`` is the model that it begins with."""
@@ -222,7 +223,7 @@ async def bench(
     everything = [Peek(gates), Poke(gates), Shell(gates), *tools]
     facts = list(history)
     services = make_services(model, everything, cwd, **changes)
-    session = Session("s", services, lambda publish: MemoryLog(facts, publish), history)
+    session = Session(session_id, services, lambda publish: MemoryLog(facts, publish), history)
     made = Bench(session, model, gates, facts)
     subscription = session.subscribe()
 

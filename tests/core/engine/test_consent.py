@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.commands import ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
     EditedText,
     ItemCheckpointed,
@@ -44,8 +46,6 @@ def told(b: Bench) -> str:
 
 
 async def started(b: Bench) -> PermissionRequested:
-    from swecli.core.protocol.commands import Submit
-
     b.send(Submit("go"))
     return await b.asked()
 
@@ -284,3 +284,36 @@ async def test_accept_edits_asks_before_it_overwrites_what_was_never_read(tmp_pa
         assert len(b.bodies(PermissionRequested)) == 1
     texts = {name: (tmp_path / name).read_text() for name in ("new.txt", "empty.txt", "old.txt")}
     assert texts == {"new.txt": "d", "empty.txt": "b", "old.txt": "c"}
+
+
+class SlowGit(OsFacts):
+    """Git answers once the test lets it, and never on the event loop."""
+
+    def __init__(self) -> None:
+        super().__init__({"PATH": "/usr/bin:/bin"})
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        assert threading.current_thread() is not threading.main_thread()
+        self.asked.set()
+        assert self.answers.wait(60)
+        return ("Would remove kept.txt",)
+
+
+async def test_the_event_loop_does_not_wait_for_git(tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("x\n")
+    git = SlowGit()
+    steps = script("run_command", command="git clean -fd")
+    async with bench(steps, tmp_path, tools=TOOLS, policy=replace(POLICY, facts=git)) as b:
+        b.send(Submit("go"))
+        await until(git.asked.is_set, "git is asked")
+        b.send(SetMode("accept-edits"))  # is worked on meanwhile
+        await until(lambda: b.session.view.mode == "accept-edits")
+        assert b.bodies(PermissionRequested) == []
+        git.answers.set()
+        asked = await b.asked()
+        assert "deletes 1 file" in asked.danger
+        b.send(SetMode("default"))  # decided about again, without git
+        b.send(ReplyPermission(asked.request, "reject"))
+        await ended(b)
+        assert (tmp_path / "kept.txt").exists()

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from swecli.core.engine.recorder import KEPT, PAGE, Facts, Recorder, Subscription
-from swecli.core.protocol.events import Event, ItemDelta, Notice
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import Body, Event, ItemDelta, Notice, TodosChanged, TurnEnded, TurnStarted
 
 
 def _events(first: int, last: int) -> list[Event]:
@@ -52,7 +53,7 @@ async def test_a_later_subscriber_is_shown_all_from_the_store_and_then_what_is_n
     recorder = Recorder("s", history, make_log, lambda: 0.0)
     first = recorder.subscribe(replay=True)
     assert logs[0].reads == 0, "what was loaded is not read a second time"
-    assert recorder.facts.held <= KEPT
+    assert len(recorder.facts.held) <= KEPT
     total = 3 * PAGE + 2 * KEPT + 5
     for _ in range(2 * KEPT):
         recorder.emit(Notice("new"))
@@ -72,7 +73,7 @@ async def test_memory_does_not_grow_with_the_session() -> None:
     recorder = Recorder("s", (), lambda publish: _Log((), publish), lambda: 0.0)
     for number in range(20 * KEPT):
         recorder.emit(Notice(f"{number}"))
-        assert recorder.facts.held <= 2 * KEPT
+        assert len(recorder.facts.held) <= 2 * KEPT
 
 
 def test_a_log_that_gives_nothing_back_lets_nothing_go() -> None:
@@ -80,7 +81,36 @@ def test_a_log_that_gives_nothing_back_lets_nothing_go() -> None:
     facts.read_from(object())
     for event in _events(6, 5 * KEPT):
         facts.add(event)
-    assert facts.held == 5 * KEPT
+    assert len(facts.held) == 5 * KEPT
     past = facts.past()
     assert [event.seq for event in past.newest] == list(range(1, 5 * KEPT + 1))
     assert past.read(0) == ()
+
+
+async def test_the_newest_turns_can_be_shown_alone() -> None:
+    todos = (Todo("look", "pending"),)
+    bodies: list[Body] = [TodosChanged(todos)]
+    for turn in range(1, 6):
+        bodies += [TurnStarted(f"u{turn}"), TurnEnded("done")]
+    history = [Event(number, 1.0, "s", 1, body) for number, body in enumerate(bodies, 1)]
+    recent = Facts(history).recent(2, {"u4": todos})
+    assert [event.seq for event in recent.newest] == [7, 8, 9, 10, 11]
+    assert recent.newest[0].body == TodosChanged(todos)
+    assert [event.seq for event in Facts(history).recent(2, {}).newest] == [8, 9, 10, 11]
+    assert [event.seq for event in Facts(history).recent(5, {}).newest] == list(range(1, 12))
+    assert [event.seq for event in Facts([]).recent(5, {}).newest] == []
+
+
+def test_a_history_without_its_beginning_shows_its_turns_without_the_log() -> None:
+    bodies: list[Body] = []
+    for turn in range(1, 6):
+        bodies += [TurnStarted(f"u{turn}"), TurnEnded("done")]
+    history = [Event(number, 1.0, "s", 1, body) for number, body in enumerate(bodies, 1)]
+    facts = Facts(history[4:], left=4)
+    facts.read_from(log := _Log(history, lambda events: None))
+    assert [event.seq for event in facts.recent(3, {}).newest] == [5, 6, 7, 8, 9, 10]
+    assert log.reads == 0
+    assert len(facts) == 10
+    assert [event.seq for event in reversed(facts)] == list(range(10, 0, -1))
+    whole = facts.recent(4, {})
+    assert [event.seq for event in (*whole.read(0), *whole.newest)] == list(range(1, 11))

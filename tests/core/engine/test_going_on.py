@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management.ledger import GO_ON_NOTE
-from swecli.core.engine.model_call import LONGEST_PAUSE, duration, rate_limit_delay, retry_delay
+from swecli.core.engine.model_call import (
+    LONGEST_OUTAGE_PAUSE,
+    LONGEST_PAUSE,
+    OUTAGE_SECONDS,
+    duration,
+    outage_delay,
+    rate_limit_delay,
+    retry_delay,
+)
 from swecli.core.engine.services import TurnLimits
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError
 from swecli.core.permissions.types import Policy
@@ -250,6 +258,67 @@ async def test_a_rate_limit_with_a_stand_in_is_not_waited_for_that_long(tmp_path
         assert (await b.say("hi")).outcome == "done"
         assert said(b) == "from the stand-in"
         assert len(b.bodies(RetryScheduled)) == 1
+
+
+GONE = '[[step]]\nfault = { kind = "network" }\n'
+
+
+class Clock:
+    """Time that passes only by pauses, and by ``attempt`` seconds with each of them."""
+
+    def __init__(self, attempt: float = 0.0) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+        self._attempt = attempt
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds + self._attempt
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("attempt", [0.0, 10.0])
+async def test_a_server_that_answered_is_waited_for_through_an_outage(tmp_path: Path, attempt: float) -> None:
+    clock = Clock(attempt)
+    changes = {"sleep": clock.sleep, "monotonic": clock.monotonic, "jitter": lambda: 1.0}
+    async with bench(DONE + "\n" + GONE * 40 + DONE, tmp_path, **changes) as b:
+        assert (await b.say("hi")).outcome == "done"
+        end = await b.say("again")
+        assert (end.outcome, end.error_kind) == ("error", "network")
+        assert OUTAGE_SECONDS <= clock.now < OUTAGE_SECONDS + LONGEST_OUTAGE_PAUSE + attempt
+        assert clock.waits[:6] == [1, 2, 4, 8, 15, 15]
+        retries = b.bodies(RetryScheduled)
+        assert {(body.limit, body.unreached) for body in retries} == {(0, "scripted.example")}
+        assert "Your message is kept; say “continue” to try again." in end.reason
+        assert any(message.text.endswith("again") for message in b.session.view.messages if message.role == "user")
+
+
+async def test_a_gap_in_the_network_does_not_end_the_turn(tmp_path: Path) -> None:
+    clock = Clock()
+    script = f"{DONE}\n{GONE * 8}{DONE}"
+    async with bench(script, tmp_path, sleep=clock.sleep, monotonic=clock.monotonic, jitter=lambda: 0.0) as b:
+        await b.say("hi")
+        assert (await b.say("again")).outcome == "done"
+        assert len(clock.waits) == 8
+
+
+async def test_a_server_that_never_answered_is_given_up_soon(tmp_path: Path) -> None:
+    clock = Clock()
+    async with bench(GONE * 40, tmp_path, sleep=clock.sleep, monotonic=clock.monotonic, jitter=lambda: 1.0) as b:
+        end = await b.say("hi")
+        assert (end.outcome, end.error_kind) == ("error", "network")
+        assert {body.unreached for body in b.bodies(RetryScheduled)} == {""}
+        assert len(clock.waits) == TurnLimits().max_retries
+        assert end.reason.endswith("say “continue” to try again.")
+
+
+def test_pauses_of_an_outage_grow_up_to_a_bound() -> None:
+    error = ProviderError("network", "x", unreached="h")
+    assert [outage_delay(error, attempt, 0.0, 0.0) for attempt in (1, 2, 5, 9)] == [0.5, 1, 7.5, 7.5]
+    assert outage_delay(error, 3, OUTAGE_SECONDS, 0.0) is None
+    assert outage_delay(ProviderError("network", "x", should_retry=False), 1, 0.0, 0.0) is None
 
 
 def test_what_a_server_asks_for_after_a_rate_limit_counts_but_not_nothing_for_ever() -> None:

@@ -11,6 +11,7 @@ from swecli.core.protocol.events import (
     GrantSpan,
     PermissionRequested,
     PermissionResolved,
+    RuleRevoked,
     TurnEnded,
     TurnStarted,
 )
@@ -38,3 +39,10 @@ def test_a_turn_and_a_session_are_kept_in_the_session(span: GrantSpan, during: l
     events = (TurnStarted("u1"), *_always(span))
     assert [rule.text for rule in _state(*events).rules] == during
     assert [rule.text for rule in _state(*events, TurnEnded("done")).rules] == after
+
+
+@pytest.mark.parametrize("span", ["turn", "session"])
+def test_what_is_revoked_holds_no_longer(span: GrantSpan) -> None:
+    events = (TurnStarted("u1"), *_always(span))
+    assert not _state(*events, RuleRevoked(RULE)).rules
+    assert [rule.text for rule in _state(*events, RuleRevoked("Bash(other)")).rules] == [RULE]

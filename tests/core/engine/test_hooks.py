@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from swecli.core.engine.hooks import CONTINUATIONS
+from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
+from swecli.core.engine.hooks import CONTINUATIONS, EndReason
 from swecli.core.hooks.hook import Hook, HookEvent
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.commands import Compact, Interrupt, Steer, Submit
+from swecli.core.protocol.commands import Compact, Interrupt, ReplyPermission, Steer, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
@@ -23,6 +25,7 @@ from swecli.core.protocol.events import (
     PermissionRequested,
     Rewound,
 )
+from swecli.core.protocol.hook_words import hook_line
 from tests.core.engine.support import Bench, bench, call, until
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -68,6 +71,17 @@ async def test_a_blocked_call_does_not_run_and_the_model_reads_why(tmp_path: Pat
         assert item.detail == "blocked by a hook: not in this project"
 
 
+async def test_a_hook_that_blocks_is_named_once_where_it_is_a_program(tmp_path: Path) -> None:
+    program = tmp_path / "guard.sh"
+    program.write_text("#!/bin/sh\necho 'not here' >&2\nexit 2\n")
+    program.chmod(0o755)
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **hooks(tmp_path, Hook("PreToolUse", str(program)))) as it:
+        await it.say("go")
+        (item,) = [body for body in it.bodies(ItemCompleted) if body.status == "rejected"]
+        assert item.detail == "blocked by the hook guard.sh: not here"
+        assert [hook_line(body) for body in it.bodies(HookRan)] == [""]
+
+
 async def test_a_blocker_counts_in_yolo_and_asks_there_too(tmp_path: Path) -> None:
     policy = Policy(yolo=True)
     async with bench(ONE_CALL, tmp_path, policy=policy, **hooks(tmp_path, Hook("PreToolUse", decision("ask")))) as it:
@@ -76,6 +90,44 @@ async def test_a_blocker_counts_in_yolo_and_asks_there_too(tmp_path: Path) -> No
         assert (asked.reason, asked.rule) == ("because", None)
         it.allow(asked)
         await until(lambda: it.gates.ended == ["make"])
+
+
+@pytest.mark.parametrize("policy", [Policy(yolo=True), ALLOWED], ids=["yolo", "allowed"])
+@pytest.mark.parametrize("changed", [True, False], ids=["changed", "not confirmed"])
+async def test_a_blocker_that_may_not_run_makes_the_call_ask(tmp_path: Path, policy: Policy, changed: bool) -> None:
+    (tmp_path / "no-rm.sh").write_text("exit 2 # and more")
+    guard = Hook("PreToolUse", "sh no-rm.sh", "Bash")
+    guard = (
+        replace(guard, scripts=(("no-rm.sh", "as it was"),))
+        if changed
+        else replace(guard, waiting="you have not allowed it as it is now", unconfirmed=True)
+    )
+    async with bench(ONE_CALL, tmp_path, policy=policy, **hooks(tmp_path, guard)) as it:
+        it.send(Submit("go"))
+        asked = await it.asked()
+        assert ("no-rm.sh has changed" if changed else "not allowed it as it is now") in asked.reason
+        assert asked.rule is None
+        assert it.gates.started == []
+        it.send(ReplyPermission(asked.request, "reject"))
+        await until(lambda: not it.session.view.busy)
+        assert it.gates.started == []
+
+
+async def test_a_silent_permission_hook_is_named_where_the_user_is_asked(tmp_path: Path) -> None:
+    guard = Hook("PermissionRequest", "true", waiting="it is new", unconfirmed=True)
+    async with bench(ONE_CALL, tmp_path, **hooks(tmp_path, guard)) as it:
+        it.send(Submit("go"))
+        asked = await it.asked()
+        assert any("it is new" in line for line in asked.warnings)
+        assert "it is new" not in asked.reason
+
+
+async def test_what_a_hook_asks_for_is_shown_where_the_mode_asks_too(tmp_path: Path) -> None:
+    async with bench(ONE_CALL, tmp_path, **hooks(tmp_path, Hook("PreToolUse", decision("ask")))) as it:
+        it.send(Submit("go"))
+        asked = await it.asked()
+        assert asked.reason != "because"
+        assert asked.warnings == ("because",)
 
 
 @pytest.mark.parametrize("word", ["allow", "approve"])
@@ -272,11 +324,80 @@ async def test_a_compaction_can_be_blocked_or_told_what_matters(tmp_path: Path) 
         assert ran(it) == [("PreCompact", "blocked")]
 
 
-async def test_the_session_ends_with_its_hook(tmp_path: Path) -> None:
-    given = hooks(tmp_path, Hook("SessionEnd", "cat > end.json", "other"))
-    async with bench(ANSWER, tmp_path, **given):
-        pass
-    assert json.loads((tmp_path / "end.json").read_text())["reason"] == "other"
+async def test_a_compaction_begins_the_session_anew(tmp_path: Path) -> None:
+    given = hooks(
+        tmp_path,
+        Hook("SessionStart", "cat > start.json; echo branch main", "compact"),
+        Hook("SessionStart", "touch never", "resume"),
+    )
+    async with bench(ANSWER, tmp_path, **given) as it:
+        after = it.session.hooks.around_compaction(CompactionOptions()).on_post_compact
+        assert after is not None
+        await after(CompactResult(100, 10, 9, 2, ("summary",)))
+        assert json.loads((tmp_path / "start.json").read_text())["source"] == "compact"
+        await it.say("go on")
+        assert "branch main" in seen(it)
+    assert "never" not in os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("reason", ["other", "clear", "resume", "prompt_input_exit"])
+async def test_the_session_ends_with_its_hook(tmp_path: Path, reason: EndReason) -> None:
+    given = hooks(tmp_path, Hook("SessionEnd", "cat > end.json", reason), Hook("SessionEnd", "touch never", "logout"))
+    async with bench(ANSWER, tmp_path, **given) as it:
+        await it.session.close(reason)
+    assert json.loads((tmp_path / "end.json").read_text())["reason"] == reason
+    assert "never" not in os.listdir(tmp_path)
+
+
+async def test_one_that_nobody_waits_for_speaks_with_the_next_message(tmp_path: Path) -> None:
+    command = "until test -e go; do sleep 0.02; done; " + say({"hookSpecificOutput": {"additionalContext": "late"}})
+    given = hooks(tmp_path, Hook("PostToolUse", command, background=True), Hook("Stop", "exit 2", background=True))
+    async with bench(ONE_CALL + ANSWER, tmp_path, policy=ALLOWED, **given) as it:
+        await it.say("go")
+        assert ("PostToolUse", "context") not in ran(it)
+        (tmp_path / "go").touch()
+        await until(lambda: ("PostToolUse", "context") in ran(it))
+        await until(lambda: ("Stop", "ok") in ran(it))  # it decides nothing
+        await it.say("and now")
+        assert "late" in seen(it)
+
+
+async def test_one_that_nobody_waits_for_ends_with_the_session(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("SessionStart", "echo $$ > pid; sleep 1000", background=True))
+    async with bench(ANSWER, tmp_path, **given) as it:
+        await it.say("hi")
+        await until(lambda: os.path.exists(tmp_path / "pid") and bool((tmp_path / "pid").read_text().strip()))
+    assert (tmp_path / "pid").read_text().strip() not in os.listdir("/proc")
+
+
+async def test_a_condition_says_which_calls_it_is_about(tmp_path: Path) -> None:
+    only = Hook("PreToolUse", "exit 2", "Bash", condition="Bash(rm *)")
+    never = Hook("Stop", "touch never", condition="Bash(rm *)")
+    script = f"[[step]]\ncall = [{call('run_command', 'ls | rm -f x')}, {call('run_command', 'make')}]\n{ANSWER}"
+    async with bench(script, tmp_path, policy=ALLOWED, **hooks(tmp_path, only, never)) as it:
+        await it.say("go")
+        assert [body.status for body in it.bodies(ItemCompleted)][:3].count("rejected") == 1
+        assert ran(it) == [("PreToolUse", "blocked")]
+
+
+async def test_a_hook_replaces_what_the_model_reads(tmp_path: Path) -> None:
+    new = Hook("PostToolUse", say({"hookSpecificOutput": {"updatedToolOutput": {"stdout": "covered", "stderr": ""}}}))
+    async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **hooks(tmp_path, new)) as it:
+        await it.say("go")
+        result = next(part for message in it.session.view.messages for part in message.tool_results)
+        assert result.text.startswith("covered")
+        assert "replaced the output" in result.text
+
+
+async def test_an_idle_prompt_is_told_and_a_message_stops_the_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.engine.hooks.IDLE_SECONDS", 0.02)
+    given = hooks(tmp_path, Hook("Notification", "cat > idle.json", "idle_prompt"))
+    async with bench(ANSWER, tmp_path, **given) as it:
+        await it.say("go")
+        await until(lambda: ran(it) == [("Notification", "ok")])
+        assert json.loads((tmp_path / "idle.json").read_text())["notification_type"] == "idle_prompt"
 
 
 async def test_notifications_hold_nothing_up(tmp_path: Path) -> None:

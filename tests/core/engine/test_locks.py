@@ -85,3 +85,26 @@ async def test_a_cancelled_waiter_lets_the_others_through() -> None:
     release.set()
     await asyncio.gather(first, second, third, return_exceptions=True)
     assert done == ["first", "third"]
+
+
+async def test_what_only_reads_holds_up_no_other_agent() -> None:
+    locks = EffectLocks()
+    async with locks.hold(SHELL, "agent-1", reads_only=True):
+        async with asyncio.timeout(1), locks.hold(WRITE_A, "agent-2"), locks.hold(SHELL, "agent-3", reads_only=True):
+            pass
+        own = asyncio.ensure_future(_held(locks, WRITE_A, "agent-1"))
+        await asyncio.sleep(0)
+        assert not own.done()  # within one agent the order counts
+    await own
+    async with locks.hold(WRITE_A, "agent-1"):
+        async with asyncio.timeout(1), locks.hold(WRITE_B, "agent-2"):
+            pass
+        command = asyncio.ensure_future(_held(locks, SHELL, "agent-2"))
+        await asyncio.sleep(0)
+        assert not command.done()
+    await command
+
+
+async def _held(locks: EffectLocks, effects: Effects, agent: str) -> None:
+    async with locks.hold(effects, agent):
+        pass

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from swecli.commands.session import STATUS
 from swecli.core.engine import models
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelClient, ProviderError
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Compact, Interrupt, SetEffort, SetModel, Submit
 from swecli.core.protocol.events import (
     CacheBreak,
@@ -68,14 +70,25 @@ async def test_a_switch_in_the_middle_says_what_the_lost_cache_costs(tmp_path: P
         assert notices(b) == []
         b.send(SetModel("p/other"))
         await until(lambda: bool(notices(b)))
-        used = b.bodies(CacheBreak)[0].tokens
+        assert b.session.view.budget is not None
+        used = b.session.view.budget.used
         assert used > 0
         assert f"{used:,} tokens will be sent to p/other uncached, about ${used / 1000:.2f}" in notices(b)[0]
         await b.say("again")
         assert [message.text for message in family.models["other"].requests[0].messages][-2:] == ["one", "again"]
+        assert [body.cause for body in b.bodies(CacheBreak)] == ["the model was switched from p/main to p/other"]
         b.send(SetModel("p/main"))
         await until(lambda: len(notices(b)) == 2)
         assert "price unknown" in notices(b)[1]
+
+
+async def test_a_switch_there_and_back_without_a_request_loses_nothing(tmp_path: Path) -> None:
+    async with family_bench(Family(main=ONE, other=ONE), tmp_path) as b:
+        await b.say("hi")
+        b.send(SetModel("p/other"))
+        b.send(SetModel("p/main"))
+        await b.say("again")
+        assert b.bodies(CacheBreak) == []
 
 
 async def test_a_name_alone_is_one_of_the_same_provider(tmp_path: Path) -> None:
@@ -164,6 +177,25 @@ async def test_the_first_request_waits_for_the_window_but_not_for_long(
         assert b.bodies(ModelChanged)[0].window == 50_000
         await until(lambda: b.bodies(ContextMeasured)[-1].budget.window == 50_000)
         assert windows.asked == 1
+
+
+async def test_what_is_told_early_follows_when_the_window_becomes_known(tmp_path: Path) -> None:
+    windows = SlowWindows()
+    async with bench(ONE, tmp_path, windows=windows) as b:
+        await until(lambda: windows.asked == 1)
+        before = b.session.inspection.revision
+        early = b.session.inspection.picture()
+        assert early is not None
+        assert early.budget.window != 50_000
+        told = asyncio.ensure_future(STATUS.run(b.session, ""))
+        windows.answer.set()
+        text = (await told).blocks[0]
+        assert isinstance(text, TextBlock)
+        assert "50,000" in text.text
+        assert b.session.inspection.revision != before
+        late = b.session.inspection.picture()
+        assert late is not None
+        assert late.budget.window == 50_000
 
 
 async def test_a_session_can_be_closed_while_the_server_is_asked(tmp_path: Path) -> None:

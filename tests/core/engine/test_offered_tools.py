@@ -11,7 +11,7 @@ import pytest
 from swecli.core.engine.offered_tools import change_of
 from swecli.core.engine.services import ExtensionHost
 from swecli.core.permissions.types import Effects, Policy, Rule
-from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.commands import Interrupt, Submit
 from swecli.core.protocol.events import (
     ItemStarted,
     Notice,
@@ -137,6 +137,36 @@ async def test_what_comes_too_late_joins_the_next_request(tmp_path: Path) -> Non
         assert listed(made) == [[], ["mcp__hub__say"]]
         first, second = made.model.requests
         assert second.tools[: len(first.tools)] == first.tools
+
+
+async def test_esc_skips_the_wait_and_the_message_goes_on(tmp_path: Path) -> None:
+    hosts: list[ExtensionHost] = []
+
+    def begin(host: ExtensionHost) -> None:
+        hosts.append(host)
+        host.tools.expect("hub")
+
+    async with bench(TEXT * 2, tmp_path, extensions=(Source(begin),), tools_wait=3_600.0) as made:
+        made.send(Submit("go"))
+        await until(lambda: bool(made.bodies(Notice)))
+        made.send(Interrupt(skip=True))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert made.bodies(TurnEnded)[0].outcome == "done"
+        assert made.bodies(Notice)[1].text == "Continuing without hub: you skipped the wait. Its tools join when ready."
+        hosts[0].tools.settle("hub", [echo("mcp__hub__say")])
+        await made.say("again")
+        assert listed(made) == [[], ["mcp__hub__say"]]
+
+
+async def test_an_interrupt_without_skip_ends_the_turn_in_the_wait(tmp_path: Path) -> None:
+    extension = Source(lambda host: host.tools.expect("hub"))
+    async with bench(TEXT, tmp_path, extensions=(extension,), tools_wait=3_600.0) as made:
+        made.send(Submit("go"))
+        await until(lambda: bool(made.bodies(Notice)))
+        made.send(Interrupt())
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert made.bodies(TurnEnded)[0].outcome == "interrupted"
+        assert not made.model.requests
 
 
 async def test_order_of_arrival_changed_descriptions_and_removal(tmp_path: Path) -> None:

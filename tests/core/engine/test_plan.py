@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from swecli.core.engine.plan import proposed, steps_of, todos_of
+from swecli.core.context_management.compaction.package import state_block
+from swecli.core.engine.compaction import session_facts
+from swecli.core.engine.plan import file_name, proposed, steps_of, todos_of
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.commands import CarryOut
-from swecli.core.protocol.events import Notice
+from swecli.core.protocol.events import Notice, PlanChanged, TodosChanged
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
 from tests.core.engine.support import bench, call, until
 
@@ -43,7 +47,13 @@ def test_steps_are_those_of_the_longest_numbered_list_outside_of_code() -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_plan"),
-    [(PLAN, True), ("My plan: change a.py.", True), ("It is in a.py, line 3.", False), ("- only one\n", False)],
+    [
+        (PLAN, True),
+        ("My plan: change a.py.", True),
+        ("It is in a.py, line 3.", False),
+        ("Plan mode forbids that.", False),
+        ("- only one\n", False),
+    ],
 )
 def test_what_is_a_plan(text: str, is_plan: bool) -> None:
     answer = Message("assistant", (TextPart(text),), "m")
@@ -78,3 +88,91 @@ async def test_a_plan_is_carried_out_in_the_mode_that_was_chosen(tmp_path: Path)
         assert b.gates.ended == ["a"]
         assert any("Go ahead with the plan" in message.text for message in b.session.view.messages)
         assert b.session.view.plan is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("# Plan: Fix the rounding\n1. a", "2026-05-04-fix-rounding"),
+        (PLAN, "2026-05-04-cause-is-comparison"),
+        ("My plan:\n\n1. Löschen ../../etc", "2026-05-04-1-l-schen-etc"),
+        ("\u4f60\u597d plan", "2026-05-04"),
+        ("", "2026-05-04"),
+    ],
+)
+def test_a_file_is_named_by_its_title(text: str, name: str) -> None:
+    assert file_name(text, date(2026, 5, 4)) == name
+
+
+def answers(*texts: str) -> str:
+    return "".join(f'[[step]]\ntext = """{text}"""\n' for text in texts)
+
+
+async def test_a_plan_is_written_down_and_carried_out_as_the_user_left_it(tmp_path: Path) -> None:
+    later = PLAN.replace("Add a test", "Add two tests")
+    steps = answers(PLAN, later, "Done.", later)
+    async with bench(steps, tmp_path, policy=Policy(mode="plan"), plans=tmp_path / ".swecli" / "plans") as b:
+        await b.say("plan it")
+        first = b.session.view.plan
+        assert first is not None
+        file = tmp_path / first.path
+        assert file.parent == tmp_path / ".swecli" / "plans"
+        assert file.read_text() == PLAN
+        await b.say("two tests")  # one file for one conversation
+        assert b.session.view.plan is not None
+        assert b.session.view.plan.path == first.path
+        assert "two tests" in file.read_text()
+        file.write_text("Only this:\n1. Nothing\n2. Tell me\n")
+        b.send(CarryOut())
+        await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 3, "end of the turn")
+        said = next(message.text for message in b.session.view.messages if "Go ahead" in message.text)
+        assert first.path in said
+        assert "Only this:" in said
+        assert [todo.text for todo in b.session.view.todos] == ["Nothing", "Tell me"]
+        assert [body.accepted for body in b.bodies(PlanChanged)] == [False, False, True]
+        plan = b.session.plan()
+        assert plan is not None
+        assert "Only this" in plan.text
+
+
+async def test_a_file_that_the_user_changed_is_not_written_over(tmp_path: Path) -> None:
+    async with bench(answers(PLAN, PLAN), tmp_path, policy=Policy(mode="plan"), plans=tmp_path / "plans") as b:
+        await b.say("plan it")
+        assert b.session.view.plan is not None
+        file = tmp_path / b.session.view.plan.path
+        file.write_text("mine\n")
+        await b.say("again")
+        assert file.read_text() == "mine\n"
+        assert b.session.view.plan.path.endswith("-2.md")
+
+
+@pytest.mark.parametrize("way", ["untrusted", "link", "file"])
+async def test_where_nothing_may_be_written_the_plan_stays_in_the_conversation(tmp_path: Path, way: str) -> None:
+    (project := tmp_path / "project").mkdir()
+    folder = None if way == "untrusted" else project / "plans"
+    if way == "link":
+        (tmp_path / "elsewhere").mkdir()
+        (project / "plans").symlink_to(tmp_path / "elsewhere")
+    elif way == "file":
+        (project / "plans").write_text("x")
+    async with bench(answers(PLAN), project, policy=Policy(mode="plan"), plans=folder) as b:
+        await b.say("plan it")
+        assert b.session.view.plan is not None
+        assert b.session.view.plan.path == ""
+        assert len(b.bodies(PlanChanged)) == 1
+        assert any("could not be written" in notice.text for notice in b.bodies(Notice)) == (way != "untrusted")
+    assert way != "link" or not os.listdir(tmp_path / "elsewhere")
+
+
+async def test_the_plan_is_part_of_what_outlives_a_compaction(tmp_path: Path) -> None:
+    async with bench(answers(PLAN, "Done."), tmp_path, policy=Policy(mode="plan"), plans=tmp_path / "plans") as b:
+        await b.say("plan it")
+        recorder = b.session._recorder
+        assert "the user has not agreed to it" in state_block(recorder.ledger, session_facts(recorder.state))
+        b.send(CarryOut())
+        await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 2, "end of the turn")
+        text = state_block(recorder.ledger, session_facts(recorder.state))
+        assert "the user agreed to it, and it is being carried out. It is written in plans/" in text
+        assert "> 1. **Fix** `shop/pricing.py`" in text
+        recorder.emit(TodosChanged(tuple(Todo(todo.text, "completed") for todo in recorder.state.todos)))
+        assert "## Plan" not in state_block(recorder.ledger, session_facts(recorder.state))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.commands.context import cache_text
+from swecli.commands.context import CACHE, cache_text
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction
 from swecli.core.protocol.events import CacheBreak, CompactionCompleted, CompactionUndone
 from swecli.figures import percent
+from swecli.lab.prefix_cache import PrefixCache, provider_tokens
 from tests.core.engine.support import Bench, bench, call, until
-from tests.support.prefix_cache import CachedModel, PrefixCache, provider_tokens
+from tests.support.prefix_cache import CachedModel
 
 LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(60))
 SUMMARY = "## Goal\\nRead the files.\\n## Done\\nRead many of them.\\n## Next\\nRead the rest."
@@ -111,8 +113,12 @@ text = "After the undo."
         assert [miss.cause for miss in b.session.view.cache.misses] == causes
         text = cache_text(b.session.view)
         assert "4 misses" in text
+        opened = await CACHE.run(b.session, "expired")
+        assert (opened.screen, opened.argument, opened.blocks) == ("cache", "expired", ())
+        assert opened.instead == (TextBlock(text),)  # where there is no screen
         for cause in causes:
-            assert cause in text
+            assert f"    missed: {cause} (" in text
+        assert [len(request.misses) for request in b.session.view.cache.requests[-5:]] == [0, 1, 1, 1, 1]
 
 
 async def test_the_summary_reads_the_live_prefix_from_the_cache(tmp_path: Path) -> None:
@@ -145,4 +151,4 @@ async def test_without_a_request_or_a_report_there_is_nothing_to_show(tmp_path: 
     async with bench('[[step]]\ntext = "x"\nusage = { silent = true }', tmp_path) as b:
         assert cache_text(b.session.view) == "No answer yet."
         await b.say("hi")
-        assert "No answer yet" in cache_text(b.session.view)
+        assert cache_text(b.session.view) == "The provider reports no token counts."

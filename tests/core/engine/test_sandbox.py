@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from swecli.core.engine.consent import APPROVED_OUTSIDE, OUTSIDE
 from swecli.core.permissions.types import Policy, Rule, Sandbox
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCompleted, PermissionRequested, SandboxChanged
@@ -95,7 +96,9 @@ async def test_without_a_full_sandbox_auto_asks_and_runs_outside(tmp_path: Path,
     async with running(tmp_path, FakeSandbox(level), step(UNPROVEN)) as made:
         made.allow_all = True
         await made.say("go")
-        assert "no full sandbox" in made.bodies(PermissionRequested)[0].reason
+        asked = made.bodies(PermissionRequested)[0]
+        assert "no full sandbox" in asked.reason
+        assert asked.facts[0] == (OUTSIDE if level == "off" else APPROVED_OUTSIDE)
         assert "inside" not in results(made)[0]
         assert made.bodies(SandboxChanged)[0].level == level
 

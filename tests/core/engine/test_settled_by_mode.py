@@ -8,8 +8,8 @@ from pathlib import Path
 
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import ReplyPermission, SetMode, Submit
-from swecli.core.protocol.events import ItemCompleted, PermissionResolved
+from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode, Submit
+from swecli.core.protocol.events import ItemCompleted, PermissionResolved, RuleRevoked
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, call, until
 
@@ -91,6 +91,21 @@ async def test_a_new_rule_settles_the_other_questions_that_it_covers(tmp_path: P
         b.allow(other)
         await ended(b)
         assert b.gates.ended == ["npm test", "npm test", "touch g"]
+
+
+async def test_what_a_revoked_rule_covered_asks_again(tmp_path: Path) -> None:
+    npm = call("run_command", "npm test")
+    script = f"[[step]]\ncall = [{npm}]\n" + step(npm)
+    async with bench(script, tmp_path, policy=POLICY) as b:
+        b.send(Submit("go"))
+        first = await b.asked()
+        b.send(ReplyPermission(first.request, "always"))
+        await until(lambda: b.session.view.rules, "the rule holds")
+        b.send(RevokeRule(str(first.rule)))
+        b.allow(await b.asked(2), "reject")
+        await ended(b)
+        assert [body.rule for body in b.bodies(RuleRevoked)] == [first.rule]
+        assert b.gates.ended == ["npm test"]
 
 
 async def test_the_danger_of_a_deletion_is_one_clause_with_how_much(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from swecli.commands.agent_words import told_by_agents
+from swecli.commands.context import agents_text
 from swecli.core.engine.agent_profiles import AgentProfile, tools_of
 from swecli.core.engine.services import ModelUnavailable, SubagentOptions
 from swecli.core.llm.script import parse_script
@@ -100,7 +102,7 @@ def with_agents(script: str, tmp_path: Path, child: str | Sequence[str], options
     return bench(
         script,
         tmp_path,
-        tools=tools(),
+        tools=more.pop("tools", None) or tools(),
         make_client=equip(lambda name: scripted),
         profiles=lambda: PROFILES,
         **made,
@@ -163,6 +165,27 @@ async def test_three_in_parallel_end_with_the_right_totals(tmp_path: Path) -> No
         assert {agent.tokens for agent in made.session.view.agents} == {2_200}
         assert {agent.cost for agent in made.session.view.agents} == {"0.02"}
         assert [one.outcome for one in ended(made)] == ["done"] * 3
+
+
+async def test_their_numbers_follow_the_order_of_the_calls(tmp_path: Path) -> None:
+    class Held(TaskTool):
+        """The first call begins when the last one has begun."""
+
+        async def run(self, params: Any, ctx: ToolContext) -> ToolOutcome:
+            if params.prompt == "a":
+                await began.wait()
+            if params.prompt == "c":
+                began.set()
+            return await super().run(params, ctx)
+
+    began = asyncio.Event()
+    held = Held(lambda: [(profile.name, profile.description) for profile in PROFILES])
+    script = parent(task("a"), task("b"), task("c"), then=f"[[step]]\ncall = [{task('d')}]\n{CLOSING}")
+    async with with_agents(script, tmp_path, child_answers("ok"), tools=[held]) as made:
+        await made.say("go")
+        numbers = {body.title: body.agent for body in made.bodies(AgentStarted)}
+        assert [*numbers][:1] != ["to a"]
+        assert numbers == {"to a": "agent-1", "to b": "agent-2", "to c": "agent-3", "to d": "agent-4"}
 
 
 async def test_no_more_work_at_the_same_time_than_allowed(tmp_path: Path) -> None:
@@ -353,6 +376,46 @@ async def test_one_in_the_background_reports_with_a_message(tmp_path: Path) -> N
         assert (job.id, job.status) == ("agent-1", "running")
         assert made.session.view.jobs[0].status == "exited"
         assert "late news" in await made.session.job_output("agent-1")
+
+
+async def test_the_context_tells_what_each_subagent_used_and_what_its_report_takes(tmp_path: Path) -> None:
+    step = f'[[step]]\ntext = "the answer is 42"\n{USAGE}\n'
+    calls = parent(task("count"), task("wait", background=True))
+    price = {"price": lambda model, usage: "0.01"}
+    async with with_agents(calls, tmp_path, step, **price) as made:
+        await made.say("go")
+        await until(lambda: len(ended(made)) == 2, "both reports")
+        await until(lambda: str(made.session.view.messages).count("the answer is 42") == 2, "the note")
+        picture = made.session.inspection.picture()
+        assert picture is not None
+        of_agents = [(item.agent, item.kind) for item in picture.items if item.agent]
+        told = told_by_agents(picture.items)
+        text = agents_text(made.session)
+
+        assert [agent.budget is not None for agent in made.session.view.agents] == [True, True]
+        assert sorted(of_agents) == [
+            ("agent-1", "call"),
+            ("agent-1", "result"),
+            ("agent-2", "call"),
+            ("agent-2", "note"),
+            ("agent-2", "result"),
+        ]
+        assert told["agent-1"] > 20
+        assert text.splitlines()[0] == f"2 subagents · 2.2K tokens of their own · $0.02 · {sum(told.values())} here"
+        assert [line.split()[:3] for line in text.splitlines()[1:]] == [
+            ["agent-1", "(general)", "done"],
+            ["agent-2", "(general)", "done"],
+        ]
+        assert "agent-1 (general): to count" in [made.session.inspection.title(item) for item in picture.items]
+
+
+async def test_a_subagent_of_an_unknown_price_and_without_usage_is_told_so(tmp_path: Path) -> None:
+    async with with_agents(parent(task()), tmp_path, '[[step]]\ntext = "ok"\nusage = { silent = true }\n') as made:
+        await made.say("go")
+        (line,) = agents_text(made.session).splitlines()[1:]
+
+        assert "price unknown" in line
+        assert "tokens not reported" in line
 
 
 async def test_one_in_the_background_can_be_stopped(tmp_path: Path) -> None:

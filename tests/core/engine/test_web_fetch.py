@@ -8,7 +8,7 @@ from pathlib import Path
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.events import PermissionRequested, UntrustedContent
 from swecli.core.tools.web_fetch import WebFetch
-from swecli.core.web import Limits
+from swecli.core.web.fetch import Limits
 from tests.core.engine.support import bench
 from tests.core.web.test_fetch import here, response, server
 

@@ -102,3 +102,10 @@ def test_those_that_come_with_swecli() -> None:
     assert not {"write_file", "edit_file", "run_command"} & set(explore.tools)
     assert resolve_profile(known["review"], tools=TOOLS, mode="default").problems == ()
     assert resolve_profile(known["general"], tools=TOOLS, mode="default").mode == "default"
+
+
+def test_a_worktree_of_its_own() -> None:
+    assert profile("worktree: true\n").worktree
+    assert profile("isolation: worktree\n").worktree
+    assert not profile("").worktree
+    assert "isolation 'vm' is not known" in profile("isolation: vm\n").problems[0].text

@@ -80,3 +80,26 @@ def test_neither_a_missing_file_nor_a_link_nor_a_pipe_is_read(tmp_path: Path) ->
         read = read_claude_settings(tmp_path / name, "project")
         assert read.hooks == ()
         assert len(read.notices) == 1
+
+
+def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
+    entries = [
+        {"type": "command", "command": "a", "if": "Bash(rm *)", "async": True, "statusMessage": "x"},
+        {"type": "command", "command": "b", "shell": "powershell", "once": True},
+        {"type": "command", "command": "c", "if": "Bash(", "async": "yes"},
+    ]
+    entries.append({"type": "command", "command": "d", "if": 3})
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": entries}]}}))
+    read = read_claude_settings(path, "project")
+    assert [(hook.condition, hook.background) for hook in read.hooks] == [
+        ("Bash(rm *)", True),
+        ("", False),
+        ("Bash(", False),
+        ("", False),
+    ]
+    assert [notice.partition(": ")[2] for notice in read.notices] == [
+        "a hook for PreToolUse: once, shell have no effect.",
+        "a hook for PreToolUse: async is neither true nor false, so swecli waits for it.",
+        "a hook for PreToolUse: its condition is no text and has no effect.",
+    ]

@@ -64,6 +64,24 @@ def test_files_of_the_workspace_are_found_in_a_command(tmp_path: Path, command: 
     assert [name for name, _ in workspace_scripts(command, tmp_path)] == ["tools/check.sh"]
 
 
+@pytest.mark.parametrize(
+    ("command", "bound"),
+    [
+        ("echo x >> stop.log", []),
+        ("echo x >'stop.log'", []),
+        ("bash run.sh > stop.log 2>&1", ["run.sh"]),
+        ("echo x > run.sh; bash run.sh", ["run.sh"]),
+        ("bash '>' run.sh", ["run.sh"]),
+        ("bash \\> run.sh", ["run.sh"]),
+        ("cat <> run.sh", ["run.sh"]),
+    ],
+)
+def test_a_file_that_is_only_written_to_is_not_bound(tmp_path: Path, command: str, bound: list[str]) -> None:
+    for name in ("run.sh", "stop.log"):
+        (tmp_path / name).write_text("x\n")
+    assert [name for name, _ in workspace_scripts(command, tmp_path)] == bound
+
+
 def test_files_elsewhere_and_words_are_not_bound(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     outside = tmp_path.parent / "outside.sh"

@@ -144,6 +144,47 @@ async def test_a_changed_script_does_not_run(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["check.sh"]
 
 
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
+async def test_a_hook_without_a_word_leaves_the_call_to_the_user(tmp_path: Path, event: HookEvent) -> None:
+    script = tmp_path / "check.sh"
+    script.write_text("exit 2")
+    scripts = workspace_scripts("./check.sh", tmp_path)
+    script.write_text("exit 2 # changed")
+    found = await run(tmp_path, "./check.sh", event, scripts=scripts)
+    why = "check.sh has changed; /hooks allow 1 lets it run again"
+    assert (found.ran.ending, found.answer.problem) == ("changed", f"not run: {why}")
+    assert (found.answer.wish, found.answer.reason) == (
+        "ask",
+        f"The {event} hook check.sh did not judge this call: {why}",
+    )
+
+    found = await run(tmp_path, "touch ran", event, waiting="it is new", unconfirmed=True)
+    assert (found.answer.wish, found.ran.ending) == ("ask", "not allowed")
+    assert "it is new; /hooks allow 1 lets it run" in found.answer.reason
+    assert not (tmp_path / "ran").exists()
+    found = await run(tmp_path, "sleep 300", event, timeout=0.1)
+    assert found.answer.wish == "ask"
+    assert "its time limit" in found.answer.reason
+    found = await run(tmp_path / "gone", "true", event)
+    assert (found.ran.ending, found.answer.wish) == ("not started", "ask")
+
+
+async def test_where_no_call_waits_for_its_word_nothing_is_asked(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"waiting": "it is new", "unconfirmed": True}
+    assert not made(tmp_path, Hook("PostToolUse", "true", **more)).listening("PostToolUse")
+    assert not made(tmp_path, Hook("PreToolUse", "true", background=True, **more)).listening("PreToolUse")
+    assert not made(tmp_path, Hook("PreToolUse", "true", waiting="not trusted")).listening("PreToolUse")
+    found = await run(tmp_path, "sleep 300", "Stop", timeout=0.1)
+    assert (found.answer.wish, found.answer.reason) == ("none", "")
+
+
+async def test_the_same_command_that_may_run_judges_for_one_that_waits(tmp_path: Path) -> None:
+    waiting = Hook("PreToolUse", "exit 2", "Bash", waiting="it is new", unconfirmed=True)
+    hooks = made(tmp_path, waiting, Hook("PreToolUse", "exit 2"))
+    (found,) = await hooks.run("PreToolUse", [(("Bash",), {})])
+    assert (found.answer.wish, found.ran.ending) == ("block", "exited")
+
+
 async def test_secrets_are_covered_in_what_is_kept(tmp_path: Path) -> None:
     def cover(text: str) -> str:
         return text.replace("hunter2-hunter2", "***")

@@ -7,7 +7,7 @@ from typing import Any
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.anthropic import AnthropicDecoder
 from swecli.core.llm.protocols.registry import request_builder
-from swecli.core.llm.types import ServerClearing, SystemBlock
+from swecli.core.llm.types import ServerClearing, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, ReasoningPart, Response, Stop, ToolResultPart, Usage
 from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, request, result, target, user
 
@@ -238,3 +238,52 @@ def test_what_the_server_cleared_is_part_of_the_usage() -> None:
     ):
         decoder.feed(WireEvent(json.dumps(event), str(event["type"])))
     assert decoder.answer.usage == Usage(input_total=9, output_total=3, cleared=51_000)
+
+
+SEARCH = ToolSchema("tool_search", "Finds tools.", {"type": "object"}, "tool search")
+ISSUE = ToolSchema("mcp__hub__issue", "Opens an issue.", {"type": "object"}, "hub")
+CLOSE = ToolSchema("mcp__hub__close", "Closes an issue.", {"type": "object"}, "hub")
+USED = ToolSchema("mcp__hub__list", "Lists issues.", {"type": "object"}, "hub")
+FOUND = """2 tools found; call them by name from now on.
+
+mcp__hub__issue: Opens an issue.
+Parameters: {"type": "object"}
+
+mcp__hub__close: Closes an issue.
+Parameters: {"type": "object"}"""
+
+
+def searched(text: str = FOUND, **more: Any) -> tuple[Message, ...]:
+    part = ToolResultPart("toolu_1", "tool_search", text, **more)
+    return user("x"), assistant("", call("toolu_1", "{}", "tool_search")), Message("tool", (part,), "r")
+
+
+def test_tools_that_a_search_found_are_references_and_change_no_prefix() -> None:
+    before = build(request(user("x"), tools=(TOOL, USED, SEARCH)), CLAUDE)
+    after = build(request(*searched(), tools=(TOOL, USED, SEARCH, ISSUE, CLOSE)), CLAUDE)
+    assert [tool for tool in after["tools"] if "defer_loading" not in tool] == before["tools"]
+    assert after["tools"][3] == {
+        "name": "mcp__hub__issue",
+        "description": "Opens an issue.",
+        "input_schema": {"type": "object"},
+        "defer_loading": True,
+    }
+    references = [{"type": "tool_reference", "tool_name": name} for name in ("mcp__hub__issue", "mcp__hub__close")]
+    assert after["messages"][-1]["content"] == [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": references}
+    ]
+
+
+def test_references_are_sent_only_where_they_are_known_and_name_something() -> None:
+    history = request(*searched(), tools=(TOOL, SEARCH, ISSUE, CLOSE))
+    for place in (
+        target(MESSAGES, "proxy.example", "claude-sonnet-5-5"),
+        target(MESSAGES, "api.anthropic.com", "claude-3-7-sonnet-20250219"),
+    ):
+        body = build(history, place)
+        assert not any("defer_loading" in tool for tool in body["tools"])
+        assert body["messages"][-1]["content"][0]["content"] == FOUND
+    gone = build(request(*searched("[cleared]"), tools=(TOOL, SEARCH, ISSUE)), CLAUDE)
+    assert not any("defer_loading" in tool for tool in gone["tools"])
+    failed = build(request(*searched(is_error=True), tools=(TOOL, SEARCH, ISSUE)), CLAUDE)
+    assert failed["messages"][-1]["content"][0]["content"] == FOUND

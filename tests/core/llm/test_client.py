@@ -97,8 +97,15 @@ async def test_close_without_terminal_event() -> None:
     error, message = await failure(say(head(), HELLO[: HELLO.index(b'"lo"')]))
     assert error.kind == "truncated"
     assert error.retryable
+    assert error.hint == "The partial answer is kept."
     assert message is not None
     assert message.text == "Hel"
+
+
+async def test_close_before_any_byte_keeps_nothing_and_says_so() -> None:
+    error, message = await failure(say(head()))
+    assert (error.kind, message) == ("truncated", None)
+    assert error.hint == "Nothing of the answer had come."
 
 
 async def test_broken_connection_keeps_what_came() -> None:
@@ -107,7 +114,7 @@ async def test_broken_connection_keeps_what_came() -> None:
         await writer.drain()
 
     error, message = await failure(answer)
-    assert error.kind == "network"
+    assert (error.kind, error.unreached) == ("network", "")
     assert message is not None
     assert [call.name for call in message.tool_calls] == ["read"]
 
@@ -118,6 +125,8 @@ async def test_reset_before_the_head() -> None:
 
     error, message = await failure(answer)
     assert error.kind == "network"
+    assert error.unreached.startswith("127.0.0.1:")
+    assert "partial" not in error.hint
     assert message is None
 
 
@@ -269,6 +278,7 @@ async def test_stall_in_the_middle_keeps_what_came() -> None:
     error, message = await failure(answer, timeouts=QUICK)
     assert error.kind == "stalled"
     assert "more" in error.message
+    assert error.hint == "The partial answer is kept. Try again, or choose another model with /model."
     assert message is not None
 
 
@@ -278,6 +288,7 @@ async def test_no_answer_at_all() -> None:
 
     error, _ = await failure(answer, timeouts=QUICK)
     assert error.kind == "stalled"
+    assert error.hint.startswith("Nothing of the answer had come. Try again")
 
 
 async def test_steady_progress_is_no_stall_however_long_it_takes() -> None:

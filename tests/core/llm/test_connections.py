@@ -91,7 +91,7 @@ async def test_certificates(host: str, told: str, monkeypatch: pytest.MonkeyPatc
         trusted = {} if host == "127.0.0.1" else {"SSL_CERT_FILE": str(CERTIFICATE)}
         only(monkeypatch, **trusted)
         error = await unreached(server.url.replace("127.0.0.1", host))
-        assert (error.kind, error.retryable) == ("network", False)
+        assert (error.kind, error.retryable, error.unreached) == ("network", False, "")
         assert "certificate of" in error.message
         assert told in error.hint
         only(monkeypatch, SSL_CERT_FILE=str(CERTIFICATE))

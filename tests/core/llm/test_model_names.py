@@ -64,7 +64,7 @@ def test_a_mistyped_name_gets_the_nearest_and_others_a_way_out() -> None:
     assert "Did you mean openai/mock?" in find_model("mokc", SERVER).problem
     unknown = find_model("hello", SERVER).problem
     assert unknown.startswith("unknown model 'hello'.")
-    assert "/model lists" in unknown
+    assert "`swecli models` (/model in a session) lists" in unknown
     assert find_model("x", ()).problem.startswith("unknown model 'x'.")
 
 

@@ -101,8 +101,18 @@ def test_what_broke_off_at_a_broken_event_may_be_asked_for_again() -> None:
     failed = decoder.feed(WireEvent('{"choices":'))[-1]
     assert isinstance(failed, Failed)
     assert (failed.error.kind, failed.error.retryable) == ("truncated", True)
+    assert failed.error.hint == "The partial answer is kept."
     assert failed.message is not None
     assert failed.message.text == "a"
+
+
+def test_a_call_that_broke_off_is_told_to_be_not_run() -> None:
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "host", "model"))
+    call = '{"index":0,"id":"c1","function":{"name":"read_file","arguments":"{"}}'
+    decoder.feed(WireEvent(f'{{"choices":[{{"delta":{{"tool_calls":[{call}]}}}}]}}'))
+    failed = decoder.end()[-1]
+    assert isinstance(failed, Failed)
+    assert failed.error.hint == "The partial answer is kept; its tool calls were not run."
 
 
 MESSAGE = {"role": "assistant", "content": "whole", "tool_calls": [CALL]}

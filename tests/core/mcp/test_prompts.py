@@ -11,15 +11,19 @@ from swecli.commands.base import run_command
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.registry import COMMANDS, Invocation, parse
 from swecli.core.mcp.prompts import given
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
 from tests.core.engine.support import Bench, bench, until
 from tests.core.mcp.support import TEXT, served, unkind
 
 
+async def blocks_of(made: Bench, arguments: str) -> tuple[DisplayBlock, ...]:
+    return (await run_command(MCP, made.session, arguments)).blocks
+
+
 async def shown(made: Bench, arguments: str = "") -> str:
-    result = await run_command(MCP, made.session, arguments)
-    return "\n".join(line for block in result.blocks for line in block_lines(block))
+    return "\n".join(line for block in await blocks_of(made, arguments) for line in block_lines(block))
 
 
 @pytest.mark.parametrize("line", ["/mcp__hub__review the parser", "/hub:review what='the parser'"])
@@ -80,9 +84,19 @@ async def test_what_the_command_shows(tmp_path: Path) -> None:
         assert "/mcp__hub__review" in detail
         assert "@hub:note://one" in detail
         assert "11 tools" in detail
+        table = next(block for block in await blocks_of(made, "hub") if isinstance(block, TableBlock))
+        assert len(table.rows) == 11
+        assert "needs the name of a server. There are: hub, gone" in await shown(made, "enable")
         assert "No MCP server 'nowhere'" in await shown(made, "nowhere")
         assert "hub is off" in await shown(made, "disable hub")
         assert "off" in await shown(made)
+
+
+async def test_tools_that_are_all_withheld_are_counted_once(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind(), tool_deferral=0.0001) as (made, _):
+        await made.say("go")
+        assert "11, all deferred" in await shown(made)
+        assert "11 tools, all deferred (tool_search finds them), 0 tokens in each request" in await shown(made, "hub")
 
 
 async def test_without_servers_it_says_how_to_add_one(tmp_path: Path) -> None:

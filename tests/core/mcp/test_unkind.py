@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from swecli.core.mcp.connection import Connection
 from swecli.core.mcp.servers import TAKE, Decisions
+from swecli.core.mcp.stdio import StdioServer
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Answer, CancelItem, Interrupt, Submit
 from swecli.core.protocol.events import (
@@ -73,6 +77,11 @@ async def test_a_server_that_does_not_start(
     assert not owned()
 
 
+async def test_what_a_silent_server_wrote_is_known_in_its_own_words(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind("noise", "hang", start_timeout=300.0)) as (_, servers):
+        await until(lambda: servers.connections["hub"].log.said == "this is no JSON-RPC")
+
+
 async def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     definition = replace(unkind(), command="no-such-program")
     async with served(TEXT, tmp_path, definition) as (made, servers):
@@ -98,6 +107,28 @@ async def test_a_crash_in_mid_call_and_the_call_after_it(tmp_path: Path) -> None
         assert "it ended with exit status 7 while the call ran, so its effect is unknown" in crashed
         assert back == "back"
         assert servers.connections["hub"].state == "ready"
+
+
+async def test_a_call_while_a_dead_server_is_put_away_waits_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready, stop, entered = Connection.ready, StdioServer.stop, 0
+
+    async def counted(self: Connection) -> Any:
+        nonlocal entered
+        entered += 1
+        return await ready(self)
+
+    async def late(self: StdioServer) -> None:
+        await until(lambda: entered >= 2, "the second call")
+        await stop(self)
+
+    monkeypatch.setattr(Connection, "ready", counted)
+    monkeypatch.setattr(StdioServer, "stop", late)
+    script = call("crash") + call("echo", '{"text": "back"}') + TEXT
+    async with served(script, tmp_path, unkind()) as (made, _):
+        await made.say("go")
+        assert texts(made)[1] == "back"
 
 
 async def test_five_megabytes_are_bounded(tmp_path: Path) -> None:
@@ -238,6 +269,15 @@ async def test_a_server_of_the_project_starts_only_with_consent(tmp_path: Path) 
         assert ended.outcome == "done"
         assert servers.connections["hub"].state == "rejected"
         assert "swecli mcp approve hub" in next(notice.hint for notice in made.bodies(Notice))
+
+
+async def test_one_that_the_user_rejected_says_so_once(tmp_path: Path) -> None:
+    definition, decisions = unkind(scope="project"), Decisions(None)
+    decisions.change("hub", definition=definition.fingerprint, verdict="rejected")
+    async with served(TEXT, tmp_path, definition, decisions=decisions) as (_, servers):
+        connection = servers.connections["hub"]
+        await until(lambda: connection.state == "rejected")
+        assert connection.reason == "/mcp enable hub asks again"
     assert not owned()
 
 
@@ -260,3 +300,17 @@ async def test_both_ends_close_while_a_server_starts(tmp_path: Path) -> None:
     async with served(TEXT, tmp_path, unkind("hang")):
         await until(lambda: bool(owned()))
     assert not owned()
+
+
+async def test_a_server_starts_while_the_sdk_is_loaded_and_ends_with_a_session_that_ends_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr("swecli.core.mcp.connection.import_module", lambda name: go_on.wait(60))
+    try:
+        async with served(TEXT, tmp_path, unkind()) as (_, servers):
+            await until(lambda: bool(owned()))
+            assert servers.connections["hub"].state == "starting"
+        assert not owned()
+    finally:
+        go_on.set()

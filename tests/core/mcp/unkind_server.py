@@ -121,14 +121,14 @@ if "other" in WAYS:
 if "die" in WAYS:
     sys.stderr.write("no such database\n")
     sys.exit(3)
-if "hang" in WAYS:
-    time.sleep(3_600)
 if "errors" in WAYS:
     sys.stderr.write("noise " * 500_000)
 if "noise" in WAYS:
     for _ in range(2_000):
         sys.stdout.write("this is no JSON-RPC\n")
     sys.stdout.flush()
+if "hang" in WAYS:
+    time.sleep(3_600)
 if "endless" in WAYS:
     while True:
         sys.stdout.write("x" * 1_000_000)

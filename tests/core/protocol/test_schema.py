@@ -39,4 +39,4 @@ def test_every_event_comes_from_somewhere() -> None:
 
 def test_nothing_in_the_schema_is_for_later() -> None:
     text = str(json_schema())
-    assert not [word for word in ("'fork'", "'edit_context'", "'context_edited'") if word in text]
+    assert not [word for word in ("'fork'", "'edit_context'") if word in text]

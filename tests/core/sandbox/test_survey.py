@@ -122,9 +122,10 @@ def test_a_workspace_that_is_too_large_is_not_wholly_known(work: Path, monkeypat
 # --- what steers other programs --------------------------------------------------------------------------------------
 
 APPEARS = """.claude/settings.json .husky/pre-commit .cargo/config.toml .npmrc sub/.vscode/tasks.json deep/er/.envrc
-  sub/.git/hooks/pre-commit .cursor/mcp.json lefthook.yml .nvim.lua sub/.swecli/config.toml"""
+  sub/.git/hooks/pre-commit .cursor/mcp.json lefthook.yml .nvim.lua sub/.swecli/config.toml
+  sub/.swecli/memory/a.md sub/.swecli/playbook.jsonl sub/.swecli/OPENCLI.md"""
 STAYS = """src/main.py node_modules/.bin/tsc node_modules/x/.npmrc .venv/bin/python .github/workflows/ci.yml
-  sub/.git/HEAD sub/.git/hooks/pre-commit.sample sub/.git/objects/ab/cd .swecli/memory/a.md"""
+  sub/.git/HEAD sub/.git/hooks/pre-commit.sample sub/.git/objects/ab/cd"""
 
 
 def test_what_appeared_is_taken_away_and_kept_elsewhere(work: Path) -> None:

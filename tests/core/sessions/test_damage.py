@@ -15,6 +15,7 @@ import pytest
 
 from swecli.core.protocol.events import Unknown
 from swecli.core.sessions.database import open_database
+from swecli.core.sessions.losses import losses
 from swecli.core.sessions.rescue import is_damage, require_no_disk_error, rows
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import UNREADABLE, SessionStore
@@ -99,6 +100,30 @@ def test_bits_of_other_pages_cost_at_most_what_they_held(tmp_path: Path) -> None
     assert [end for end in ends if sum(end[1].values()) < LENGTH * 2] == []
 
 
+def test_sessions_that_lost_events_are_named_with_how_many_are_left(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    names = written(path, 5)
+    with closing(open_store(path)) as store:
+        assert [store.loss(name) for name in names] == [None] * 5
+        with store.database.write() as connection:
+            connection.execute("DELETE FROM events WHERE session_id = ? AND seq BETWEEN 10 AND 19", (names[0],))
+            connection.execute("DELETE FROM events WHERE session_id = ? AND seq > 40", (names[1],))
+            connection.execute("DELETE FROM events WHERE session_id = ?", (names[2],))
+    path.write_bytes(b"\xff" * 100 + path.read_bytes()[100:])
+    database = open_database(path)
+    with closing(SessionStore(database)) as store:
+        (problem,) = database.problems
+        assert f"{names[0]} (Title 0): 49 of at least 59 events are left" in problem
+        assert f"{names[1]} (Title 1): 40 events are left, it is not known of how many" in problem
+        assert f"{names[2]} (Title 2): no event is left" in problem
+        assert names[3] not in problem
+        assert names[4] not in problem
+        assert str(store.loss(names[0])) == "49 of at least 59 events are left"
+        assert store.loss(names[3]) is None
+        with store.database.read() as connection:
+            assert {one.session for one in losses(connection)} == set(names[:2])
+
+
 def test_a_read_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.db"
     names = written(path)
@@ -161,7 +186,7 @@ def test_sessions_without_their_rows_are_made_again_from_their_events(tmp_path: 
     rewritten(path, "PRAGMA foreign_keys=OFF", "DELETE FROM sessions", "DROP TABLE leases")
     assert read(path)[1] == dict.fromkeys(reversed(names), LENGTH)
     with closing(open_store(path)) as store:
-        assert store.get(names[1]).title == "title 1"
+        assert store.get(names[1]).title == "Title 1"
 
 
 def test_rows_that_are_only_in_the_log_are_read(tmp_path: Path) -> None:

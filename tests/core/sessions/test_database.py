@@ -13,6 +13,7 @@ from swecli.core.sessions.database import Database, open_database
 from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS
 from swecli.core.sessions.store import SessionStore
 from tests.core.sessions.support import fact, open_store, user_turn
+from tests.support.closed import closed
 
 
 def pragma(database: Database, name: str) -> object:
@@ -159,18 +160,29 @@ def test_without_a_place_to_write_it_lives_in_memory(tmp_path: Path, where: str)
     store.close()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_gives_a_database_in_memory(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    filled(folder / "sessions.db")
-    folder.chmod(0o500)
-    try:
-        database = open_database(folder / "sessions.db")
+@pytest.mark.parametrize("files", [0o400, 0o600])
+def test_what_can_only_be_read_goes_on_in_memory(tmp_path: Path, files: int) -> None:
+    path = tmp_path / "data" / "sessions.db"
+    path.parent.mkdir()
+    session = filled(path)
+    before = path.read_bytes()
+    with closed(path.parent, files):
+        database = open_database(path)
         assert not database.durable
+        assert database.copied
+        assert "can be read only" in database.problems[0]
+        assert "lost when swecli ends" in database.problems[0]
+        store = SessionStore(database)
+        assert len(store.load(session)) == 20
+        store.append([fact(session, 21)])
+        assert len(store.load(session)) == 21
         database.close()
-    finally:
-        folder.chmod(0o700)
+    assert path.read_bytes() == before
+    with closed(path.parent, 0o000):
+        database = open_database(path)
+        assert not database.copied
+        assert "can't be used" in database.problems[0]
+        database.close()
 
 
 def test_a_migration_keeps_everything_and_leaves_a_copy(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec import json
+
 from swecli.core.llm.secrets import Masker, is_unmistakable
-from swecli.core.ports import BlobRef
+from swecli.core.ports import BlobRef, Snapshot, SnapshotMeasure
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ModelResponded
 from swecli.core.protocol.messages import ImagePart, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.sessions.journal import MaskedBlobs, masked, masked_events
+from swecli.core.sessions.journal import MaskedBlobs, MaskedSnapshots, masked, masked_events
 
 KEY = "sk-ant-0123456789abcdefghij"
 LIVE = "live-value-0123456789"
@@ -66,3 +68,43 @@ def test_only_values_that_are_keys_beyond_doubt_are_covered_in_ordinary_text() -
     assert is_unmistakable("k3y-9fZq")
     assert is_unmistakable("CANARY-SECRET-VALUE")
     assert is_unmistakable("correcthorsebatterystaple")
+
+
+class Kept:
+    """Keeps the newest snapshot."""
+
+    def __init__(self) -> None:
+        self.newest: Snapshot | None = None
+
+    def save_snapshot(self, snapshot: Snapshot) -> str:
+        self.newest = snapshot
+        return ""
+
+    def get_snapshot(self) -> Snapshot | None:
+        return self.newest
+
+    def get_measure(self) -> SnapshotMeasure | None:
+        return None if self.newest is None else self.newest.measure
+
+
+def test_what_events_come_to_is_written_without_keys() -> None:
+    image = {"type": "image", "media_type": "image/png", "data": KEY}
+    told = {
+        "todos": [{"text": f'a "quoted"\n{LIVE}'}],
+        "parts": [[1, True, [{"text": f"token {KEY}", "opaque": {"data": KEY}}, image]]],
+        "call_id": KEY,
+    }
+    kept = Kept()
+    masking = MaskedSnapshots(kept, COVER)
+    masking.save_snapshot(Snapshot((), SnapshotMeasure(0, 1, "m"), state=json.encode(told)))
+    assert kept.newest is not None
+    stored = json.decode(kept.newest.state)
+    stars = "*" * len(KEY)
+    assert LIVE not in kept.newest.state.decode()
+    assert stored["parts"] == [[1, True, [{"text": f"token {stars}", "opaque": {"data": KEY}}, image]]]
+    assert stored["call_id"] == KEY
+    plain = json.encode({"text": "nothing of the kind"})
+    masking.save_snapshot(Snapshot((), SnapshotMeasure(0, 1, "m"), state=plain))
+    assert kept.newest.state is plain
+    masking.save_snapshot(Snapshot((), SnapshotMeasure(0, 1, "m")))
+    assert kept.newest.state == b""

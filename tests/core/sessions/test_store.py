@@ -13,6 +13,7 @@ import pytest
 from swecli.core.protocol.events import CompactionCompleted, Event, ItemCompleted, Unknown
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore, new_session_id
+from swecli.core.sessions.titles import TITLE_LENGTH
 from swecli.core.workspace.process_tree import Process
 from tests.core.sessions.support import delta, fact, open_store, user_turn
 
@@ -65,9 +66,10 @@ def test_the_first_message_is_the_title(store: SessionStore) -> None:
     store.append(user_turn(session, 1, "first " * 40))
     store.append(user_turn(session, 4, "second"))
     title = store.get(session).title
-    assert title.startswith("first first")
-    assert title.endswith("…")
-    assert len(title) == 80
+    assert title.startswith("First first")
+    assert title.endswith("first…")
+    assert len(title) <= TITLE_LENGTH
+    assert store.get(session).first.startswith("first first")
 
 
 def test_events_of_a_later_version_survive(store: SessionStore) -> None:

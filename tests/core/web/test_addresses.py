@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from swecli.core.web import AddressError, checked, is_public, look_up
+from swecli.core.web.fetch import AddressError, checked, is_public, look_up
 
 REFUSED = (
     "127.0.0.1 127.8.9.1 0.0.0.0 0.1.2.3 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 "

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from swecli.core.web import FetchError, Limits, fetch
+from swecli.core.web.fetch import FetchError, Limits, fetch
 
 Answer = Callable[[str, dict[str, str]], Awaitable[bytes] | bytes]
 

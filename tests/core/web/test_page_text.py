@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.web import page_text
+from swecli.core.web.page_text import page_text
 
 PAGE = """<!DOCTYPE html><html><head><title>The  page</title><style>p {}</style></head><body>
 <nav><a href="/home">Home</a></nav><h2>First</h2><p>Some <b>bold</b>

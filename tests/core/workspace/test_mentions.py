@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,10 @@ def test_what_can_only_be_a_file_but_is_none_is_a_problem(folder: Path, word: st
 )
 def test_what_was_pasted_or_piped_in_mentions_nothing(text: str, typed: str, own: tuple[str, ...] | None) -> None:
     assert mentioned_by_hand(text, typed) == own
+
+
+def test_a_text_of_many_megabytes_is_looked_through_in_no_time() -> None:
+    text = "some words of a log line\n" * 400_000 + "(@shop.py) a@b @basket\n@end"
+    began = time.process_time()
+    assert mentioned(text) == ("shop.py)", "basket", "end")
+    assert time.process_time() - began < 0.3

@@ -107,3 +107,9 @@ def test_ignored_looks_at_the_directories_above(tmp_path: Path) -> None:
     assert rules.ignored("out/deep/a.py", False)
     assert rules.ignored("x/.git/config", False)
     assert not rules.ignored("src/a.py", False)
+
+
+def test_own_logs_are_no_part_of_a_project(tmp_path: Path) -> None:
+    names = (".swecli/logs/a.log", ".swecli/config.toml", "logs/b.txt", "sub/.swecli/logs/c.log")
+    tree(tmp_path, dict.fromkeys(names, ""))
+    assert paths(tmp_path) == [".swecli/", ".swecli/config.toml", "logs/", "logs/b.txt", "sub/", "sub/.swecli/"]

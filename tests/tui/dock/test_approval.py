@@ -10,6 +10,7 @@ from textual import events
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
 from swecli.core.protocol.events import PermissionRequested
+from swecli.tui.dock import panel
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Running, Session, running
 
@@ -226,6 +227,53 @@ async def test_a_sentence_that_was_meant_for_the_prompt_decides_nothing() -> Non
         it.clock.now += 1.1
         await it.press("y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+@pytest.fixture
+def endless_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A letter never becomes an answer by waiting."""
+    monkeypatch.setattr(panel, "ANSWER_PAUSE", 3600.0)
+
+
+@pytest.mark.usefixtures("endless_pause")
+@pytest.mark.parametrize("text", ["abc", "yes", "want", "a2", "y tho"])
+async def test_a_sentence_that_begins_with_a_letter_that_approves_approves_nothing(text: str) -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press(*("space" if key == " " else key for key in text))
+        assert it.text == text
+        await it.shows("Your typing goes to the prompt")
+        assert not replies(it)
+
+
+@pytest.mark.usefixtures("endless_pause")
+@pytest.mark.parametrize(
+    ("keys", "choice"), [("y enter", "once"), ("a enter", "always"), ("y down", "once"), ("1", "once"), ("2", "always")]
+)
+async def test_digits_and_a_letter_with_another_key_behind_it_answer_at_once(keys: str, choice: str) -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press(*keys.split())
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", choice)])  # type: ignore[arg-type]
+        assert it.text == ""
+
+
+@pytest.mark.usefixtures("endless_pause")
+async def test_esc_takes_the_letter_before_it_back() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.at_once("y", "escape")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject")])
+
+
+@pytest.mark.usefixtures("endless_pause")
+async def test_a_paste_behind_a_letter_takes_it_along() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.at_once("y")
+        it.app.post_message(events.Paste("ou see"))
+        await it.until(lambda: it.text == "you see")
+        assert not replies(it)
 
 
 async def test_no_takes_a_word_to_the_model() -> None:

@@ -227,3 +227,10 @@ async def test_esc_leads_from_a_refused_edit_to_the_call_as_it_was() -> None:
         await it.shows("rm -rf build", "1 yes")
         await it.press("y")
         await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
+
+
+async def test_moving_among_hunks_that_are_not_drawn_yet() -> None:
+    async with running((CHANGE,)) as it:
+        await appear(it)
+        await it.at_once("e", "j", "j", "space")
+        await it.shows("apply 2 of 3")

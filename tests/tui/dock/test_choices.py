@@ -135,3 +135,12 @@ async def test_sizes(size: tuple[int, int]) -> None:
             await it.shows("deletes 3", "rm -rf build", "yes")
         if size[1] >= 15:
             await it.shows("1 yes", "3 no")
+
+
+async def test_letters_stay_in_sight_beside_a_choice_that_is_too_long() -> None:
+    asked = replace(ask(), rule=None, rules=(), rule_note="No rule is offered: swecli asks about this every time.")
+    async with running((asked,), size=(40, 20)) as it:
+        await appear(it)
+        (line,) = [line for line in it.screen().splitlines() if " yes" in line and "(" not in line]
+        assert line.rstrip().endswith(" y")
+        assert "…" not in line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,3 +97,27 @@ async def test_screens(size: tuple[int, int]) -> None:
         for _ in range(3):
             await it.pilot.pause()
         check(f"plan-{size[0]}x{size[1]}", it.screen())
+
+
+async def test_a_written_plan_is_edited_and_asked_about_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "plan.md"
+    file.write_text(TEXT)
+    edited: list[Path] = []
+
+    async def edit(app: Any, path: Path) -> None:
+        edited.append(path)
+        path.write_text("1. Only this\n2. And that\n")  # noqa: ASYNC240
+
+    monkeypatch.setattr("swecli.tui.external.open_file", edit)
+    session = planning()
+    session.view.plan = ProposedPlan(STEPS, TEXT, str(file))
+    async with running(session=session) as it:
+        await it.say("plan it")
+        await it.shows("Carry out this plan? (3 steps)", "3 edit it")
+        it.clock.now += 1
+        await it.press("e")
+        await it.shows("plan.md, as you changed it", "Only this", "Carry out this plan?")
+        assert edited == [file]
+        it.clock.now += 1
+        await it.press("y")
+        await it.until(lambda: it.session.sent(CarryOut) == [CarryOut("default")])

@@ -9,6 +9,7 @@ from textual import events
 
 from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 from swecli.tui.dock.panel import GRACE, TYPING
+from swecli.tui.dock.trust import at_once
 from tests.tui.support import Session, running
 
 ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")
@@ -40,6 +41,9 @@ class Gate:
     def refuse(self, items: Sequence[TrustItem]) -> str:
         self.told.append(("no", *items))
         return ""
+
+    def postpone(self, items: Sequence[TrustItem]) -> None:
+        self.told.append(("later", *items))
 
 
 class Opening:
@@ -87,6 +91,9 @@ async def test_a_trusted_project_is_asked_about_what_is_new_in_it() -> None:
     gate = Gate((), (ITEM, hook))
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Allow this project to do these 2 things?", "• run this program at PreToolUse (settings.json)")
+        it.clock.now += GRACE
+        await it.press("o")
         await it.shows("Allow this project to set approval.allow?")
         it.clock.now += GRACE
         await it.press("n")
@@ -105,6 +112,9 @@ async def test_single_settings_are_asked_about_one_by_one() -> None:
         await it.shows("Do you trust")
         it.clock.now += GRACE
         await it.press("y")
+        await it.shows("these 2 things?", "Bash(make *)", '"http://e"')
+        it.clock.now += GRACE
+        await it.press("o")
         await it.shows("Allow this project to set approval.allow?", "Bash(make *)", "1 of 2 · ")
         it.clock.now += GRACE
         await it.press("y")
@@ -112,7 +122,7 @@ async def test_single_settings_are_asked_about_one_by_one() -> None:
         it.clock.now += GRACE
         await it.press("escape")
         await it.until(lambda: opening.before is not None)
-    assert opening.before == ["trust", "items", (ITEM,)]
+    assert opening.before == ["trust", "items", (ITEM,), ("later", other)]
 
 
 async def test_keys_that_were_on_their_way_to_the_prompt_decide_nothing() -> None:
@@ -166,3 +176,24 @@ async def test_letters_and_pastes_there_go_to_the_prompt() -> None:
         assert gate.told == []
         it.app.post_message(events.Paste(" now"))
         await it.until(lambda: it.text == "fix my bugs now")
+
+
+@pytest.mark.parametrize(("key", "told"), [("y", ()), ("n", ("no",)), ("escape", ("later",))])
+async def test_several_things_are_asked_about_on_one_panel(key: str, told: tuple[str, ...]) -> None:
+    server = TrustItem("mcp.time", "uvx mcp-server-time", "/w/.mcp.json; it runs with your rights", "s", "time")
+    gate = Gate((), (ITEM, server))
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("• start the MCP server time (.mcp.json; it runs with your rights)", "uvx mcp-server-time")
+        it.clock.now += GRACE
+        await it.press(key)
+        await it.until(lambda: opening.before is not None)
+    assert opening.before == ["items", (*told, ITEM, server)]
+
+
+def test_what_does_not_fit_on_one_panel_is_asked_about_singly() -> None:
+    long = TrustItem("hooks.Stop", "x" * 900, "a", "h")
+    assert at_once((ITEM, ITEM), 80, 24)
+    assert not at_once((ITEM,), 80, 24)
+    assert not at_once((ITEM, ITEM), 30, 24)
+    assert not at_once((ITEM, long), 80, 24)

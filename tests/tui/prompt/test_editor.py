@@ -7,6 +7,8 @@ from pathlib import Path
 
 from textual import events
 
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.engine.session import Session as EngineSession
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
 from tests.tui.support import running
@@ -19,7 +21,7 @@ async def test_a_large_paste_is_a_placeholder_and_is_sent_whole() -> None:
     async with running(DONE) as it:
         await it.type("see ")
         it.editor.post_message(events.Paste(text))
-        await it.until(lambda: it.text == "see [Pasted text #1: 1000 lines, 13K, ~3.6K tokens]")
+        await it.until(lambda: it.text == "see [Pasted text #1: 1,000 lines, 13K, ~3.6K tokens]")
         await it.press("enter")
         await it.until(lambda: it.session.sent(Submit) == [Submit("see " + text)])
 
@@ -87,3 +89,17 @@ async def test_what_is_pasted_and_folded_attaches_nothing() -> None:
         await it.until(lambda: "Pasted text" in it.text)
         await it.press("enter")
         await it.until(lambda: [command.mentions for command in it.session.sent(Submit)] == [("a.py",)])
+
+
+async def no_command(port: EngineSession, arguments: str) -> CommandResult:
+    return CommandResult()
+
+
+async def test_a_long_hint_leaves_half_of_the_line_to_the_summary() -> None:
+    long = SlashCommand("long", "What long does", no_command, arguments="[" + "word | " * 20 + "end]")
+    async with running(commands=lambda: (long,)) as it:
+        await it.press("slash")
+        await it.shows("What long does")
+        (line,) = [line for line in it.screen().splitlines() if "/long" in line]
+        assert line.startswith("› /long [word | ")
+        assert line.index("…") < 40 <= line.index("What long does")

@@ -233,6 +233,25 @@ def test_files_are_ranked_by_name_and_quoted_where_they_need_it() -> None:
     assert len(inserted) == 5
 
 
+def test_letters_scattered_over_folders_and_what_is_no_source_come_later() -> None:
+    paths = (
+        "examples/colors/README",
+        ".devcontainer/devcontainer.json",
+        "src/click/core.py",
+        "tests/test_core.py",
+        "src/click/_color_render.py",
+        "examples/core.py",
+    )
+    assert completion.best_files("core", paths, 9) == [
+        "src/click/core.py",
+        "examples/core.py",
+        "tests/test_core.py",
+        "src/click/_color_render.py",
+        "examples/colors/README",
+        ".devcontainer/devcontainer.json",
+    ]
+
+
 def test_many_paths_are_ranked_quickly() -> None:
     import time
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.backend import FileName, OpenSession, Setting, ShownRule, StoredSession, Tried, Written
 from tests.tui.support import NOW
@@ -98,8 +99,9 @@ class Permissions:
     rules: list[ShownRule] = field(default_factory=lambda: list(RULES))
     added: list[tuple[str, str]] = field(default_factory=list)
 
-    def read(self) -> Sequence[ShownRule]:
-        return tuple(self.rules)
+    def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
+        answered = (ShownRule(rule.effect, rule.text, "this session", "1x", held=True) for rule in held)
+        return (*self.rules, *answered)
 
     def try_rule(self, effect: str, rule: str) -> Tried:
         return Tried(3, 120, ("npm run build", "npm run lint"))
@@ -124,8 +126,14 @@ class Sessions:
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
         return (TextBlock(f"› what was asked in {session.id}"), TextBlock("what was answered"))
 
+    def search(self, words: str) -> Mapping[str, str]:
+        return {"20231112-ghi": f"where {words} was said"} if words == "needle" else {}
+
     def open(self, session_id: str) -> OpenSession:
         return self.opener(session_id)
+
+    def fork(self, session_id: str) -> OpenSession:
+        return self.opener(f"fork of {session_id}")
 
 
 def ports(

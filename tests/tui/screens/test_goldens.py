@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from swecli.core.protocol.events import JobChanged
+from swecli.core.engine.rewind import RewindPoint
+from swecli.core.protocol.events import FilesRestored, JobChanged, LeftFile, RestoredFile
 from tests.tui.golden import check
-from tests.tui.screens.fakes import Permissions, Sessions, Settings, ports
+from tests.tui.screens.fakes import NOW, Permissions, Sessions, Settings, ports
 from tests.tui.screens.test_jobs import JOBS, OUTPUT, SERVER
+from tests.tui.screens.test_playbook import CORE, TRIAL, Stub
 from tests.tui.support import Running, running
 from tests.tui.test_looks import MIDDLE, SIZES, check_all, settled, styles
 
@@ -61,7 +63,36 @@ async def adding(it: Running) -> None:
 
 async def sessions(it: Running) -> None:
     it.app.actions.show_sessions()
-    await it.shows("Sessions · 4", "what was answered")
+    await it.shows("Sessions · 3", "what was answered")
+
+
+async def playbook(it: Running) -> None:
+    it.session.playbook = Stub(CORE, TRIAL)
+    it.app.actions.show_playbook()
+    await it.shows("Playbook · 2", "session s-1")
+
+
+async def bullet(it: Running) -> None:
+    await playbook(it)
+    await it.press("enter")
+    await it.shows("counts 5 times as helpful")
+
+
+async def bullet_editing(it: Running) -> None:
+    await bullet(it)
+    await it.press(*"edit", "enter")
+    await it.shows("Edit tes-00001", "enter saves")
+
+
+async def rewinding(it: Running) -> None:
+    it.session.rewinds.listed = POINTS
+    it.session.rewinds.files = FilesRestored(
+        "undo",
+        files=(RestoredFile("/work/src/login.py", "restored"), RestoredFile("/work/new.py", "removed")),
+        conflicts=(LeftFile("/work/notes.md", "it has changed since"),),
+    )
+    it.app.actions.show_rewind()
+    await it.shows("Rewind to before a message · 3", "Before message 3")
 
 
 async def palette(it: Running) -> None:
@@ -89,6 +120,13 @@ async def no_jobs(it: Running) -> None:
     await it.shows("Jobs · 0", "No jobs yet")
 
 
+POINTS = (
+    RewindPoint(1, "u1", "Where is the login checked?", NOW - 4_000, 12_400, 3, 40, 12),
+    RewindPoint(
+        2, "u4", "Fix the session cookie,\nand add a test for 日本語 \x1b[31m names", NOW - 600, 5_200, 2, 31, 12
+    ),
+    RewindPoint(3, "u9", "Now the documentation", NOW - 60, 900, 0),
+)
 SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
     "screen-help": helping,
     "screen-help-search": searching,
@@ -99,6 +137,10 @@ SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
     "screen-permissions": permissions,
     "screen-permissions-add": adding,
     "screen-sessions": sessions,
+    "screen-rewind": rewinding,
+    "screen-playbook": playbook,
+    "screen-playbook-bullet": bullet,
+    "screen-playbook-edit": bullet_editing,
     "screen-palette": palette,
     "screen-jobs": jobs,
     "screen-jobs-output": job_output,

@@ -169,3 +169,18 @@ async def test_without_jobs_it_says_how_to_get_one() -> None:
             await it.press("enter", "ctrl+x", "escape")
             await it.hides("Jobs · 0")
             assert it.editor.has_focus
+
+
+async def test_a_subagent_is_shown_as_one_and_not_as_a_command_of_a_shell() -> None:
+    agent = JobInfo("agent-1", "general: look", "t5", 0, NOW - 60, "exited", 0, NOW - 30, tokens=2_200)
+    has = session(jobs=(agent,))
+    has.job_outputs = {"agent-1": "It is in a.py.\n"}
+    async with running(session=has, size=(100, 24)) as it:
+        it.app.actions.show_jobs()
+        await it.shows("agent-1", "done", "2,200 tokens", "subagent · done after 30 s", "It is in a.py.")
+        assert "$ general" not in it.screen()
+        assert "exit 0" not in it.screen()
+        assert "0 bytes" not in it.screen()
+        await it.press("enter")
+        await it.shows("agent-1 · subagent · done", "It is in a.py.")
+        assert "$ general" not in it.screen()

@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+from textual import events
+
+from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS
-from swecli.core.protocol.commands import ReplyPermission, SetMode
+from swecli.core.permissions.types import Rule
+from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode
 from swecli.tui.backend import SessionNotOpened
 from swecli.tui.keymap import Keymap
+from swecli.tui.screens.board import Board
 from swecli.tui.screens.help import WANTED, wanted
+from swecli.tui.screens.list_screen import ListScreen
+from tests.support.inspected import Inspected
 from tests.tui.scenes import DONE, RUN, WORK
 from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports
+from tests.tui.screens.test_context_screens import prepared
 from tests.tui.support import Running, Session, running
 
 
@@ -116,9 +125,23 @@ async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
         assert permissions.added == [("project", "Bash(npm run *)")]
 
 
+async def test_what_an_answer_allowed_is_listed_and_revoked() -> None:
+    session = Session()
+    session.view.rules = (Rule("allow", "Edit(/notes.txt)", "session", "always, turn 1"),)
+    async with running(session=session, **ports(permissions=Permissions([]))) as it:
+        it.app.actions.show_permissions()
+        await it.shows(
+            "Permissions · 1", "Allowed by your answers", "Edit(/notes.txt)", "this session", "Ctrl+X revokes"
+        )
+        session.view.rules = ()
+        await it.press("ctrl+x")
+        await it.shows("Permissions · 0", "Revoked: Edit(/notes.txt)", "No rules yet")
+        assert session.sent(RevokeRule) == [RevokeRule("Edit(/notes.txt)")]
+
+
 async def sessions_open(it: Running) -> None:
     it.app.actions.show_sessions()
-    await it.shows("Sessions · 4")
+    await it.shows("Sessions · 3")
 
 
 def opener(opened: list[str], next_session: Session | Exception) -> Sessions:
@@ -154,11 +177,20 @@ async def test_what_can_not_be_continued_says_why() -> None:
     opened: list[str] = []
     async with running(**ports(sessions=opener(opened, Session()))) as it:
         await sessions_open(it)
-        await it.press(*"far", "enter")
+        await it.press("tab", *"far", "enter")
         await it.shows("Another folder")
-        await it.press("ctrl+u", *"held", "enter")
+        await it.press("ctrl+u", *"held")
+        await it.shows("! It is open elsewhere")
+        await it.press("enter")
         await it.shows("It is open elsewhere")
         assert opened == []
+
+
+async def test_a_session_is_found_by_what_was_said_in_it() -> None:
+    async with running(**ports(sessions=opener([], Session()))) as it:
+        await sessions_open(it)
+        await it.press(*"needle")
+        await it.shows("In the content", "Held", "found: where needle was said")
 
 
 async def test_a_session_that_can_not_be_opened_leaves_a_session() -> None:
@@ -178,7 +210,7 @@ async def test_a_session_that_can_not_be_opened_leaves_a_session() -> None:
 
 async def test_the_list_of_sessions_can_be_the_first_screen() -> None:
     async with running(**ports(sessions=opener([], Session())), begins_with_sessions=True) as it:
-        await it.shows("Sessions · 4", SESSIONS[0].title)
+        await it.shows("Sessions · 3", SESSIONS[0].title, "tab other folders")
         await it.press("escape")
         await it.hides("Sessions ·")
         assert it.editor.has_focus
@@ -229,3 +261,19 @@ async def test_without_rules_it_is_said_what_that_means() -> None:
     async with running(**ports(permissions=Permissions([]))) as it:
         it.app.actions.show_permissions()
         await it.shows("Permissions · 0", "No rules yet", "type a rule to add it")
+
+
+@pytest.mark.parametrize("screen", ["help", "context", "wire", "cache"])
+async def test_keys_that_come_before_a_screen_is_there_count(screen: Screen) -> None:
+    async with running(session=prepared(Inspected().fill(2))) as it:
+        it.app.actions.open(screen)
+        opened = it.app.main.list_view
+        for key in ("slash", *"mode"):
+            await it.app.on_key(events.Key(key, "/" if key == "slash" else key))
+        await it.until(lambda: opened is not None and opened.has_focus_within)
+        if isinstance(opened, ListScreen):
+            assert opened.text == "/mode"
+        elif screen != "wire":  # which has nothing to search
+            assert isinstance(opened, Board)
+            assert opened.words == "mode"
+        assert it.text == ""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.blocks import DiffBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     ContextMeasured,
@@ -18,6 +18,9 @@ from swecli.core.protocol.events import (
     ModelChanged,
     PermissionRequested,
     PermissionResolved,
+    Question,
+    QuestionAnswered,
+    QuestionAsked,
     QueueChanged,
     RetryScheduled,
     Rewound,
@@ -105,6 +108,20 @@ def test_text_that_was_only_added_keeps_its_revision_and_other_text_does_not() -
     block = reducer.blocks["a"]
     assert isinstance(block, AnswerBlock)
     assert (block.text, block.revision, block.status) == ("another text", 1, "ok")
+
+
+def test_a_call_that_asks_waits_for_an_answer_and_not_for_consent() -> None:
+    reducer = Reducer()
+    call = ToolCallPart("c", "mcp__hub__ask", "{}")
+    reducer.reduce(stream(ItemStarted("t", "tool", "mcp__hub__ask"), ItemCheckpointed("t", call, running=True)))
+    reducer.reduce(stream(QuestionAsked("q", "t", (Question("Who are you?"),))))
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert (block.status, block.preview) == ("asking", (TextBlock("Who are you?"),))
+    reducer.reduce(stream(QuestionAnswered("q", (("me",),))))
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert (block.status, block.preview) == ("running", ())
 
 
 def test_consent_moves_a_call_through_its_states() -> None:

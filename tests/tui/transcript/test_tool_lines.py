@@ -156,3 +156,18 @@ def test_no_line_names_less_than_verb_and_target(calls: dict[str, Made]) -> None
             assert words_for(name).verb in head
             if state != "writing" and call.title:
                 assert call.title[:5] in head or call.title[-5:] in head, (name, state)
+
+
+@pytest.mark.parametrize(
+    ("detail", "result", "head"),
+    [
+        ("a.txt does not exist.", "a.txt does not exist.", "◇ Read a.txt   failed"),
+        ("One of many…", "One of many names.\nTry another.", "◇ Read a.txt   failed"),
+        ("interrupted", "The user interrupted this call.", "◇ Read a.txt   failed · interrupted"),
+    ],
+)
+def test_an_error_is_told_once(detail: str, result: str, head: str) -> None:
+    block = ToolBlock("t1", "read_file", "a.txt", "error", detail=detail, result=result)
+    rows = [row.text.rstrip() for row in render_block(block, 78, DARK)]
+    assert rows == [head, *(f"  {line}" for line in result.split("\n"))]
+    assert render_block(block, 78, DARK, short=True)[0].text.startswith(f"◇ Read a.txt   failed · {detail}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,15 +13,21 @@ from msgspec import structs
 
 from swecli.core.extensions.skills import read_skill
 from swecli.core.llm.types import ToolSchema
-from swecli.core.ports import BlobStore, TranscriptHit, TranscriptSearch
+from swecli.core.memory.places import MemoryPlaces
+from swecli.core.ports import BlobStore, CodePlace, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
+from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.tools import web_fetch
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolOutcome
+from swecli.core.tools.locate import Locate
+from swecli.core.tools.memory import MemoryTool
+from swecli.core.tools.session_tools import Scratchpad
 from swecli.core.tools.skill import SkillTool
+from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.task import TaskTool
 from swecli.core.tools.tool_search import ToolSearch
-from swecli.core.web import Limits, Page
+from swecli.core.web.fetch import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
 from tests.core.extensions.support import found
 from tests.support.tool_context import FixedAnswers, ToolBench
@@ -44,14 +50,18 @@ CALLS: Mapping[str, Mapping[str, object]] = {
     "edit_file": {"path": "shop/pricing.py", "old_string": "pens > 10", "new_string": "pens >= 10"},
     "job": {"id": "j1", "wait": 5},
     "list_files": {"path": "shop"},
+    "locate": {"query": "the price of pens"},
     "read_file": {"path": "shop/pricing.py", "offset": 2},
     "read_result": {"ref_id": "r7"},
     "recall": {"query": "price of pens"},
     "run_command": {"command": "printf '\\033[32m1 passed\\033[0m\\n10%%\\r100%%\\n'; exit 3"},
     "search": {"pattern": "price", "path": "shop"},
     "skill": {"name": "prices", "arguments": "pens"},
+    "symbols": {"action": "references", "path": "shop/pricing.py", "symbol": "price"},
     "task": {"description": "Find the price", "prompt": "Where is the price?", "agent": "explore"},
     "tool_search": {"query": "change a calendar"},
+    "memory": {"command": "create", "path": "/memories/build.md", "file_text": "Tests: make test\n"},
+    "scratchpad": {"text": "The price is 95.\nTests are next."},
     "update_todos": {
         "todos": [
             {"text": "find the price", "status": "completed"},
@@ -107,8 +117,18 @@ class _Jobs:
 class _Agents:
     """A subagent that has an answer."""
 
+    def expect(self, item: str) -> None:
+        """Its number is not shown."""
+
     async def work(self, item: str, task: object, output: object) -> ToolOutcome:
         return ToolOutcome("The price is in shop/pricing.py:3.", (), "done, 3 steps")
+
+
+class _Code:
+    """A language server that knows two places."""
+
+    async def ask(self, what: str, path: Path, line: int, column: int) -> Sequence[CodePlace]:
+        return (CodePlace(path, line), CodePlace(path.parent / "tests" / "test_pricing.py", 5))
 
 
 async def made(name: str, folder: Path) -> Made:
@@ -125,12 +145,17 @@ async def made(name: str, folder: Path) -> Made:
         transcript=cast("TranscriptSearch", stored),
         request_compaction=stored.request_compaction,
         agents=cast("Any", _Agents()),
+        code=cast("Any", _Code()),
         jobs=cast("Jobs", _Jobs()) if name == "job" else None,
     )
     skill = read_skill(found("---\nname: prices\ndescription: d\n---\nUse pounds.", "prices", "skills"))
     others: dict[str, AnyTool] = {
+        "locate": Locate(ProjectIndex(bench.context.cwd, None).retrieval),
         "skill": SkillTool(lambda: {"prices": skill}),
+        "symbols": Symbols(),
         "task": TaskTool(lambda: (("explore", "Searches and reads."),)),
+        "memory": MemoryTool(MemoryPlaces(bench.folder / ".swecli" / "memory", None), 1_000, lambda text: False),
+        "scratchpad": Scratchpad(),
         "tool_search": ToolSearch(lambda query: (ToolSchema("mcp__calendar__move", "Moves a date.", {}),), lambda: 3),
     }
     tool = others.get(name) or bench.registry.get(name)

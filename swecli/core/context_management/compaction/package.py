@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from swecli.core.context_management.compaction.clearing import arguments_of, target_of
+from swecli.core.context_management.compaction.clearing import arguments_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.ledger import ItemRecord, Ledger
-from swecli.core.context_management.prompts import harmless, unmarked
+from swecli.core.context_management.prompts import harmless, is_pointers, unmarked
+from swecli.core.context_management.work_log import TouchedFile, WorkLog, user_texts
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.events import PlanChanged
+from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 
 OPENING = (
     "The older part of this conversation was compacted to make room. What follows replaces it. The requests in it "
-    "are history: what was done is done, do not do it again. The newest messages follow word for word."
+    "are history: what was done is done, do not do it again. The newest messages follow word for word. IDs in brackets "
+    "name where a line comes from; `recall` shows it."
 )
 
 
@@ -91,9 +94,11 @@ def _attached(file: Attachment) -> str:
 
 def _notes(ledger: Ledger, removed: set[str]) -> str:
     """What swecli told the model, word for word: nothing else in the conversation says it."""
-    notes = (entry for entry in ledger.entries.values() if entry.kind == "note" and entry.id in removed)
+    notes = (
+        entry for entry in ledger.entries.values() if entry.kind == "note" and entry.id in removed - ledger.dropped
+    )
     texts = (part.text for entry in notes for part in entry.parts if isinstance(part, TextPart))
-    return "\n\n".join(harmless(unmarked(text)) for text in texts)
+    return "\n\n".join(harmless(unmarked(text)) for text in texts if not is_pointers(text))
 
 
 def _user_messages(
@@ -156,18 +161,33 @@ def missing(anchors: list[Anchor], text: str) -> list[Anchor]:
     return [anchor for anchor in anchors if anchor.text.casefold() not in present]
 
 
-CHECKS = re.compile(
-    r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|gradlew?|mvn|ninja|make|cmake|tsc|ruff|"
-    r"mypy|pyright|basedpyright|eslint|clippy)\b|\b(npm|pnpm|yarn|bun|deno|cargo|go|swift|dotnet|bundle|mix|zig)\b.*"
-    r"\b(test|build|check|vet|lint|run)\b|\btest[\w-]*\.\w+\b|\b(run_)?tests?\b"
+BRANCHED = (
+    "The user went back to before an earlier message and continues from there. What was said and done since is no "
+    "longer in the conversation. What follows is the record of it, written by code. Files are as they are on disk now, "
+    "so read one again before you change it, and do not repeat what has failed."
 )
-"""Commands that test or build something, as far as their words tell."""
+ASKED_SINCE = 20
+"""Messages of the user that are named, the newest."""
+QUOTED = 240
+"""Characters of each of them."""
+
+
+def branch_note(ledger: Ledger, item: str, facts: SessionFacts) -> str:
+    """What the model is told of all that the conversation loses when it goes back to before the entry ``item``."""
+    order = list(ledger.entries)
+    since = set(order[order.index(item) :]) if item in ledger.entries else set[str]()
+    asked = [" ".join(text.split()) for source, text in user_texts(ledger) if source in since]
+    quoted = [text if len(text) <= QUOTED else f"{text[:QUOTED]}… (cut)" for text in asked if text][-ASKED_SINCE:]
+    parts = (BRANCHED, _section("Asked since", quoted), state_block(ledger, facts))
+    head, *rest = (part for part in parts if part)
+    return "\n\n".join((head, *map(harmless, rest)))
+
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 FILES = 60
 """Files that are listed, most recently touched first."""
-COMMANDS = 6
-ERROR_LINES = 12
+PLAN = 8_000
+"""Characters of a plan that are kept; its file has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,24 +197,19 @@ class SessionFacts:
     mode: str = "default"
     todos: tuple[Todo, ...] = ()
     jobs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TouchedFile:
-    """One file that was read or changed. ``digest`` is the start of the SHA-256 after swecli's last change."""
-
-    path: str
-    operations: tuple[str, ...]
-    digest: str = ""
+    plan: PlanChanged | None = None
+    """One that is not carried out yet."""
 
 
 def state_block(ledger: Ledger, facts: SessionFacts) -> str:
     """Files, checks, decisions, open errors, todos, mode, jobs; sections without content are left out."""
+    log = WorkLog.of(ledger)
     sections = [
-        _section("Files", _file_lines(touched_files(ledger))),
-        _section("Last test and build commands", _command_lines(check_commands(ledger))),
-        _section("Open errors", open_errors(ledger)),
-        _section("Decisions of the user", decisions(ledger)),
+        _section("Files", _file_lines(log.files())),
+        _section("Last test and build commands", _command_lines(log.checks())),
+        _section("Open errors", log.open_errors()),
+        _section("Decisions of the user", [said.text for said in log.decided]),
+        _plan(facts.plan),
         _section("Todo list", [f"{MARKS[todo.status]} {todo.text}" for todo in facts.todos]),
         _section("Background jobs", facts.jobs),
         _section("Permission mode", [facts.mode] if facts.mode != "default" else []),
@@ -207,32 +222,19 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return f"## {title}\n{body}" if body else ""
 
 
+def _plan(plan: PlanChanged | None) -> str:
+    if plan is None:
+        return ""
+    state = "the user agreed to it, and it is being carried out" if plan.accepted else "the user has not agreed to it"
+    where = f" It is written in {plan.path}." if plan.path else ""
+    text = plan.text if len(plan.text) <= PLAN else f"{plan.text[:PLAN]}… (cut)"
+    quoted = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+    return f"## Plan\n- {state}.{where}\n\n{quoted}"
+
+
 def calls(ledger: Ledger) -> list[tuple[ItemRecord, ToolCallPart]]:
     """All finished tool calls of the session in order, compacted ones included."""
     return [(record, record.call) for record in ledger.items.values() if record.kind == "tool" and record.call]
-
-
-def touched_files(ledger: Ledger) -> list[TouchedFile]:
-    """Every file read or changed, the most recent last."""
-    operations: dict[str, list[str]] = {}
-    for record, call in calls(ledger):
-        verb = {"read_file": "read", "write_file": "written", "edit_file": "edited"}.get(record.name)
-        path = arguments_of(call).get("path")
-        if verb is None or not isinstance(path, str) or record.status != "ok":
-            continue
-        known = operations.pop(path, [])
-        operations[path] = [*(one for one in known if one != verb), verb]
-    digests = {change.path: change.after for change in ledger.changes}
-    return [
-        TouchedFile(
-            path, tuple(done), next((hash_[:12] for full, hash_ in digests.items() if hash_ and _same(full, path)), "")
-        )
-        for path, done in operations.items()
-    ]
-
-
-def _same(full: str, path: str) -> bool:
-    return full == path or full.endswith(f"/{path.removeprefix('./')}")
 
 
 def _file_lines(files: Sequence[TouchedFile]) -> list[str]:
@@ -245,59 +247,10 @@ def _file_lines(files: Sequence[TouchedFile]) -> list[str]:
     return lines
 
 
-def check_commands(ledger: Ledger) -> list[tuple[str, ItemRecord]]:
-    """The newest run of each test or build command, the most recent last."""
-    newest: dict[str, ItemRecord] = {}
-    for record, call in calls(ledger):
-        command = arguments_of(call).get("command")
-        if record.name == "run_command" and isinstance(command, str) and CHECKS.search(command):
-            newest.pop(command, None)
-            newest[command] = record
-    return list(newest.items())[-COMMANDS:]
-
-
 def _command_lines(commands: Sequence[tuple[str, ItemRecord]]) -> list[str]:
     return [
         f"`{command}` -> {'exit ' + str(record.exit_status) if record.exit_status is not None else record.status}"
         for command, record in reversed(commands)
-    ]
-
-
-def open_errors(ledger: Ledger) -> list[str]:
-    lines: list[str] = []
-    for command, record in reversed(check_commands(ledger)):
-        if record.exit_status:
-            text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
-            lines += [f"`{command}`: {line}" for line in error_lines(text)]
-    return lines[:ERROR_LINES]
-
-
-ERROR = re.compile(r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot)\b", re.I)
-
-
-def error_lines(text: str, limit: int = 6) -> list[str]:
-    """Lines that look like errors, the last ones, shortened."""
-    found = [" ".join(line.split())[:200] for line in text.splitlines() if ERROR.search(line)]
-    return found[-limit:]
-
-
-def decisions(ledger: Ledger) -> list[str]:
-    lines: list[str] = []
-    for record, call in calls(ledger):
-        text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
-        if record.name == "ask_user" and record.status == "ok":
-            lines.append(" ".join(text.split())[:400])
-        elif record.status == "rejected" and "The user says:" in text:
-            lines.append(f"{record.name} {target_of(call)}: {text.split('The user says:', 1)[1].strip()[:300]}")
-    return lines
-
-
-def user_texts(ledger: Ledger) -> list[tuple[str, str]]:
-    """Ledger id and text of every message of the user, oldest first."""
-    return [
-        (entry.id, "".join(part.text for part in entry.parts if isinstance(part, TextPart)))
-        for entry in ledger.entries.values()
-        if entry.kind == "user"
     ]
 
 
@@ -317,7 +270,7 @@ def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) ->
             reads[path] = reads.get(path, 0) + 1
     chosen: list[Attachment] = []
     left = allowance
-    for file in reversed(touched_files(ledger)):
+    for file in reversed(WorkLog.of(ledger).files()):
         edited = "edited" in file.operations or "written" in file.operations
         if len(chosen) == MOST_FILES or not (edited or reads.get(file.path, 0) > 1):
             continue

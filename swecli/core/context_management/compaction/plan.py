@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from swecli.core.context_management.budget import roomy_part
-from swecli.core.context_management.compaction.clearing import covered
-from swecli.core.context_management.compaction.options import EntrySizes, message_starts
+from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.policy import wants_summary
+from swecli.core.context_management.compaction.selection import covered, message_starts
 from swecli.core.context_management.compaction.transaction import Compaction
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.protocol.events import ViewEntry
@@ -75,7 +75,7 @@ def plan_compaction(
     shorter = [entry for entry in view if entry.id in old and entry != old[entry.id] and entry.kind != "live"]
     freed = sum(sizes.viewed(old[entry.id], ledger) - sizes.viewed(entry, ledger) for entry in shorter)
     written = expected if summary and removed else 0
-    rewritten = max(0, after - _cached(ledger, view, sizes, before.used)) if view != ledger.view else 0
+    rewritten = max(0, after - unchanged_tokens(ledger, view, sizes, before.used)) if view != ledger.view else 0
     return CompactionPlan(
         before.used,
         after,
@@ -102,7 +102,7 @@ def _stand_in(tokens: int, sizes: EntrySizes) -> str:
     return (_WORDS * (characters // len(_WORDS) + 1))[: max(1, characters)]
 
 
-def _cached(ledger: Ledger, view: tuple[ViewEntry, ...], sizes: EntrySizes, before: int) -> int:
+def unchanged_tokens(ledger: Ledger, view: tuple[ViewEntry, ...], sizes: EntrySizes, before: int) -> int:
     """Tokens that the next request begins with just as the newest one did."""
     same: list[ViewEntry] = []
     for mine, other in zip(view, ledger.view, strict=False):
@@ -123,6 +123,15 @@ def _cost(
     if summary is None or anew is None or cached is None:
         return None
     return f"{Decimal(summary) + Decimal(anew) - Decimal(cached):f}"
+
+
+def change_costs(price: Price, model: str, before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
+    """What it costs to have ``rewritten`` tokens of a request read anew, and what each later request costs less once it
+    has ``after`` tokens in place of ``before``; US dollars, None where no price is known."""
+    anew = price(model, Usage(after, after - rewritten, rewritten, 0))
+    cached = price(model, Usage(after, after, output_total=0))
+    cost = None if anew is None or cached is None else f"{Decimal(anew) - Decimal(cached):f}"
+    return cost, _difference(price, model, before, after)
 
 
 def _difference(price: Price, model: str, before: int, after: int) -> str | None:

@@ -6,13 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from swecli.core.context_management.budget import fixed_tokens
-from swecli.core.context_management.compaction.clearing import Clearing, current_request, retain, tidy
-from swecli.core.context_management.compaction.options import (
-    Allowances,
-    CompactionOptions,
-    EntrySizes,
-    message_starts,
-)
+from swecli.core.context_management.compaction.clearing import Clearing, retain, tidy
+from swecli.core.context_management.compaction.options import Allowances, CompactionOptions, EntrySizes
+from swecli.core.context_management.compaction.selection import current_request, message_starts
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import ViewEntry

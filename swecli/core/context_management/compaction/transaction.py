@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from swecli.core.context_management.budget import roomy_part
-from swecli.core.context_management.compaction.clearing import (
-    covered,
-    important,
-    kept_whole,
-    recent_start,
-    replaced,
-    shrunk,
-    tidy,
-)
+from swecli.core.context_management.compaction.clearing import kept_whole, tidy
 from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
@@ -23,8 +15,6 @@ from swecli.core.context_management.compaction.options import (
     HookOutcome,
     Trigger,
     run_pre_hook,
-    tail_allowance,
-    tail_start,
 )
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, build_package
 from swecli.core.context_management.compaction.policy import (
@@ -38,6 +28,16 @@ from swecli.core.context_management.compaction.policy import (
     conversation_room,
     signals_of,
     wants_summary,
+)
+from swecli.core.context_management.compaction.quality import Quality, anchors_of, cited, graded
+from swecli.core.context_management.compaction.selection import (
+    covered,
+    important,
+    recent_start,
+    replaced,
+    shrunk,
+    tail_allowance,
+    tail_start,
 )
 from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary
 from swecli.core.context_management.context_manager import ContextManager
@@ -80,6 +80,7 @@ class Compacted:
     result: CompactResult
     notes: tuple[str, ...] = ()
     summary: Summary | None = None
+    quality: Quality = field(default_factory=lambda: Quality(0, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,9 @@ class Compaction:
             return self._hopeless()
         if view is None and not self.job.without_model and wants_summary(self.options, self.ledger):
             summary = await self._summary(wishes.focus, sleep)
+            summary = await self._better(summary, wishes.focus, sleep)
+            named = await asyncio.to_thread(cited, summary.text, self.ledger, covered(self._view))
+            summary = replace(summary, text=named)
         text = summary.text if summary else ""
         if view is None and self._cleared and not text:
             view = self._taken(_Candidate(self._cleared, "clearing"))
@@ -192,7 +196,7 @@ class Compaction:
             tuple(self._strategies),
             text,
         )
-        return Compacted(view, result, tuple(self._notes), summary)
+        return Compacted(view, result, tuple(self._notes), summary, self._quality(view, text))
 
     def preview(self, summary: str) -> View | None:
         """The view that a compaction would end with if the model wrote this summary; None if nothing makes enough
@@ -225,6 +229,32 @@ class Compaction:
         if summary.text:
             self._strategies.append("summary")
         return summary
+
+    def _quality(self, view: View, summary: str) -> Quality:
+        """What of the things to keep is in what took the place of what goes."""
+        placed = next((entry for entry in view if entry.id == self.job.summary_id), None)
+        if placed is None:
+            return Quality(0, 0, 0)
+        return graded(anchors_of(self.ledger, placed.sources, self.job.facts), placed.text, summary)
+
+    async def _better(self, summary: Summary, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
+        """The summary, written once more where things to keep are missing that the record has not either."""
+        candidate = self._resort(summary.text) if summary.text else None
+        if candidate is None:
+            return summary
+        missing = self._quality(candidate.view, summary.text).missing
+        if not missing:
+            return summary
+        named = "\n".join(f"- {text}" for text in missing)
+        wish = f"{focus}\nThe summary must name each of these word for word:\n{named}".strip()
+        self._strategies.remove("summary")
+        again = await self._summary(wish, sleep)
+        spent = (*summary.usage, *again.usage)
+        self._notes.append(f"the summary was written once more, as it lacked {len(missing)} things to keep")
+        if not again.text:
+            self._strategies.append("summary")
+            return replace(summary, usage=spent)
+        return replace(again, usage=spent)
 
     # --- candidates ---------------------------------------------------------------------------------------
 
@@ -368,7 +398,7 @@ class Compaction:
         name = f"; the largest part is {largest.name} with {largest.tokens:,} tokens" if largest else ""
         if self._keep:
             tokens = self.sizes.view((entry for entry in self._view if entry.id in self._keep), self.ledger)
-            name += f"; your never-drop rules keep {tokens:,}"
+            name += f"; your pins and never-drop rules keep {tokens:,}"
         reason = (
             f"everything that can be removed frees too little space ({self.before.used:,} of "
             f"{self.before.effective:,} tokens are in use{name})"

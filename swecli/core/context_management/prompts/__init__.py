@@ -22,11 +22,16 @@ PromptName = Literal[
     "headless",
     "instructions",
     "init_system",
+    "retrieval",
     "review",
     "commit_system",
+    "memory",
     "subagent",
+    "aside",
 ]
 
+POINTERS = "Places in this project that fit the message by their words (an index, no judgement; look before you rely):"
+"""The first line of a note with pointers, by which it is known: it belongs to one message and goes with it."""
 LEAN_WINDOW = 16_384
 """Context windows up to this many tokens get the lean prompt."""
 
@@ -52,11 +57,17 @@ def note(text: str) -> str:
     return f"<swecli-note>\n{text}\n</swecli-note>"
 
 
+def is_pointers(text: str) -> bool:
+    """Whether a note has pointers."""
+    return text.startswith(_POINTERS)
+
+
 def unmarked(text: str) -> str:
     """What ``note`` was given."""
     return text.removeprefix("<swecli-note>\n").removesuffix("\n</swecli-note>")
 
 
+_POINTERS = note(POINTERS).removesuffix("\n</swecli-note>")
 _NOTE = re.compile(r"<(?=\s*/?\s*swecli-note\b)", re.IGNORECASE)
 _FRAME = re.compile(
     r"<(?=\s*/?\s*(?:compacted|swecli-note|summary-so-far)\b|/?(?:file|environment|conversation)(?:[\s>/]|$))",
@@ -82,3 +93,11 @@ def harmless(text: str) -> str:
     if "<" in text:
         text = _FRAME.sub(r"<\\", text)
     return _HEADING.sub(r"\\#", _QUOTE.sub(r"\1\\[", text))
+
+
+_SECTION_FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|instructions|quoted)\b)", re.IGNORECASE)
+
+
+def framed(text: str) -> str:
+    """The text as it may stand in a frame of the system prompt: it can neither end it nor begin another."""
+    return _SECTION_FRAME.sub(r"<\\", harmless(text))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import (
@@ -17,6 +19,7 @@ from swecli.core.llm.protocols.base import (
     WireStop,
     plain,
 )
+from swecli.core.llm.protocols.found_tools import found_tools
 from swecli.core.llm.types import ModelRequest, ServerClearing
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -47,7 +50,8 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         or USUAL_OUTPUT["anthropic-messages"]
     )
     system = [_text(block.text) for block in request.system if block.text]
-    messages, ends = _messages(request, target)
+    found = found_tools(request) if dialect.tool_references else {}
+    messages, ends = _messages(request, target, found)
     body: JsonObject = {"model": target.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
     for extras in (_effort(request.effort, limit, target), dialect.body):
@@ -58,9 +62,15 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         body["context_management"] = {"edits": [_clearing(request.server_clearing)]}
         headers["anthropic-beta"] = CLEARING_BETA
         optional.append("context_management")
+    referenced = {name for names in found.values() for name in names}
     if request.tools:
         body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": plain(tool.parameters)}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": plain(tool.parameters),
+                **({"defer_loading": True} if tool.name in referenced else {}),
+            }
             for tool in request.tools
         ]
     if dialect.cache_control:
@@ -102,13 +112,15 @@ def _text(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def _messages(request: ModelRequest, target: Target) -> tuple[list[JsonObject], dict[int, JsonObject]]:
+def _messages(
+    request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]]
+) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     """Messages with neighbours of one role merged, and for each message of the request the last block that a
     breakpoint can stand on."""
     out: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
     for index, message in enumerate(request.messages):
-        blocks = _blocks(message, target)
+        blocks = _blocks(message, target, found)
         if not blocks:
             continue
         role = "assistant" if message.role == "assistant" else "user"
@@ -121,11 +133,26 @@ def _messages(request: ModelRequest, target: Target) -> tuple[list[JsonObject], 
     return out, ends
 
 
-def _blocks(message: Message, target: Target) -> list[JsonObject]:
+def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
     """A message that broke off has no signatures yet, so its thinking is not sent."""
     whole = message.response is None or message.response.complete
     unsigned = whole and target.dialect.unsigned_thinking
-    return [block for part in message.parts if (block := _block(part, message, target, unsigned)) is not None]
+    made = (
+        _found(part, target, found[part.call_id])
+        if isinstance(part, ToolResultPart) and part.call_id in found
+        else _block(part, message, target, unsigned)
+        for part in message.parts
+    )
+    return [block for block in made if block is not None]
+
+
+def _found(part: ToolResultPart, target: Target, names: tuple[str, ...]) -> JsonObject:
+    """The result of a search as references, which the provider replaces by the descriptions."""
+    return {
+        "type": "tool_result",
+        "tool_use_id": rewrite_id(part.call_id, target.dialect.tool_ids),
+        "content": [{"type": "tool_reference", "tool_name": name} for name in names],
+    }
 
 
 def _block(part: object, message: Message, target: Target, unsigned: bool) -> JsonObject | None:

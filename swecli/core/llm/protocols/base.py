@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from swecli.core.llm.dialects import Dialect
@@ -373,6 +374,7 @@ class Answer(Transcript):
 
 
 _DONE = "[DONE]"
+_GATEWAY_PAGE = re.compile(r"<title>[^<]*\b(429|5\d\d)\b", re.IGNORECASE)
 
 USUAL_OUTPUT: Mapping[str, int] = {"anthropic-messages": 8_192}
 """Protocols that need a limit for the answer: what is asked for, in tokens, where nobody says."""
@@ -507,12 +509,17 @@ class Decoder(ABC):
         if not self.closed and body.is_one_object and self.is_whole_answer:
             return self.end_open()
         if not self.closed and not self._seen and body.kind in ("html", "other"):
-            self.fail("protocol", readable(body.excerpt))
+            # A gateway may send its page with status 200; the one behind it is there again in a moment.
+            busy = _GATEWAY_PAGE.search(body.excerpt) is not None
+            self.fail("server" if busy else "protocol", readable(body.excerpt))
             return self.answer.take_events()
         return self.end()
 
     def abort(self, error: ProviderError) -> list[StreamEvent]:
         """The transport failed; what came so far is kept in the ``Failed`` event."""
+        if not self.closed and not error.hint:
+            other = ", or choose another model with /model" if error.kind == "stalled" else ""
+            error = replace(error, hint=f"{self._kept()} Try again{other}.")
         self.answer.fail("truncated" if error.kind == "truncated" else "error", error)
         return self.answer.take_events()
 
@@ -537,15 +544,21 @@ class Decoder(ABC):
         """The stream ended without a marker: complete the answer if the protocol allows that."""
         return
 
+    def _kept(self) -> str:
+        """What becomes of the answer that breaks off here, as a sentence."""
+        self.answer.settle()
+        if self.answer.calls:
+            return "The partial answer is kept; its tool calls were not run."
+        return "The partial answer is kept." if self.answer.drafts else "Nothing of the answer had come."
+
     def fail_wire(self, wire: WireError) -> None:
         self.answer.fail("error", to_provider_error(wire, self._context), wire)
 
     def fail(self, kind: ErrorKind, message: str) -> None:
-        hints: dict[ErrorKind, str] = {
-            "truncated": "The partial answer is kept; its tool calls were not run.",
-            "protocol": f"Check the base URL {self._context.base_url!r} and the protocol of this provider.",
-        }
-        error = ProviderError(kind, message, hint=hints.get(kind, ""))
+        hint = self._kept() if kind == "truncated" else ""
+        if kind == "protocol":
+            hint = f"Check the base URL {self._context.base_url!r} and the protocol of this provider."
+        error = ProviderError(kind, message, hint=hint)
         if kind == "truncated":
             self.answer.fail("truncated", error)
         else:

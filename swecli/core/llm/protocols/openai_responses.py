@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+
 from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
-from swecli.core.llm.protocols.arguments import arguments_text, rewrite_id
+from swecli.core.llm.protocols.arguments import arguments_object, arguments_text, rewrite_id
 from swecli.core.llm.protocols.base import (
     CallDraft,
     Decoder,
@@ -17,8 +20,9 @@ from swecli.core.llm.protocols.base import (
     WireStop,
     plain,
 )
+from swecli.core.llm.protocols.found_tools import SEARCH, found_tools
 from swecli.core.llm.protocols.openai_chat import first_int, read_cost
-from swecli.core.llm.types import ModelRequest
+from swecli.core.llm.types import ModelRequest, ToolSchema
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -37,16 +41,13 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     instructions = "\n\n".join(block.text for block in request.system if block.text)
     if instructions:
         body["instructions"] = instructions
+    found = found_tools(request) if dialect.tool_references else {}
+    later = {name for names in found.values() for name in names}
     if request.tools:
         body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": plain(tool.parameters),
-                "strict": False,
-            }
+            _search(tool) if dialect.tool_references and tool.name == SEARCH else _function(tool)
             for tool in request.tools
+            if tool.name not in later
         ]
     body["store"] = False
     body["stream"] = True
@@ -67,17 +68,53 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if dialect.prompt_cache_key and request.session:
         body["prompt_cache_key"] = request.session
         optional.append("prompt_cache_key")
-    body["input"] = _input(request, target)
+    body["input"] = _input(request, target, found)
     return WireRequest("/responses", body, optional=tuple(optional))
 
 
-def _input(request: ModelRequest, target: Target) -> list[JsonObject]:
+def _function(tool: ToolSchema) -> JsonObject:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": plain(tool.parameters),
+        "strict": False,
+    }
+
+
+def _search(tool: ToolSchema) -> JsonObject:
+    """The search as the protocol knows it: what it finds joins at its result."""
+    return {
+        "type": "tool_search",
+        "execution": "client",
+        "description": tool.description,
+        "parameters": plain(tool.parameters),
+    }
+
+
+def _searched(result: ToolResultPart, target: Target, tools: Sequence[ToolSchema]) -> JsonObject:
+    return {
+        "type": "tool_search_output",
+        "execution": "client",
+        "call_id": rewrite_id(result.call_id, target.dialect.tool_ids),
+        "status": "completed",
+        "tools": [{**_function(tool), "defer_loading": True} for tool in tools],
+    }
+
+
+def _input(request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
     out: list[JsonObject] = []
+    tools = {tool.name: tool for tool in request.tools}
     for message in request.messages:
         if message.role == "assistant":
             out.extend(_assistant(message, target))
         elif message.role == "tool":
-            out.extend(_result(result, target) for result in message.tool_results)
+            out.extend(
+                _searched(result, target, [tools[name] for name in found.get(result.call_id, ())])
+                if target.dialect.tool_references and result.name == SEARCH
+                else _result(result, target)
+                for result in message.tool_results
+            )
         elif content := _content(message):
             out.append({"role": "user", "content": content})
     if request.tail:
@@ -142,6 +179,15 @@ def _item(part: object, message: Message, target: Target) -> JsonObject | None:
         }
     if isinstance(part, ToolCallPart):
         envelope = as_object((target.echo(part.opaque) or {}).get("call"))
+        if target.dialect.tool_references and part.name == SEARCH:
+            return {
+                "type": "tool_search_call",
+                "status": "completed",
+                **envelope,
+                "execution": "client",
+                "call_id": rewrite_id(part.call_id, target.dialect.tool_ids),
+                "arguments": arguments_object(part.arguments, message),
+            }
         return {
             "type": "function_call",
             **envelope,
@@ -253,7 +299,7 @@ class ResponsesDecoder(Decoder):
     def _added(self, index: int | None, start: JsonObject) -> None:
         place = index if index is not None else max(self._known(), default=-1) + 1
         item = self._known()[place] = _Item(start)
-        if item.kind == "function_call":
+        if item.kind == "function_call" or _is_search(start):
             self._call(item)
         elif item.kind == "reasoning":
             item.drafts.append(self.answer.add(ReasoningDraft(summary=True)))
@@ -270,7 +316,8 @@ class ResponsesDecoder(Decoder):
     def _call(self, item: _Item) -> CallDraft:
         if isinstance(item.draft, CallDraft):
             return item.draft
-        draft = CallDraft(wire_id=as_text(item.start.get("call_id")) or None, name=as_text(item.start.get("name")))
+        name = SEARCH if _is_search(item.start) else as_text(item.start.get("name"))
+        draft = CallDraft(wire_id=as_text(item.start.get("call_id")) or None, name=name)
         call = self.answer.add(draft)
         item.drafts.append(call)
         self.answer.call_text(call, as_text(item.start.get("arguments")))
@@ -355,7 +402,7 @@ class ResponsesDecoder(Decoder):
             self._done_message(item, final)
         elif kind == "reasoning":
             self._done_reasoning(item, final)
-        elif kind == "function_call":
+        elif kind == "function_call" or _is_search(final):
             self._done_call(item, final)
         elif isinstance(item.draft, OpaqueDraft):
             item.draft.data["item"] = dict(final)
@@ -389,7 +436,8 @@ class ResponsesDecoder(Decoder):
         call = self._call(item)
         call.name = as_text(final.get("name")) or call.name
         call.wire_id = call.wire_id or as_text(final.get("call_id")) or None
-        self._arguments(item, as_text(final.get("arguments")))
+        given = final.get("arguments")
+        self._arguments(item, json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else as_text(given))
         call.data = {"call": {key: final[key] for key in ("id", "status") if final.get(key) is not None}}
         self.answer.close_call(call)
 
@@ -415,6 +463,11 @@ class ResponsesDecoder(Decoder):
         else:
             self.answer.stop(status, "end" if status == "completed" else "unknown")
             self.answer.complete()
+
+
+def _is_search(item: JsonObject) -> bool:
+    """Whether the model searches for tools and leaves it to us; a search of the provider's own is kept as it is."""
+    return item.get("type") == "tool_search_call" and item.get("execution") == "client"
 
 
 def _sections(parts: object) -> str:

@@ -54,6 +54,7 @@ def test_results_and_arguments_of_every_finished_call_become_stubs() -> None:
     said.call("t2", "run_command", {"command": f"cat > b.py <<'E'\n{LONG}\nE"}, "")
     said.call("t3", "read_file", {"path": "src/a.py"}, LONG)
     said.call("t4", "update_todos", {"todos": LONG}, LONG)
+    said.call("t5", "memory", {"command": "create", "path": "/memories/a.md", "file_text": LONG}, LONG)
     cleared = said.cleared()
     assert set(stubs(cleared)) == {"t1", "t2", "t3.result"}
     written = json.loads(stubs(cleared)["t1"])

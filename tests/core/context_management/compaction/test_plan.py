@@ -10,10 +10,10 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.compaction.clearing import covered
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.compaction.package import SessionFacts
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
+from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.compaction.clearing import covered
+from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.recall import Recall, gone
 from swecli.core.ports import BlobError, BlobRef

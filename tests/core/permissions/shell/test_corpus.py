@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swecli.core.permissions.facts import BlastRadius, OsFacts
@@ -151,6 +152,8 @@ def test_no_nesting_of_wraps_makes_the_dangerous_silent(
 ) -> None:
     command = dangerous[1]
     for wrap in wraps:
+        # "env case a in a) rm -rf /;; esac" runs a program "case"; in "$(…)" the rest is a text after its parenthesis.
+        assume(not command.startswith("case ") or re.search(r"(^|[(;{]|then|do|else) ?\{\}", wrap))
         command = wrap.format(command)
     if outer and "'" not in command and "EOF" not in command:
         command = outer.format(command)

@@ -1,0 +1,57 @@
+"""A handoff bundle at the start of a session: read, compared with the folder, told to the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from swecli.core.engine.session import Session
+from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
+from swecli.exit_codes import ExitCode
+from swecli.export.handoff import MAX_BYTES, Compared, Handoff, HandoffError, compared, handoff_note, read_handoff
+from swecli.launch import StartError
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle and how its files compare with those of the folder."""
+
+    name: str
+    handoff: Handoff
+    found: Compared
+
+    def begin(self, session: Session) -> None:
+        """Tell a fresh session what the bundle says."""
+        count = len(self.handoff.files)
+        changed = f"{count} changed file{'' if count == 1 else 's'}"
+        title = f"Handoff from {self.name}: {changed}, {len(self.found.same)} here as the bundle has them"
+        open_todos = [todo for todo in self.handoff.todos if todo.status != "completed"]
+        session.go_on_from(title, handoff_note(self.handoff, self.found, self.name), open_todos, f"handoff {self.name}")
+        if self.found.words:
+            session.notice(
+                f"Files of the handoff bundle: {self.found.words}.",
+                "warning",
+                "The model is told; look at them before it goes on.",
+            )
+
+
+def read_bundle(path: Path, cwd: Path) -> Bundle:
+    """The bundle of a file, compared with the folder ``cwd``.
+
+    Raises:
+        StartError: it can't be read, or is none.
+    """
+    try:
+        data, _ = read_bytes(path, MAX_BYTES)
+        handoff = read_handoff(data.decode("utf-8-sig"))
+    except NotRegularError:
+        raise StartError(f"--from {path} is no file", ExitCode.BAD_INPUT) from None
+    except TooLargeError as error:
+        raise StartError(f"--from {path}: {error}", ExitCode.BAD_INPUT) from error
+    except OSError as error:
+        raise StartError(f"--from {path}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
+    except UnicodeDecodeError:
+        raise StartError(f"--from {path} is no handoff bundle: it is no UTF-8 text", ExitCode.BAD_INPUT) from None
+    except HandoffError as error:
+        raise StartError(f"--from {path} {error}. Nothing was started.", ExitCode.BAD_INPUT) from None
+    return Bundle(path.name, handoff, compared(handoff, cwd))

@@ -1,0 +1,52 @@
+"""The language servers of a run: those of the settings and those on PATH, where the workspace is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.core.llm.secrets import Masker
+from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.workspace.process import secret_values
+
+if TYPE_CHECKING:
+    from swecli.assembly.startup import Startup
+    from swecli.core.language_servers.servers import LanguageServers
+    from swecli.launch import LaunchOptions
+
+LOGS = "logs"
+
+
+def build_language_servers(
+    options: LaunchOptions, startup: Startup, sandbox: Sandbox, environment: Mapping[str, str]
+) -> tuple[LanguageServers | None, bool]:
+    """The servers that can be there, None for none, and whether the workspace has files for them. Nothing is started,
+    and where nothing could be, little is imported. A server reads the project's configuration, which may name programs
+    to run: there are none in a workspace that is not trusted, nor in safe mode."""
+    settings = startup.loaded.settings
+    looks = options.look_only or options.dry_run or options.compact_dry_run
+    if not settings.diagnostics.enabled or not startup.trust.trusts or options.safe_mode or looks:
+        return None, False
+    from swecli.core.language_servers.definitions import Surroundings, defined, usable
+
+    origins = {key[1]: str(origin) for key, origin in startup.loaded.origins.items() if key[0] == "language_servers"}
+    servers, problems = defined(settings.language_servers, origins)
+    roots = tuple(path.resolve() for path in (options.cwd, *options.add_dirs))
+    programs, has_files = usable(servers, environment.get("PATH", ""), roots)
+    if not programs and not problems:
+        return None, False
+    from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
+
+    wishes = settings.diagnostics
+    around = Surroundings(
+        Path(roots[0]),
+        roots,
+        environment,
+        sandbox,
+        startup.paths.state / LOGS if options.store else None,
+        Masker(secret_values(startup.environment)).mask,
+        settings.sandbox.mode == "on" or settings.sandbox.required,
+    )
+    chosen = LanguageServerOptions(wishes.wait, wishes.most, wishes.idle)
+    return LanguageServers(programs, around, chosen, problems), has_files

@@ -1,0 +1,154 @@
+"""Instruction files and memories of a run: what is read for it, and what it may keep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from functools import cache, partial
+from pathlib import Path
+
+from swecli.assembly.startup import Startup
+from swecli.core.config.paths import project_folder
+from swecli.core.config.trust import covered_by_trust, file_digest, read_trust, write_trust
+from swecli.core.context_management.instructions import Instructions, instruction_folders, load_instructions
+from swecli.core.context_management.memory_section import MemoryText, memory_text
+from swecli.core.engine.services import InstructionFiles, MemoryOptions
+from swecli.core.memory.places import MemoryPlaces
+from swecli.core.memory.session_notes import MAX_BYTES
+from swecli.core.tools.base import AnyTool
+from swecli.core.tools.session_tools import Scratchpad
+from swecli.core.workspace.process import secret_values
+from swecli.launch import LaunchOptions
+
+FOLDER = "memory"
+"""In a project's ``.swecli``."""
+USER_FOLDER = "memories"
+"""In the user's data directory."""
+ON = "This folder is trusted now, and its memory is on. What it holds already joins the prompt after /clear."
+
+
+def project_instructions(
+    options: LaunchOptions, startup: Startup, accepted: frozenset[str] = frozenset()
+) -> Instructions:
+    """The instruction files that hold for the working directory. A folder that the user declined says nothing; where
+    nobody was asked yet, what it says is quoted."""
+    if options.safe_mode:
+        return Instructions()
+    trust, settings = startup.trust, startup.loaded.settings.instructions
+
+    def approved(path: Path, digest: str) -> bool:
+        return file_digest(options.cwd, path, digest) in trust.accepted | accepted
+
+    return load_instructions(
+        options.cwd,
+        user_directory=startup.paths.config,
+        project="trusted" if trust.trusts else "none" if trust.state == "declined" else "quoted",
+        approved=approved,
+        merge=settings.merge,
+        imports=settings.imports,
+    )
+
+
+def instruction_files(options: LaunchOptions, startup: Startup, loaded: Instructions) -> InstructionFiles:
+    """The files of the prompt, and what of them is watched while the session runs."""
+    settings, trust = startup.loaded.settings.instructions, startup.trust
+    folders = instruction_folders(options.cwd)
+    wanted = settings.nested and settings.merge != "none" and trust.state != "declined"
+    return InstructionFiles(
+        loaded,
+        lambda: project_instructions(options, startup, read_trust(startup.paths.data, options.cwd).accepted),
+        options.cwd,
+        folders[0],
+        (startup.paths.config, *folders),
+        quoted=not trust.trusts,
+        watch=wanted and not options.safe_mode,
+    )
+
+
+def is_on(options: LaunchOptions, startup: Startup) -> bool:
+    """Whether the run has memories at all."""
+    return startup.loaded.settings.memory.enabled and not options.safe_mode
+
+
+def memory_places(options: LaunchOptions, startup: Startup) -> MemoryPlaces:
+    """The folders of memories. Those of a project that is not trusted are left alone."""
+    if not is_on(options, startup):
+        return MemoryPlaces(None, None)
+    project = Path(os.path.realpath(options.cwd))
+    own = Path(os.path.realpath(startup.paths.data)) / USER_FOLDER
+    return MemoryPlaces(project_folder(project) / FOLDER if startup.trust.trusts else None, own)
+
+
+def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
+    """What a session keeps: no notes where nothing may be stored, or nobody said that the folder is trusted."""
+    places, settings = memory_places(options, startup), startup.loaded.settings.memory
+    looks_only = options.look_only or options.dry_run or options.compact_dry_run
+    wanted = is_on(options, startup) and settings.notes and options.store and not looks_only
+    asked = wanted and startup.trust.state == "unknown" and not options.headless
+    return MemoryOptions(
+        places,
+        places.project if wanted else None,
+        "Session notes are off in this folder; /memory on lets swecli keep them." if asked else "",
+        f"# Session Memory: {date.today().isoformat()}\n\n## Project: {options.cwd.name}\n",
+        _cover(startup),
+        partial(_turned_on, options, startup),
+        settings.max_file_bytes,
+    )
+
+
+def _turned_on(options: LaunchOptions, startup: Startup) -> tuple[str, MemoryOptions | None]:
+    if not options.store or options.safe_mode:
+        return "This run stores nothing, so nothing was changed.", None
+    if not startup.loaded.settings.memory.enabled:
+        return "Your settings turn memory off (memory.enabled), so nothing was changed.", None
+    if startup.trust.trusts:
+        return "This folder is trusted already, and its memory is on.", None
+    notice, trust = "", read_trust(startup.paths.data, options.cwd)
+    if trust.trusts:
+        return ON, memory_options(options, replace(startup, trust=trust))
+    if names := covered_by_trust(options.cwd):
+        listed = ", ".join(names[:5])
+        shown = "swecli permissions trust shows and trusts them"
+        return f"This folder has files that would count too ({listed}): {shown}.", None
+    try:
+        notice = write_trust(startup.paths.data, options.cwd, "trusted")
+    except OSError as error:
+        return f"The decision can't be stored ({error.strerror or error}); nothing was changed.", None
+    trust = read_trust(startup.paths.data, options.cwd)
+    return " ".join(filter(None, (notice, ON))), memory_options(options, replace(startup, trust=trust))
+
+
+def _cover(startup: Startup) -> Callable[[str], str]:
+    """Hides keys and passwords of the environment, and what looks like some. Made when it is first needed."""
+
+    @cache
+    def covering() -> Callable[[str], str]:
+        from swecli.core.llm.secrets import Masker, is_unmistakable
+
+        return Masker(filter(is_unmistakable, secret_values(startup.environment))).cover
+
+    return lambda text: covering()(text)
+
+
+def remembered(options: LaunchOptions, startup: Startup) -> MemoryText:
+    """What of the memories goes into the prompt."""
+    places = memory_places(options, startup)
+    if not any(folder is not None and folder.is_dir() for folder in (places.project, places.user)):
+        return MemoryText()
+    return memory_text(places.files(MAX_BYTES), startup.loaded.settings.memory.max_tokens)
+
+
+def memory_tools(options: LaunchOptions, startup: Startup) -> list[AnyTool]:
+    """What the model remembers with, as far as it is on."""
+    settings, tools = startup.loaded.settings.memory, list[AnyTool]()
+    if is_on(options, startup):
+        from swecli.core.tools.memory import MemoryTool
+
+        cover = _cover(startup)
+        places = memory_places(options, startup)
+        tools.append(MemoryTool(places, settings.max_file_bytes, lambda text: cover(text) != text))
+    if settings.scratchpad and not options.safe_mode:
+        tools.append(Scratchpad())
+    return tools

@@ -1,0 +1,321 @@
+"""The stored sessions of this folder and of others: listed, looked into, searched, and taken away."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TypeVar
+
+from swecli.assembly.services import FILE as CHECKPOINTS
+from swecli.assembly.services import move_changes
+from swecli.assembly.storage import DATABASE, changed_at, read_database
+from swecli.core.config.paths import PROJECT_FOLDER, Paths, user_paths, workspace_key
+from swecli.core.config.settings import SessionSettings
+from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
+from swecli.core.protocol.codec import CodecError, decode_body
+from swecli.core.protocol.events import ItemCompleted, ItemStarted
+from swecli.core.protocol.messages import TextPart
+from swecli.core.sessions.database import open_database
+from swecli.core.sessions.health import copy_rows
+from swecli.core.sessions.retention import Retention, expired
+from swecli.core.sessions.search import FILE as INDEX
+from swecli.core.sessions.search import SearchIndex, refresh, searched
+from swecli.core.sessions.store import (
+    SessionError,
+    SessionInfo,
+    SessionStore,
+    list_sessions,
+    live_holders,
+    newest_messages,
+)
+from swecli.core.sessions.titles import storable
+from swecli.core.workspace.process_tree import Process
+from swecli.core.worktrees import name_of_tree, worktrees_folder
+from swecli.launch import LaunchOptions
+from swecli.tui.backend import OpenSession, StoredSession
+
+FOLDERS = 40
+"""Folders besides this one that are looked into, those used last."""
+PER_FOLDER = 200
+MESSAGES = 6
+"""Messages of a preview."""
+LONGEST = 600
+"""Characters of a message in a preview."""
+
+T = TypeVar("T")
+
+
+class SessionList:
+    """Implements ``SessionsPort`` for the folder of ``options``. ``opener`` opens a session by its id; with True, a
+    fork of it."""
+
+    def __init__(
+        self, options: LaunchOptions, environment: Mapping[str, str], opener: Callable[[str, bool], OpenSession]
+    ) -> None:
+        paths = user_paths(environment)
+        self._data = paths.data
+        self._own = paths.workspace_data(options.cwd) / DATABASE
+        self._trees = worktrees_folder(paths)
+        self._opener = opener
+
+    def read(self) -> Sequence[StoredSession]:
+        others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
+        found: list[StoredSession] = []
+        for path in (self._own, *others):
+            found += self._sessions(path)
+        return found
+
+    def here(self) -> Sequence[StoredSession]:
+        """Sessions of this folder, newest first."""
+        return self._sessions(self._own)
+
+    def search(self, words: str) -> Mapping[str, str]:
+        """What sessions of all folders have of the words in their content: a place for each, by id."""
+        others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
+        return {
+            one.session: one.text for path in (self._own, *others) if path.exists() for one in searched(path, words)
+        }
+
+    def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
+        path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
+        found = path if path.exists() else self._own
+        return messages(read_database(found, lambda connection: newest_messages(connection, session.id), []))
+
+    def open(self, session_id: str) -> OpenSession:
+        return self._opener(session_id, False)
+
+    def fork(self, session_id: str) -> OpenSession:
+        return self._opener(session_id, True)
+
+    def _others(self) -> list[Path]:
+        return [path for path in databases(self._data) if path != self._own]
+
+    def _sessions(self, path: Path) -> list[StoredSession]:
+        sessions = read_database(path, lambda connection: list_sessions(connection, limit=PER_FOLDER), ())
+        if not sessions:
+            return []
+        holders = read_database(path, lambda connection: live_holders(connection, Process.current()), {})
+        called = {one.id: one.shown for one in sessions}
+        found: list[StoredSession] = []
+        for one in sessions:
+            away = ""
+            if path != self._own:
+                tree = name_of_tree(self._trees, Path(one.cwd))
+                place = f"-w {tree}" if tree else f"-C {shlex.quote(one.cwd)}"
+                away = f"It belongs to {'a worktree' if tree else 'another folder'}: swecli {place} -r {one.id}"
+            elif one.id in holders:
+                away = f"It is open in another swecli (process {holders[one.id].pid}); close it there first"
+            found.append(
+                StoredSession(
+                    one.id,
+                    " ".join(one.shown.split()),
+                    one.cwd,
+                    one.updated,
+                    one.turns,
+                    one.tokens,
+                    _cost(one.cost),
+                    one.model,
+                    away,
+                    first=one.first,
+                    branch=one.branch,
+                    size=one.size,
+                    parent="" if one.parent is None else called.get(one.parent, "") or one.parent,
+                )
+            )
+        return found
+
+
+def databases(data: Path) -> list[Path]:
+    """The databases of all folders below the data directory."""
+    try:
+        return [path for folder in (data / "workspaces").iterdir() if (path := folder / DATABASE).is_file()]
+    except OSError:
+        return []
+
+
+def messages(newest_first: Sequence[bytes]) -> Sequence[DisplayBlock]:
+    """The last messages of a conversation, oldest first, from the bodies of its newest events."""
+    kinds: dict[str, str] = {}
+    ended: list[ItemCompleted] = []
+    for raw in newest_first:
+        try:
+            body = decode_body(raw.decode("utf-8", "replace"))
+        except (CodecError, ValueError):
+            continue
+        if isinstance(body, ItemStarted):
+            kinds[body.item] = body.kind
+        elif isinstance(body, ItemCompleted):
+            ended.append(body)
+    blocks: list[DisplayBlock] = []
+    for body in ended:
+        text = "\n".join(part.text for part in body.parts if isinstance(part, TextPart)).strip()
+        if text and kinds.get(body.item) in ("user", "text") and len(blocks) < MESSAGES:
+            short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            blocks.append(TextBlock(f"› {short}") if kinds[body.item] == "user" else MarkdownBlock(short))
+    return blocks[::-1]
+
+
+def _cost(amount: str) -> str:
+    try:
+        return f"${Decimal(amount):.2f}" if amount else ""
+    except InvalidOperation:
+        return ""
+
+
+# --- taking away -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """One folder's database with its sessions, and those of them that are open somewhere."""
+
+    database: Path
+    sessions: Sequence[SessionInfo]
+    held: frozenset[str]
+
+
+def folder_of(database: Path, limit: int = 1 << 31) -> Folder:
+    sessions = read_database(database, lambda connection: list_sessions(connection, limit=limit, empty=True), ())
+    held = read_database(
+        database, lambda connection: frozenset(live_holders(connection, Process(0, ""))), frozenset[str]()
+    )
+    return Folder(database, sessions, held)
+
+
+def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = False) -> Sequence[str]:
+    """Delete sessions with what else is stored of them: results, file changes, log, search index. Returns sentences
+    about what could not be reached.
+
+    Raises:
+        SessionError: one of them is open, or the database can't be written; nothing was deleted.
+        sqlite3.Error: the disk fails; nothing was deleted.
+    """
+    ids = [session.id for session in sessions]
+    opened = open_database(database)
+    with closing(SessionStore(opened)) as store:
+        if not opened.durable:
+            raise SessionError(f"{opened.why_in_memory} Nothing was deleted.")
+        store.delete(ids)
+        if vacuum:
+            with suppress(sqlite3.Error), opened.alone() as connection:  # busy elsewhere: the next purge does it
+                connection.execute("VACUUM")
+    troubles = list(opened.problems)
+    with suppress(sqlite3.Error, OSError):
+        if database.with_name(INDEX).exists():
+            with closing(SearchIndex(database.with_name(INDEX))) as index:
+                index.forget(ids)
+    troubles += _forget_changes(paths.state / "checkpoints" / database.parent.name / CHECKPOINTS, ids)
+    for log in _logs(sessions):
+        try:
+            log.unlink(missing_ok=True)
+        except OSError as error:
+            troubles.append(f"The log {log} can't be deleted ({error.strerror}).")
+    return troubles
+
+
+MOST_AT_ONCE = 50
+"""Sessions that are deleted at the end of one session."""
+
+
+def tidy_up(paths: Paths, folder: Path, settings: SessionSettings, until: float) -> None:
+    """Bring the folder's search index up to date, and delete what the settings let go, as far as there is time:
+    ``until`` is monotonic seconds. What fails is done another time."""
+    database = paths.workspace_data(folder) / DATABASE
+    if not database.is_file():
+        return
+    refresh(database, lambda: time.monotonic() > until)
+    rules = Retention(settings.delete_after_days, settings.max_total_bytes, settings.protect_days)
+    if not rules.limits:
+        return
+    found = folder_of(database)
+    gone = expired(found.sessions, rules, time.time(), found.held)[:MOST_AT_ONCE]
+    if gone and time.monotonic() < until:
+        with suppress(SessionError, sqlite3.Error, OSError):
+            remove(paths, database, [one.session for one in gone])
+
+
+def _forget_changes(path: Path, ids: Sequence[str]) -> list[str]:
+    if not path.is_file():
+        return []
+    try:
+        with closing(sqlite3.connect(path, timeout=2, isolation_level=None)) as connection:
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.executemany("DELETE FROM operations WHERE session = ?", [(one,) for one in ids])
+    except sqlite3.Error as error:
+        return [f"The record of file changes {path} can't be written ({error}); it forgets them by their age."]
+    return []
+
+
+def _logs(sessions: Sequence[SessionInfo]) -> Iterator[Path]:
+    """The logs of sessions in their workspaces, rotated ones too. Nothing is followed there."""
+    for session in sessions:
+        folder = Path(session.cwd, PROJECT_FOLDER, "logs")
+        with suppress(OSError, ValueError):
+            if not folder.is_symlink() and not folder.parent.is_symlink():
+                yield from (path for path in folder.glob(f"{session.id}.*") if not path.is_symlink())
+
+
+# --- a folder that moved -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Sessions that have another folder now. ``trouble`` says why their file changes could not be brought along; empty
+    where they were."""
+
+    sessions: Sequence[SessionInfo]
+    trouble: str = ""
+
+
+def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> Moved:
+    """Give the sessions of a folder that is now elsewhere to the folder ``new``, with what they changed in files.
+
+    Raises:
+        SessionError: nothing is stored for ``old``, it is the same folder, or one of its sessions is open.
+        sqlite3.Error: one of the databases fails; nothing was moved.
+    """
+    source, target = (paths.workspace_data(folder) / DATABASE for folder in (old, new))
+    if source == target:
+        raise SessionError(f"{old} and {new} are the same folder. Nothing was moved.")
+    if not source.exists():
+        known = sorted({one.cwd for path in databases(paths.data) for one in folder_of(path, 1).sessions})
+        gone = [cwd for cwd in known if not os.path.isdir(cwd)]
+        hint = f" Folders that are gone and have sessions: {', '.join(gone[:10])}." if gone else ""
+        raise SessionError(f"No sessions are stored for {old}.{hint}")
+    with closing(SessionStore(open_database(source))) as store:
+        _require_durable(store)
+        sessions = store.list(limit=1 << 31, empty=True)
+        held = next((one.id for one in sessions if store.holder(one.id) is not None), None)
+        if held is not None:
+            raise SessionError(f"Session {held} is open in another swecli; close it first. Nothing was moved.")
+        if dry:
+            return Moved(sessions)
+        with closing(SessionStore(open_database(target))) as into:
+            _require_durable(into)
+            with store.database.read() as reading, into.database.write(power_safe=True) as writing:
+                copy_rows(reading, writing)
+                writing.executemany(
+                    "UPDATE sessions SET cwd = ? WHERE id = ?", [(storable(str(new)), one.id) for one in sessions]
+                )
+        ids = [one.id for one in sessions]
+        try:
+            move_changes(paths, old, new, ids)
+        except sqlite3.Error as error:
+            trouble = f"What these sessions changed in files can't be brought along ({error}): /undo does not reach it"
+            store.delete(ids)
+            return Moved(sessions, trouble)
+        store.delete(ids)
+    _forget_changes(paths.state / "checkpoints" / source.parent.name / CHECKPOINTS, ids)
+    return Moved(sessions)
+
+
+def _require_durable(store: SessionStore) -> None:
+    if not store.database.durable:
+        raise SessionError(f"{store.database.why_in_memory} Nothing was moved.")

@@ -1,0 +1,205 @@
+"""`swecli lab`: stored sessions under other settings of the context; asks no model and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.standard_streams import complain, print_text
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.config.settings import Settings
+    from swecli.core.sessions.store import SessionStore
+    from swecli.lab.replay import Recording, Replayed, Strategy
+
+USUAL = "current,early,truncation"
+NEWEST = 10
+"""Sessions that ``tune`` looks at."""
+
+
+def lab(arguments: Sequence[str]) -> int:
+    kinds: Mapping[str, Callable[[Sequence[str]], int]] = {"replay": replay_session, "tune": tune}
+    if arguments[:1] and arguments[0] in kinds:
+        return kinds[arguments[0]](arguments[1:])
+    parser = Parser(prog="swecli lab", description="Try other settings of the context on stored sessions.")
+    parser.add_argument("what", choices=tuple(kinds), help="replay one session, or propose settings")
+    parser.parse_args(arguments)
+    return ExitCode.OK
+
+
+def replay_session(arguments: Sequence[str]) -> int:
+    from swecli.lab.strategies import PRESETS
+
+    parser = Parser(
+        prog="swecli lab replay",
+        description="What other settings would have done to a session: size, cost, compactions. Asks no model.",
+    )
+    parser.add_argument("session", nargs="?", default="", help="(the start of) its id; otherwise the newest")
+    parser.add_argument(
+        "--strategy",
+        default=USUAL,
+        metavar="A,B,...",
+        help=f"what to compare: {', '.join(PRESETS)}, or settings as KEY=VALUE+KEY=VALUE (default: {USUAL})",
+    )
+    parser.add_argument("--json", action="store_true", help="for scripts, with every curve")
+    parser.add_argument("--plot", metavar="FILE", help="write a picture of the curves (SVG)")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="a session of this folder")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    strategies = _strategies(chosen.strategy.split(","), folder)
+    with closing(_store(folder)) as store:
+        recording = _recording(store, chosen.session or _newest(store, folder))
+    from swecli.lab.replay import replay
+    from swecli.lab.report import document, svg
+
+    if recording.skipped:
+        complain(f"warning: {recording.skipped:,} events of the session can't be read and were left out")
+    results = asyncio.run(replay(recording, strategies))
+    names = ["recorded", *(strategy.name for strategy in strategies)]
+    if chosen.plot is not None:
+        _write(Path(chosen.plot), svg(recording, names, results))
+    if chosen.json:
+        return print_text(json.dumps(document(recording, names, results), indent=2) + "\n")
+    return print_text("\n".join(_shown(recording, names, results)) + "\n")
+
+
+def _shown(recording: Recording, names: Sequence[str], results: Sequence[Replayed]) -> list[str]:
+    from swecli.block_text import block_lines
+    from swecli.lab.report import curves, table
+    from swecli.safe_text import safe_line
+
+    effective = recording.first.effective
+    head = (
+        f"Session {recording.session}, {recording.info.ref}: {recording.requests:,} requests, effective window "
+        f"{effective:,} tokens. Cost in uncached input tokens."
+    )
+    width = shutil.get_terminal_size((100, 24)).columns
+    lines = [head, "", *block_lines(table(names, results)), "", *curves(names, results, effective, min(width, 120))]
+    return [safe_line(line) for line in lines]
+
+
+def tune(arguments: Sequence[str]) -> int:
+    parser = Parser(
+        prog="swecli lab tune",
+        description="Propose settings from this folder's newest sessions. Prints them; writes nothing.",
+    )
+    parser.add_argument("--sessions", type=int, default=NEWEST, metavar="N", help=f"how many (default: {NEWEST})")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="sessions of this folder")
+    chosen = parser.parse_args(arguments)
+    if chosen.sessions < 1:
+        raise UsageError("--sessions must be at least 1")
+    folder = working_directory(chosen.cwd)
+    from swecli.lab.replay import NotReplayable, Recording, replay
+    from swecli.lab.strategies import GRID, Tried, propose, worth_replaying
+
+    strategies = _strategies(("current", *GRID), folder)
+    recordings: list[Recording] = []
+    with closing(_store(folder)) as store:
+        for info in store.list(limit=chosen.sessions):
+            try:
+                recordings.append(Recording.of(info.id, store.load(info.id)))
+            except NotReplayable:
+                continue
+    recordings = worth_replaying(recordings)
+    if not recordings:
+        raise StartError("No session of this folder is long enough to learn from.", ExitCode.BAD_INPUT)
+    runs = [asyncio.run(replay(recording, strategies))[1:] for recording in recordings]
+    tried = [
+        Tried.of(strategy.name, results) for strategy, results in zip(strategies, zip(*runs, strict=True), strict=True)
+    ]
+    proposal = propose(tried[0], tried[1:])
+    if chosen.json:
+        from dataclasses import asdict
+
+        found = {"sessions": len(recordings), "tried": [asdict(one) for one in tried]}
+        return print_text(json.dumps({**found, "reason": proposal.reason, "toml": proposal.toml}, indent=2) + "\n")
+    from swecli.block_text import block_lines
+    from swecli.core.protocol.blocks import TableBlock
+
+    rows = tuple(
+        (one.name, f"{one.cost / 1000:,.1f}k", str(one.lost), str(one.needed_again), str(one.blocked)) for one in tried
+    )
+    lines = block_lines(TableBlock(("strategy", "cost", "anchors lost", "needed again", "blocked"), rows))
+    said = [f"{len(recordings)} sessions of this folder.", "", *lines, "", proposal.reason]
+    said += [f"To use it, put this into {_user_file()}:", "", proposal.toml] if proposal.best else []
+    return print_text("\n".join(said) + "\n")
+
+
+def _user_file() -> str:
+    from swecli.assembly.settings import user_file
+
+    return str(user_file(os.environ))
+
+
+def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
+    from pydantic import ValidationError
+
+    from swecli.assembly.services import compaction_options, context_limits
+    from swecli.assembly.startup import startup_of
+    from swecli.core.config.load import typed_value
+    from swecli.core.config.settings import Settings
+    from swecli.lab.replay import Strategy
+    from swecli.lab.strategies import changes_of, with_changes
+
+    def read(key: str, text: str) -> object:
+        return typed_value(text, words=True, many=False) if not text.strip()[:1].isdigit() else json.loads(text)
+
+    document = startup_of(LaunchOptions(cwd=folder), dict(os.environ)).loaded.settings.model_dump()
+    made: list[Strategy] = []
+    for word in words:
+        try:
+            settings: Settings = Settings.model_validate(with_changes(document, changes_of(word.strip(), read)))
+            made.append(Strategy(word.strip(), context_limits(settings), compaction_options(settings.context)))
+        except ValidationError as error:
+            said = error.errors()[0]
+            raise UsageError(f"--strategy {word}: {'.'.join(map(str, said['loc']))}: {said['msg']}") from error
+        except ValueError as error:
+            raise UsageError(f"--strategy {word}: {error}") from error
+    return made
+
+
+def _store(folder: Path) -> SessionStore:
+    from swecli.assembly.storage import DATABASE
+    from swecli.core.config.paths import user_paths
+    from swecli.core.sessions.database import open_database
+    from swecli.core.sessions.store import SessionStore
+
+    file = user_paths(os.environ).workspace_data(folder) / DATABASE
+    if not file.exists():
+        raise StartError(f"No sessions are stored for {folder}.", ExitCode.BAD_INPUT)
+    return SessionStore(open_database(file))
+
+
+def _newest(store: SessionStore, folder: Path) -> str:
+    newest = next(iter(store.list(limit=1)), None)  # only read: one that another process holds is as good
+    if newest is None:
+        raise StartError(f"No sessions are stored for {folder}.", ExitCode.BAD_INPUT)
+    return newest.id
+
+
+def _recording(store: SessionStore, name: str) -> Recording:
+    from swecli.core.sessions.store import SessionError
+    from swecli.lab.replay import NotReplayable, Recording
+
+    try:
+        session = store.get(name).id
+        return Recording.of(session, store.load(session))
+    except (SessionError, NotReplayable) as error:
+        raise StartError(str(error), ExitCode.BAD_INPUT) from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StartError(f"{path}: can't be written: {error.strerror}", ExitCode.FAILURE) from error

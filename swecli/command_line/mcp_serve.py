@@ -1,0 +1,53 @@
+"""`swecli mcp serve`: swecli as an MCP server, for other agents."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.command_line.arguments import launch_options, server_parser
+from swecli.command_line.standard_streams import complain, is_terminal, take_streams
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions
+from swecli.stopping import Stop
+
+if TYPE_CHECKING:
+    from swecli.mcp_server.server import Stored
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Serve one client on standard input and output."""
+    from swecli.command_line.dispatch import is_root
+
+    options = launch_options(server_parser().parse_args(arguments), os.environ, is_root=is_root())
+    if is_terminal(sys.stdin):
+        complain("swecli mcp serve: waiting for an MCP client on standard input; docs/mcp.md says how to set one up")
+    stop = Stop()
+    with stop.handled():
+        import asyncio
+
+        return int(asyncio.run(_serve(options, stop)))
+
+
+async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
+    streams = take_streams()
+    from swecli.app import open_session
+    from swecli.mcp_server.run import serve as served
+
+    return await served(options, open_session, lambda folder: stored_sessions(options, folder), streams, stop)
+
+
+def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
+    """Sessions of a folder with something in them, newest first."""
+    from swecli.assembly.session_list import SessionList
+    from swecli.mcp_server.server import Stored
+
+    def no_opener(session_id: str, fork: bool) -> object:
+        raise AssertionError(session_id)
+
+    sessions = SessionList(replace(options, cwd=folder), dict(os.environ), no_opener)  # pyright: ignore[reportArgumentType] - the list only reads
+    return [Stored(each.id, each.title, each.folder, each.updated) for each in sessions.here() if each.messages]

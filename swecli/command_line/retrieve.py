@@ -1,0 +1,106 @@
+"""`swecli retrieve`: what a text names and is about in a folder; no model, no network."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
+from swecli.exit_codes import ExitCode
+from swecli.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from swecli.core.retrieval.retrieve import Retrieval
+
+_SHOWN = 20
+
+
+def retrieve(arguments: Sequence[str]) -> int:
+    """``swecli retrieve TEXT``, or with ``--batch`` JSON lines of ``root`` and ``text`` from standard input."""
+    parser = Parser(
+        prog="swecli retrieve", description="Files that a text names or is about, from an index; asks no model."
+    )
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="a task, an issue, a stack trace")
+    parser.add_argument("--json", action="store_true", help="for scripts: the whole ranking")
+    parser.add_argument(
+        "--batch", action="store_true", help='read lines {"root": DIR, "text": TEXT}; one list for each'
+    )
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    chosen = parser.parse_args(arguments)
+    text = " ".join(chosen.text)
+    if chosen.batch:
+        if text or chosen.cwd:
+            raise UsageError("--batch reads folder and text from standard input")
+        return print_lines(batch(input_lines()))
+    if not text.strip():
+        raise UsageError("swecli retrieve needs a text")
+    found = _Projects().retrieval(working_directory(chosen.cwd), text)
+    if chosen.json:
+        return print_text(json.dumps(document(found)) + "\n")
+    lines = [safe_line(str(one)) for one in found.ranked[:_SHOWN]]
+    if not lines:
+        complain("swecli: nothing in this folder fits these words")
+        return ExitCode.OK
+    return print_text("\n".join(lines) + "\n")
+
+
+def document(found: Retrieval) -> list[dict[str, Any]]:
+    """The ranking as JSON, the likeliest file first. ``line`` is that of the symbol, 0 where there is none;
+    ``mentioned``: the text names this file."""
+    named = {one.path for one in found.named if one.sure}
+    return [
+        {"path": one.path, "symbol": one.symbol, "line": one.line, "score": one.score, "mentioned": one.path in named}
+        for one in found.ranked
+    ]
+
+
+def batch(lines: Iterable[str]) -> Iterator[str]:
+    """One JSON line for each line: the list, or an object with ``error``."""
+    projects = _Projects()
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            request = json.loads(line)
+            root, text = request["root"], request["text"]
+            if not isinstance(root, str) or not isinstance(text, str):
+                raise TypeError
+        except (ValueError, KeyError, TypeError):
+            yield json.dumps({"error": 'not a line such as {"root": "/folder", "text": "words"}'})
+            continue
+        folder = Path(root).expanduser()
+        if not folder.is_dir():
+            yield json.dumps({"error": f"{root} is no folder"})
+            continue
+        yield json.dumps(document(projects.retrieval(folder, text)))
+
+
+class _Projects:
+    """Opens each folder once; the newest stay in memory."""
+
+    def __init__(self, most: int = 4) -> None:
+        from swecli.core.config.paths import user_paths
+        from swecli.core.workspace.process import scrubbed_environment
+
+        self._paths = user_paths(os.environ)
+        self._environment = dict(scrubbed_environment(os.environ))
+        self._most = most
+        self._open: dict[Path, Any] = {}
+
+    def retrieval(self, folder: Path, text: str) -> Retrieval:
+        from swecli.assembly.services import git_program, index_place
+        from swecli.core.retrieval.project import open_project
+
+        root = Path(os.path.realpath(folder))
+        opened = self._open.pop(root, None)
+        if opened is None:
+            git = git_program(root, self._environment)
+            opened = open_project(root, index_place(self._paths, root), git, self._environment)
+        self._open[root] = opened
+        while len(self._open) > self._most:
+            self._open.pop(next(iter(self._open)))
+        return opened.retrieval(text)

@@ -1,0 +1,174 @@
+"""``swecli sessions export`` and ``import``: a stored session as a file, and a file as a stored session."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, TypeVar
+
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.standard_streams import complain, print_lines, print_text
+from swecli.exit_codes import ExitCode
+from swecli.export.destination import FORMATS, DestinationError, ExportFormat, format_of, write_export
+from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.sessions.portable import Portable
+    from swecli.core.sessions.store import SessionStore
+
+
+T = TypeVar("T")
+
+
+def export_session(arguments: Sequence[str]) -> int:
+    """``swecli sessions export ID``."""
+    parser = Parser(
+        prog="swecli sessions export",
+        description="Write a stored session as Markdown, as an HTML page that stands alone, or as JSON, which "
+        "`swecli sessions import` reads. Known keys are covered by stars in all three.",
+    )
+    parser.add_argument("id", help="the session, by (the start of) its id or name")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        type=lambda word: "markdown" if word == "md" else word,
+        help="default: by the name of FILE, else markdown",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there; default: standard output")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="a session of this folder")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    try:
+        wanted: ExportFormat = chosen.format or (format_of(chosen.output) if chosen.output else "markdown")
+    except DestinationError as error:
+        raise UsageError(str(error)) from None
+    text = _exported(folder, chosen.id, wanted)
+    if not chosen.output:
+        return print_lines(text.rstrip("\n").split("\n")) if wanted == "json" else print_text(text)
+    place = Path(os.path.expanduser(chosen.output)).absolute()
+    try:
+        write_export(place, text, replace=chosen.force)
+    except DestinationError as error:
+        raise StartError(str(error), ExitCode.BAD_INPUT) from None
+    complain(f"swecli: exported to {place}")
+    return ExitCode.OK
+
+
+def _exported(folder: Path, name: str, wanted: ExportFormat) -> str:
+    from swecli.core.sessions.portable import portable_document, stored_session
+    from swecli.export.rendering import readable
+
+    cover = cover_of(folder)
+    with closing(_store(folder, make=False)) as store:
+        session = _told(lambda: stored_session(store, name, lambda text: complain(f"warning: {text}")))
+    if wanted == "json":
+        return portable_document(session, cover)
+    return readable(session.events, wanted, cover, session.title)
+
+
+def import_session(arguments: Sequence[str]) -> int:
+    """``swecli sessions import FILE``."""
+    parser = Parser(
+        prog="swecli sessions import",
+        description="Store a session of a file in this folder: swecli's own JSON export, or a session file of Claude "
+        "Code (~/.claude/projects), Codex (~/.codex/sessions) or pi (~/.pi/agent/sessions). Permissions, waiting "
+        "messages and addresses of models are not taken over.",
+    )
+    parser.add_argument("file")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="store it as a session of this folder")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    path = Path(os.path.expanduser(chosen.file)).absolute()
+    session = _read(path)
+    from swecli.core.sessions.portable import take_in
+
+    cover = cover_of(folder)
+    with closing(_store(folder, make=True)) as store:
+        identifier = _told(lambda: take_in(store, session, str(folder), cover, f"imported {path.name}"))
+        turns = store.get(identifier).turns
+    for line in session.left_out:
+        complain(f"swecli: {line}")
+    if session.cwd and session.cwd != str(folder):
+        complain(f"swecli: it was made in {session.cwd}; files that it tells of may be others here.")
+    place = "" if folder == Path.cwd() else f" -C {folder}"
+    return print_text(
+        f"Imported {turns} turn{'' if turns == 1 else 's'}. Continue with: swecli{place} -r {identifier}\n"
+    )
+
+
+def _read(path: Path) -> Portable:
+    from swecli.core.sessions.portable import MAX_BYTES, PortableError, read_portable
+    from swecli.core.sessions.store import new_session_id
+    from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
+    from swecli.export.foreign import portable_of, read_foreign
+
+    try:
+        data, _ = read_bytes(Path(os.path.realpath(path)), MAX_BYTES)  # the user named it, so a link is followed
+    except NotRegularError:
+        raise StartError(f"{path} is no file. Nothing was imported.", ExitCode.BAD_INPUT) from None
+    except TooLargeError as error:
+        raise StartError(f"{error}. Nothing was imported.", ExitCode.BAD_INPUT) from None
+    except OSError as error:
+        raise StartError(f"{path}: {error.strerror or error}", ExitCode.BAD_INPUT) from None
+    text = data.decode("utf-8-sig", "replace")
+    try:
+        if _is_own(text):
+            return read_portable(text)
+        if text.lstrip().startswith(("<!DOCTYPE", "# ", "<html")):
+            raise PortableError("an export as Markdown or HTML is for reading; import takes the JSON export")
+        found = read_foreign(text)
+        began = next((one.at for one in found.said if one.at > 0), 0.0)
+        moment = datetime.fromtimestamp(began) if began else datetime.now()
+        return portable_of(found, new_session_id(moment, SystemRandom()))
+    except PortableError as error:
+        raise StartError(f"{path} can't be imported: {error}. Nothing was changed.", ExitCode.BAD_INPUT) from None
+
+
+def _is_own(text: str) -> bool:
+    return text.lstrip()[:200].startswith("{") and '"format"' in text[:200] and '"swecli-session"' in text[:200]
+
+
+def cover_of(folder: Path) -> Callable[[str], str]:
+    """Puts stars in place of keys, as in what sessions of this folder store."""
+    from swecli.app import known_secrets
+    from swecli.assembly.startup import startup_of
+    from swecli.core.llm.secrets import Masker, is_unmistakable
+
+    startup = startup_of(LaunchOptions(cwd=folder, headless=True), dict(os.environ))
+    secrets = known_secrets(startup.loaded.settings, startup.environment)
+    return Masker(filter(is_unmistakable, secrets)).cover
+
+
+def _store(folder: Path, *, make: bool) -> SessionStore:
+    from swecli.assembly.storage import DATABASE
+    from swecli.core.config.paths import user_paths
+    from swecli.core.sessions.database import LOOKED_AT, open_database
+    from swecli.core.sessions.store import SessionStore
+
+    file = user_paths(os.environ).workspace_data(folder) / DATABASE
+    if not make and not file.exists():
+        raise StartError(f"No sessions are stored for {folder}.", ExitCode.BAD_INPUT)
+    database = open_database(file, purpose=LOOKED_AT)
+    for problem in database.problems if database.durable else ():
+        complain(f"warning: {problem}")
+    if database.why_in_memory and (make or not database.copied):
+        raise StartError(f"{database.why_in_memory} Nothing was done.", ExitCode.FAILURE)
+    return SessionStore(database)
+
+
+def _told(do: Callable[[], T]) -> T:
+    """What ``do`` gives; a failure of the store is one line."""
+    from swecli.core.sessions.store import SessionError
+
+    try:
+        return do()
+    except SessionError as error:
+        raise StartError(str(error), ExitCode.BAD_INPUT) from None
+    except sqlite3.Error as error:
+        raise StartError(f"the sessions of this folder can't be used ({error})", ExitCode.FAILURE) from error

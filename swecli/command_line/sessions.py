@@ -1,0 +1,394 @@
+"""``swecli sessions``: the stored sessions of this folder, or of all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.standard_streams import complain, print_lines, print_text
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.assembly.session_list import Folder
+    from swecli.core.config.paths import Paths
+    from swecli.core.sessions.retention import Expired, Retention
+    from swecli.core.sessions.store import SessionInfo, SessionStore
+
+
+def parser_of(word: str, about: str, *, every: bool = False, dry: bool = False) -> Parser:
+    """The arguments that the subcommands share: ``every`` can be about all folders, ``dry`` takes something away."""
+    parser = Parser(prog=f"swecli sessions {word}", description=about)
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="use this folder instead")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    if every:
+        parser.add_argument("--all", action="store_true", help="of all folders")
+    if dry:
+        parser.add_argument("--dry-run", action="store_true", help="tell what would be deleted, and delete nothing")
+    return parser
+
+
+def paths_of() -> Paths:
+    from swecli.core.config.paths import user_paths
+
+    return user_paths(os.environ)
+
+
+def database_of(folder: Path) -> Path:
+    from swecli.assembly.storage import DATABASE
+
+    return paths_of().workspace_data(folder) / DATABASE
+
+
+@contextmanager
+def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
+    """The store of a folder; what is wrong with it is said. ``changes``: one that can only be read is of no use.
+
+    Raises:
+        StartError: nothing is stored for the folder, or it can't be used.
+    """
+    from swecli.core.sessions.database import LOOKED_AT, open_database
+    from swecli.core.sessions.store import SessionError, SessionStore
+
+    file = database_of(folder)
+    if not file.exists():
+        raise StartError(f"no sessions are stored for {folder}; swecli sessions list --all shows others", _BAD)
+    database = open_database(file, purpose=LOOKED_AT)
+    for problem in database.problems if database.durable else ():
+        complain(f"warning: {problem}")
+    with closing(SessionStore(database)) as store:
+        try:
+            if not database.durable and (changes or not database.copied):
+                raise StartError(database.why_in_memory, _BAD)
+            yield store
+        except SessionError as error:
+            raise StartError(str(error), _BAD) from error
+        except sqlite3.Error as error:
+            raise StartError(f"{file} can't be used ({error}); nothing was changed", _BAD) from error
+
+
+_BAD = ExitCode.BAD_INPUT
+NO_TITLE = "(no message)"
+
+
+# --- looking ---------------------------------------------------------------------------------------------------
+
+
+def list_sessions(arguments: Sequence[str]) -> int:
+    parser = parser_of("list", "List stored sessions, the one used last first.", every=True)
+    parser.add_argument("-n", "--limit", type=int, default=0, metavar="N", help="at most so many for each folder")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    found = [
+        (one, each)
+        for one in _folders(folder, every=chosen.all, limit=chosen.limit)
+        for each in one.sessions
+        if each.turns or each.shown
+    ]
+    if chosen.json:
+        return print_lines(_json_of(session, open_=session.id in one.held) for one, session in found)
+    if not found:
+        complain("swecli: no sessions are stored" + ("" if chosen.all else f" for {folder}"))
+        return ExitCode.OK
+    headers = ("id", "last used", "turns", "size", "model", "branch", *(("folder",) if chosen.all else ()), "title")
+    rows: list[tuple[str, ...]] = []
+    for one, session in found:
+        gone = "" if not chosen.all or os.path.isdir(session.cwd) else " (gone)"
+        place = (f"{session.cwd}{gone}",) if chosen.all else ()
+        is_open = " (open)" if session.id in one.held else ""
+        cells = (session.id, _when(session.updated), str(session.turns), _size(session.size), session.model)
+        rows.append((*cells, session.branch, *place, f"{' '.join(session.shown.split())}{is_open}"))
+    return _table(headers, rows)
+
+
+def show(arguments: Sequence[str]) -> int:
+    parser = parser_of("show", "Show a session: what is known of it, and its transcript.")
+    parser.add_argument("session", metavar="ID", help="its id or name, or the beginning of it")
+    chosen = parser.parse_args(arguments)
+    with opened(working_directory(chosen.cwd)) as store:
+        session = store.get(chosen.session)
+        events = store.load(session.id, lambda text: complain(f"warning: {text}"))
+        held = store.holder(session.id) is not None
+        lost = store.loss(session.id)
+    if chosen.json:
+        from swecli.core.protocol.codec import encode_event
+
+        return print_lines((_json_of(session, open_=held), *(encode_event(event) for event in events)))
+    from swecli.event_lines import EventLines
+
+    used = f"{_when(session.created)} to {_when(session.updated)}"
+    lines = [
+        f"Session {session.id}{' (open in another swecli)' if held else ''}",
+        f"Title   {session.shown or NO_TITLE}",
+        f"Folder  {session.cwd}{'' if os.path.isdir(session.cwd) else ' (gone; see swecli sessions relink)'}",
+        f"Model   {session.model or 'none'}",
+        f"Used    {used}, {session.turns} message{'' if session.turns == 1 else 's'}, {_size(session.size)}",
+        *([f"Branch  {session.branch}"] if session.branch else []),
+        *([f"Parent  {session.parent}"] if session.parent else []),
+        *([f"Lost    {lost}; the database was damaged"] if lost is not None else []),
+        "",
+    ]
+    writer = EventLines(lines.append, past=True)
+    for event in events:
+        writer.event(event)
+    writer.end()
+    return _printed(lines)
+
+
+def search(arguments: Sequence[str]) -> int:
+    parser = parser_of("search", "Find sessions in whose content all the words are.", every=True)
+    parser.add_argument("words", nargs="+", metavar="WORD")
+    chosen = parser.parse_args(arguments)
+    from swecli.core.sessions.search import searched
+
+    hits = [
+        (session, found)
+        for one in _folders(working_directory(chosen.cwd), every=chosen.all)
+        for known in [{session.id: session for session in one.sessions}]
+        for found in searched(one.database, " ".join(chosen.words))
+        if (session := known.get(found.session)) is not None
+    ]
+    if chosen.json:
+        return print_lines(_json_of(session, text=found.text, places=found.places) for session, found in hits)
+    if not hits:
+        complain(f"swecli: no session has {' '.join(chosen.words)!r}" + ("" if chosen.all else "; try --all"))
+        return ExitCode.FAILURE
+    lines: list[str] = []
+    for session, found in hits:
+        place = f"  {session.cwd}" if chosen.all else ""
+        lines += [f"{session.id}  {_when(session.updated)}  {session.shown or NO_TITLE}{place}", f"    {found.text}"]
+    return _printed(lines)
+
+
+# --- changing --------------------------------------------------------------------------------------------------
+
+
+def rename(arguments: Sequence[str]) -> int:
+    parser = parser_of("rename", "Give a session a name that -r understands; an empty one takes it away.")
+    parser.add_argument("session", metavar="ID")
+    parser.add_argument("name", metavar="NAME")
+    chosen = parser.parse_args(arguments)
+    with opened(working_directory(chosen.cwd), changes=True) as store:
+        session = store.get(chosen.session)
+        name = store.rename(session.id, chosen.name)
+    if chosen.json:
+        return print_lines((_json_of(replace(session, name=name)),))
+    return print_text(f"{session.id} is called {name!r} now.\n" if name else f"{session.id} has no name now.\n")
+
+
+def delete(arguments: Sequence[str]) -> int:
+    parser = parser_of("delete", "Delete sessions with their stored results, file changes and logs.", dry=True)
+    parser.add_argument("sessions", nargs="+", metavar="ID")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    with opened(folder, changes=not chosen.dry_run) as store:
+        named = list({session.id: session for session in map(store.get, chosen.sessions)}.values())
+        held = [session.id for session in named if store.holder(session.id) is not None]
+    if held:
+        raise StartError(f"session {held[0]} is open in another swecli; close it first. Nothing was deleted.", _BAD)
+    if not chosen.dry_run:
+        _removed(database_of(folder), named)
+    return _told(((session, "named") for session in named), as_json=chosen.json, dry=chosen.dry_run)
+
+
+def purge(arguments: Sequence[str]) -> int:
+    parser = parser_of(
+        "purge", "Delete sessions by age and size; without flags as the settings say.", every=True, dry=True
+    )
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="unused for so many days")
+    parser.add_argument("--max-size", metavar="SIZE", help="the oldest, until all of a folder take this (500M, 2G)")
+    chosen = parser.parse_args(arguments)
+    if chosen.older_than is not None and not chosen.older_than >= 0:
+        raise UsageError(f"--older-than {chosen.older_than} is not a number of days")
+    folder = working_directory(chosen.cwd)
+    rules = _rules(folder, chosen.older_than, chosen.max_size)
+    if not rules.limits:
+        complain("swecli: no rule says what may go; use --older-than or --max-size, or set sessions.delete_after_days")
+        return ExitCode.OK
+    from swecli.core.sessions.retention import expired
+
+    gone: list[Expired] = []
+    for one in _folders(folder, every=chosen.all):
+        found = expired(one.sessions, rules, time.time(), one.held)
+        if found and not chosen.dry_run:
+            _removed(one.database, [each.session for each in found], vacuum=True)
+        gone += found
+    return _told(((one.session, one.why) for one in gone), as_json=chosen.json, dry=chosen.dry_run)
+
+
+def _rules(folder: Path, older_than: float | None, size: str | None) -> Retention:
+    """What was asked for with flags holds whatever the age; without flags, the settings."""
+    from swecli.assembly.startup import startup_of
+    from swecli.core.sessions.retention import Retention
+
+    if older_than is not None or size is not None:
+        return Retention(older_than, None if size is None else _bytes(size), 0)
+    settings = startup_of(LaunchOptions(cwd=folder), dict(os.environ)).loaded.settings.sessions
+    return Retention(settings.delete_after_days, settings.max_total_bytes, settings.protect_days)
+
+
+def relink(arguments: Sequence[str]) -> int:
+    parser = parser_of("relink", "Move the sessions of a folder that was moved or renamed to where it is now.")
+    parser.add_argument("old", metavar="OLD", help="where the folder was")
+    parser.add_argument("new", metavar="NEW", nargs="?", help="where it is now; without it, this folder")
+    parser.add_argument("--dry-run", action="store_true", help="tell what would be moved, and move nothing")
+    chosen = parser.parse_args(arguments)
+    new = working_directory(chosen.new if chosen.new is not None else chosen.cwd)
+    old = Path(os.path.abspath(os.path.expanduser(chosen.old)))
+    from swecli.assembly.session_list import move_sessions
+    from swecli.core.sessions.store import SessionError
+
+    try:
+        moved = move_sessions(paths_of(), old, new, dry=chosen.dry_run)
+    except (SessionError, sqlite3.Error) as error:
+        raise StartError(f"{error}", _BAD) from error
+    if moved.trouble:
+        complain(f"warning: {moved.trouble}")
+    if chosen.json:
+        return print_lines(_json_of(session) for session in moved.sessions)
+    verb, count = "would move" if chosen.dry_run else "moved", len(moved.sessions)
+    return print_text(f"{verb} {count} session{'' if count == 1 else 's'} from {old} to {new}\n")
+
+
+# --- what they share -------------------------------------------------------------------------------------------
+
+
+def _folders(folder: Path, *, every: bool, limit: int = 0) -> list[Folder]:
+    """The database of the folder, or of all, the one used last first."""
+    from swecli.assembly.session_list import databases, folder_of
+    from swecli.assembly.storage import changed_at
+
+    own = database_of(folder)
+    files = sorted(databases(paths_of().data), key=changed_at, reverse=True) if every else [own] if own.exists() else []
+    if own.exists() and not every:
+        from swecli.core.sessions.database import LOOKED_AT, open_database
+
+        database = open_database(own, purpose=LOOKED_AT)  # mends and migrates it
+        for problem in database.problems if not database.copied else ():
+            complain(f"warning: {problem}")
+        database.close()
+    return [folder_of(file, limit) if limit > 0 else folder_of(file) for file in files]
+
+
+def _removed(database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = False) -> None:
+    from swecli.assembly.session_list import remove
+    from swecli.core.sessions.store import SessionError
+
+    try:
+        for trouble in remove(paths_of(), database, sessions, vacuum=vacuum):
+            complain(f"warning: {trouble}")
+    except (SessionError, sqlite3.Error) as error:
+        raise StartError(f"{error}", _BAD) from error
+
+
+def _told(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) -> int:
+    listed = list(gone)
+    if as_json:
+        return print_lines(_json_of(session, why=why, deleted=not dry) for session, why in listed)
+    verb = "would be deleted" if dry else "deleted"
+    lines = [f"{session.id}  {_when(session.updated)}  {session.shown}  ({why})" for session, why in listed]
+    total = sum(session.size for session, _ in listed)
+    return _printed([*lines, f"{len(listed)} session{'' if len(listed) == 1 else 's'} {verb}, {_size(total)}"])
+
+
+def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object) -> str:
+    fields: dict[str, Any] = {
+        "id": session.id,
+        "name": session.name,
+        "title": session.title,
+        "first": session.first,
+        "cwd": session.cwd,
+        "branch": session.branch,
+        "model": session.model,
+        "created": session.created,
+        "updated": session.updated,
+        "turns": session.turns,
+        "tokens": session.tokens,
+        "cost": session.cost or None,
+        "size": session.size,
+        "parent": session.parent,
+        "swecli": session.swecli,
+    }
+    if open_ is not None:
+        fields["open"] = open_
+    return json.dumps(fields | more)
+
+
+def _bytes(text: str) -> int:
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    try:
+        size = float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[unit]
+        return int(size) if 0 <= size < 1e18 else int("")
+    except (KeyError, ValueError):
+        raise UsageError(f"--max-size {text!r} is not a size such as 500M") from None
+
+
+def _size(size: int) -> str:
+    from swecli.core.tools.base import readable_size
+
+    return readable_size(size)
+
+
+def _when(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp).strftime("%Y-%m-%d %H:%M")
+
+
+def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> int:
+    from swecli.block_text import block_lines
+    from swecli.core.protocol.blocks import TableBlock
+
+    return _printed(block_lines(TableBlock(headers, tuple(rows))))
+
+
+def _printed(lines: Sequence[str]) -> int:
+    return print_text("\n".join(lines) + "\n")
+
+
+def _export(arguments: Sequence[str]) -> int:
+    from swecli.command_line.session_files import export_session
+
+    return export_session(arguments)
+
+
+def _import(arguments: Sequence[str]) -> int:
+    from swecli.command_line.session_files import import_session
+
+    return import_session(arguments)
+
+
+ACTIONS: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "list": list_sessions,
+    "show": show,
+    "search": search,
+    "export": _export,
+    "import": _import,
+    "rename": rename,
+    "delete": delete,
+    "purge": purge,
+    "relink": relink,
+}
+"""The subcommands by their words, in the order of the help."""
+
+
+def sessions(arguments: Sequence[str]) -> int:
+    """``swecli sessions [ACTION]``; without one: list."""
+    first = arguments[0] if arguments else ""
+    if first in ("-h", "--help"):
+        sys.stdout.write(f"usage: swecli sessions {{{','.join(ACTIONS)}}} …\nEach has --help; without a word: list.\n")
+        return ExitCode.OK
+    if not first or first.startswith("-"):
+        return list_sessions(arguments)
+    action = ACTIONS.get(first)
+    if action is None:
+        raise UsageError(f"swecli sessions has no {first!r}; available: {', '.join(ACTIONS)}")
+    return action(arguments[1:])

@@ -1,0 +1,100 @@
+"""/export and /handoff: the session as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.tools.base import readable_size
+from swecli.export.destination import (
+    FORCE,
+    Destination,
+    DestinationError,
+    destination,
+    free_name,
+    located,
+    write_export,
+)
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.core.protocol.events import Event
+
+
+async def _run_export(session: Session, arguments: str) -> CommandResult:
+    try:
+        place = destination(arguments, session.view.cwd, f"swecli-{session.view.session_id}")
+        events = await session.facts()
+        lost = await asyncio.to_thread(_export, session, events, place)
+    except DestinationError as error:
+        return CommandResult.text(str(error), "error")
+    notes = "".join(f"\n{line}" for line in lost)
+    size = readable_size(place.path.stat().st_size)
+    return CommandResult.text(
+        f"Exported as {_named(place.format)}: {place.path} ({size}). Known keys are covered.{notes}"
+    )
+
+
+def _named(name: str) -> str:
+    return {"markdown": "Markdown", "json": "JSON", "html": "an HTML page"}[name]
+
+
+def _export(session: Session, events: Sequence[Event], place: Destination) -> list[str]:
+    """Write the file. Returns sentences about what is not in it."""
+    from swecli.export.rendering import rendered
+
+    lost: list[str] = []
+    text = rendered(events, place.format, session.cover, get=session.stored_result, report=lost.append)
+    write_export(place.path, text, replace=place.replace)
+    return lost
+
+
+EXPORT = SlashCommand(
+    "export",
+    "Write this session to a file: Markdown, HTML page or JSON",
+    _run_export,
+    aliases=("save",),
+    arguments="[file | markdown | html | json]",
+)
+
+
+async def _run_handoff(session: Session, arguments: str) -> CommandResult:
+    from swecli.export.handoff import HandoffError, handoff_markdown, handoff_of
+
+    cwd, name = session.view.cwd, arguments.strip()
+    replace = FORCE in name.split()
+    name = " ".join(word for word in name.split(" ") if word != FORCE)
+    try:
+        path = located(name, cwd) if name else free_name(cwd, "handoff", ".md")
+        events = await session.facts()
+        now = max((event.ts for event in events), default=0.0)
+        bundle = await asyncio.to_thread(handoff_of, events, Path(cwd), session.cover, now)
+        await asyncio.to_thread(write_export, path, handoff_markdown(bundle), replace=replace)
+    except HandoffError as error:
+        return CommandResult.text(f"Nothing was written: {error}.", "warning")
+    except DestinationError as error:
+        return CommandResult.text(str(error), "error")
+    counts = (
+        (len(bundle.files), "changed file"),
+        (len(bundle.constraints), "constraint"),
+        (len(bundle.decisions), "decision"),
+        (sum(todo.status != "completed" for todo in bundle.todos), "open todo"),
+        (len(bundle.checks), "check"),
+    )
+    what = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
+    return CommandResult.text(
+        f"Handoff bundle written: {path}{f' ({what})' if what else ''}. Go on with: "
+        f"swecli --from {shlex.quote(path.name)}"
+    )
+
+
+HANDOFF = SlashCommand(
+    "handoff",
+    "Write a bundle that a fresh session, another model or a person can start from",
+    _run_handoff,
+    arguments="[file]",
+)

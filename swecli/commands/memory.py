@@ -1,0 +1,129 @@
+"""/memory: what is remembered beyond the conversation, listed, shown and changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, SlashCommand, absent
+from swecli.commands.context import aligned, number
+from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.memory.places import ROOT, MemoryFile, MemoryPathError
+from swecli.core.memory.session_notes import NotesError
+from swecli.core.tools.base import readable_size
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+_USE = (
+    "/memory PATH shows a file, /memory edit PATH opens it in your editor, /memory write PATH TEXT and "
+    "/memory delete PATH change it, /memory undo takes this session's lines out of the session notes."
+)
+
+_COUNTS = "New conversations (/clear) have it in their prompt."
+
+
+async def _run(session: Session, arguments: str) -> CommandResult:
+    word, _, rest = arguments.partition(" ")
+    path, _, text = rest.strip().partition(" ")
+    match word.lower():
+        case "":
+            return await _listed(session)
+        case "undo":
+            return await _undone(session)
+        case "on":
+            return CommandResult.text(await session.turn_memory_on())
+        case "edit" if path:
+            return await _edited(session, path)
+        case "write" | "add" if path and text.strip():
+            return await _changed(session, {"command": "create", "path": path, "file_text": f"{text.strip()}\n"})
+        case "delete" if path:
+            return await _changed(session, {"command": "delete", "path": path})
+        case "edit" | "write" | "add" | "delete":
+            return CommandResult.text(_USE, "warning")
+        case "show" if path:
+            return await _shown(session, path)
+        case _:
+            return await _shown(session, arguments)
+
+
+MEMORY = SlashCommand(
+    "memory",
+    "List, show and change what is remembered",
+    _run,
+    aliases=("memories", "notes"),
+    arguments="[path | edit | write | delete | undo | on]",
+    while_busy=False,
+)
+
+
+async def _listed(session: Session) -> CommandResult:
+    options = session.view.memory
+    if options.places.user is None:
+        return CommandResult.text(absent(session, "memory", "Memory is off (memory.enabled)."), "warning")
+    files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
+    lines = [aligned((_row(file) for file in files), indent="") if files else f"Nothing is remembered yet. {_USE}"]
+    if options.places.project is None:
+        lines.append(f"{ROOT} of this folder is off until you trust the folder: /memory on.")
+    shown = session.view.remembered
+    if shown:
+        count = PieceEstimator().count(shown)
+        lines.append(f"In the prompt of this session: about {number(count)} tokens. Changes count after /clear.")
+    if session.view.scratchpad:
+        lines.append(f"Scratchpad of this conversation:\n{session.view.scratchpad}")
+    return CommandResult.text("\n".join(lines))
+
+
+def _row(file: MemoryFile) -> tuple[str, str, str]:
+    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.modified))
+    return file.place.path, readable_size(file.size) if file.text is not None else "no text, or too large", changed
+
+
+async def _undone(session: Session) -> CommandResult:
+    try:
+        return CommandResult.text(await session.memory.undo())
+    except NotesError as error:
+        return CommandResult.text(str(error), "error")
+
+
+async def _shown(session: Session, path: str) -> CommandResult:
+    """Read without a call of the tool, whose line would repeat what is shown."""
+    options = session.view.memory
+    try:
+        place = options.places.place(path)
+    except MemoryPathError as error:
+        return CommandResult.text(f"{error} {_USE}", "warning")
+    files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
+    here = next((file for file in files if file.place.path == place.path), None)
+    if here is not None:
+        return CommandResult.text(here.text or f"{place.path}: {_row(here)[1]}.")
+    if below := [file for file in files if file.place.path.startswith(f"{place.path}/")]:
+        return CommandResult.text(aligned(map(_row, below), indent=""))
+    names = ", ".join(file.place.path for file in files[:8])
+    return CommandResult.text(f"No memory {place.path}. There is: {names or 'nothing yet'}. {_USE}", "warning")
+
+
+async def _changed(session: Session, arguments: dict[str, object]) -> CommandResult:
+    """By the tool, whose changes are shown and undone. What the user typed needs no approval."""
+    given = {**arguments, "overwrite": arguments["command"] == "create"}
+    run = await session.run_tool("memory", given, typed=True)
+    if run.is_error:
+        why = "You said no." if run.said is not None else run.text.partition("\n")[0]
+        return CommandResult.text(f"Nothing was changed. {why}", "warning")
+    path = session.view.memory.places.place(str(arguments["path"])).path
+    if arguments["command"] == "delete":
+        kept = "This conversation's prompt keeps what it has of it; new ones (/clear) begin without."
+        return CommandResult.text(f"Deleted {path}. {kept}")
+    return CommandResult.text(f"Written to {path}. {_COUNTS}")
+
+
+async def _edited(session: Session, path: str) -> CommandResult:
+    try:
+        place = session.view.memory.places.place(path)
+    except MemoryPathError as error:
+        return CommandResult.text(str(error), "warning")
+    if place.file.is_dir() or place.is_base:
+        return CommandResult.text(f"{place.path} is a folder; name a file in it.", "warning")
+    instead = CommandResult.text(f"{place.path} is {place.file}: edit it there, or with /memory write.")
+    return CommandResult(screen="edit_file", argument=str(place.file), instead=instead.blocks)

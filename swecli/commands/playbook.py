@@ -1,0 +1,151 @@
+"""/playbook: what was learned about the project, why, how it fared, and what the user does with it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, SlashCommand, absent
+from swecli.commands.context import labelled
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+
+if TYPE_CHECKING:
+    from swecli.core.engine.playbook import SessionPlaybook, ShownBullet
+    from swecli.core.engine.session import Session
+
+PAUSED = "The playbook is off for this session: nothing is told or learned. /playbook on switches it on."
+OFF = "The playbook is off (playbook.enabled)."
+NONE = (
+    "Nothing has been learned here yet. swecli learns from what happens: a command that failed and the one that then "
+    "worked, a command that you changed, a correction. /playbook add TEXT writes a preference down yourself."
+)
+USAGE = (
+    "Use /playbook, /playbook ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, add TEXT, "
+    "everywhere TEXT or reflect after it; off and on alone switch the playbook for this session."
+)
+
+
+async def _run_playbook(session: Session, arguments: str) -> CommandResult:
+    playbook = session.playbook
+    if not playbook.exists:
+        return CommandResult.text(absent(session, "the playbook", OFF))
+    from swecli.core.playbook.changes import ChangeRefused
+
+    try:
+        return await _done(playbook, arguments)
+    except ChangeRefused as refused:
+        return CommandResult.text(str(refused), "warning")
+
+
+PLAYBOOK = SlashCommand(
+    "playbook",
+    "Show and change what was learned about this project",
+    _run_playbook,
+    arguments="[id | undo | add text | …]",
+)
+
+
+async def _done(playbook: SessionPlaybook, arguments: str) -> CommandResult:
+    word, _, rest = arguments.strip().partition(" ")
+    name, _, text = rest.strip().partition(" ")
+    match word:
+        case "off" | "on" if not name:
+            playbook.paused = word == "off"
+            return CommandResult.text(PAUSED if playbook.paused else "The playbook is on.")
+        case "undo":
+            return CommandResult.text(await playbook.undo())
+        case "add" | "everywhere" if rest.strip():
+            return CommandResult.text(await playbook.write_down(rest, own=word == "everywhere"))
+        case "reflect":
+            return CommandResult.text(await playbook.reflect())
+        case "edit" if name and text.strip():
+            return CommandResult.text(await playbook.edit(name, text))
+        case "up" | "down" | "freeze" | "off" | "on" | "delete" if name:
+            return CommandResult.text(await playbook.do(name, word))
+        case _:
+            pass
+    return await _listed(playbook, arguments.strip())
+
+
+async def _listed(playbook: SessionPlaybook, words: str) -> CommandResult:
+    """The list; one bullet in full where the words are its id, and a usage where they are nothing."""
+    shown = await playbook.shown()
+    one = next((each for each in shown if each.bullet.id == words), None)
+    if one is not None:
+        return CommandResult((bullet_details(one),))
+    if words.split(" ")[0] in ("up", "down", "freeze", "off", "on", "delete", "edit", "add", "everywhere"):
+        return CommandResult.text(USAGE, "error")
+    found = [each for each in shown if words.casefold() in f"{each.bullet.id} {each.bullet.content}".casefold()]
+    if not found and (words or not shown):
+        none = f"Nothing in the playbook matches {words!r}. {USAGE}" if shown else playbook.trouble or NONE
+        off = (TextBlock(PAUSED, "warning"),) if playbook.paused else ()
+        return CommandResult((*off, TextBlock(none, "warning" if words or playbook.trouble else "plain")))
+    return CommandResult(screen="playbook", argument=words, instead=tuple(_list_blocks(playbook, found)))
+
+
+def _list_blocks(playbook: SessionPlaybook, shown: list[ShownBullet]) -> list[DisplayBlock]:
+    rows = tuple(
+        (one.bullet.id, one.bullet.content, state_of(one), f"{one.bullet.helpful}/{one.bullet.harmful}")
+        for one in sorted(shown, key=lambda one: (one.bullet.status == "archived", one.bullet.section, one.bullet.id))
+    )
+    below = TextBlock(f"/playbook ID shows why. Files: {', '.join(playbook.places)}", "dim")
+    off = [TextBlock(PAUSED, "warning")] if playbook.paused else []
+    return [TableBlock(("", "What", "State", "+/-"), rows, "Playbook"), *off, below]
+
+
+def state_of(shown: ShownBullet) -> str:
+    """The state in a few words."""
+    bullet = shown.bullet
+    if shown.stale and bullet.live:
+        return "stale"
+    words = {"probation": "on trial", "active": "in use", "core": "proven"}
+    state = words.get(bullet.status, bullet.status)
+    return f"{state}, {'everywhere' if shown.own else 'frozen'}" if shown.own or bullet.frozen else state
+
+
+def bullet_details(shown: ShownBullet) -> TextBlock:
+    """Everything that is known of a bullet."""
+    bullet = shown.bullet
+    evidence = "\n".join(
+        " ".join(filter(None, (f"{one.what or 'seen'}: session {one.session}", *one.events, one.commit)))
+        for one in bullet.evidence
+    )
+    trigger = bullet.trigger
+    control = f"; withheld {bullet.withheld} times, {bullet.control} of them went well" if bullet.withheld else ""
+    return TextBlock(
+        labelled(
+            (
+                (bullet.id, bullet.content),
+                ("Kind", f"{bullet.type}, in {bullet.section}"),
+                ("State", f"{state_of(shown)}{f': {shown.stale}' if shown.stale else ''}"),
+                ("Learned", _day(bullet.created_at)),
+                ("Evidence", evidence or "written down by the user"),
+                ("Told when", _when(trigger.commands, trigger.errors, trigger.paths, trigger.keywords)),
+                (
+                    "Outcomes",
+                    f"helpful {bullet.helpful}, harmful {bullet.harmful}, neutral {bullet.neutral}, told "
+                    f"{bullet.exposures} times{control}; worth {bullet.worth:.2f}",
+                ),
+                ("Holds while", _holds(bullet.expiry.paths, bullet.expiry.symbol)),
+            )
+        )
+    )
+
+
+def _day(time: float) -> str:
+    return f"{datetime.fromtimestamp(time):%Y-%m-%d %H:%M}" if time else ""
+
+
+def _when(commands: tuple[str, ...], errors: tuple[str, ...], paths: tuple[str, ...], keywords: tuple[str, ...]) -> str:
+    parts = (
+        f"{', '.join(commands)} is run" if commands else "",
+        f"the error is {', '.join(errors)}" if errors else "",
+        f"{', '.join(paths)} is touched" if paths else "",
+        f"a message is about {', '.join(keywords)}" if keywords else "",
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _holds(paths: tuple[str, ...], symbol: str) -> str:
+    there = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} there" if paths else ""
+    return f"{there} and {symbol} is in it" if there and symbol else there

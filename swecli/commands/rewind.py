@@ -1,0 +1,158 @@
+"""Commands about the course of a session: /rewind, /fork, /rename."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.files import left_alone, shown_path
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.core.protocol.commands import Rewind, UndoRewind
+from swecli.core.protocol.events import FilesRestored, RewindScope
+from swecli.core.workspace.jobs import shown_age
+from swecli.figures import tokens
+
+if TYPE_CHECKING:
+    from swecli.core.engine.rewind import RewindPoint
+    from swecli.core.engine.session import Session
+
+USAGE = (
+    "/rewind N both goes back to before message N, conversation and files; also: /rewind N conversation, "
+    "/rewind N files, /rewind N preview, /rewind undo. /rewind list shows the messages."
+)
+_SCOPES: dict[str, RewindScope] = {
+    "both": "both",
+    "all": "both",
+    "conversation": "conversation",
+    "chat": "conversation",
+    "files": "files",
+    "code": "files",
+}
+CLEAR = "--clear"
+"""Takes the name of the session away."""
+_TEXT = 60
+"""Characters of a message in the list."""
+_SHOWN = 20
+"""Files of a preview."""
+
+
+async def _run_rewind(session: Session, arguments: str) -> CommandResult:
+    words = arguments.lower().split()
+    if words == ["undo"]:
+        if not session.rewinds.undoable:
+            return CommandResult.text("There is no rewind to undo.", "error")
+        session.send(UndoRewind())
+        await session.worked()
+        return CommandResult()
+    points = await session.rewinds.points()
+    if not words or words == ["list"]:
+        listed = rewind_table(points, time.time())
+        return CommandResult(screen="rewind", instead=listed) if not words else CommandResult(listed)
+    number = words[0].removeprefix("#")
+    chosen = next((point for point in points if number == str(point.number)), None)
+    scope = "both" if len(words) == 1 else words[1]
+    if not number.isdecimal() or len(words) > 2 or (scope not in _SCOPES and scope != "preview"):
+        return CommandResult.text(USAGE, "error")
+    if chosen is None:
+        have = f"there are 1 to {points[-1].number}" if points else "there is none yet"
+        return CommandResult.text(f"No message {number} to go back to; {have}.", "error")
+    if scope == "preview":
+        return CommandResult(preview_blocks(session, chosen, await session.rewinds.preview(chosen.item)))
+    session.send(Rewind(chosen.item, _SCOPES[scope]))
+    await session.worked()
+    return CommandResult()
+
+
+REWIND = SlashCommand(
+    "rewind",
+    "Go back to before a message: conversation, files or both",
+    _run_rewind,
+    aliases=("checkpoint",),
+    arguments="[N [both|conversation|files|preview] | undo]",
+    while_busy=False,
+)
+
+
+def rewind_table(points: Sequence[RewindPoint], now: float) -> tuple[DisplayBlock, ...]:
+    """The messages, the newest last, and how to choose one."""
+    if not points:
+        return (TextBlock("Nothing to go back to: no message was sent yet.", "dim"),)
+    rows = tuple(
+        (str(point.number), shown_age(max(0.0, now - point.at)), changed_words(point), since(point), short(point.text))
+        for point in points
+    )
+    headers = ("N", "age", "changed since", "context since", "message")
+    return TableBlock(headers, rows, "Messages"), TextBlock(USAGE, "dim")
+
+
+def short(text: str) -> str:
+    line = " ".join(text.split()) or "(no words)"
+    return line if len(line) <= _TEXT else f"{line[: _TEXT - 1]}…"
+
+
+def changed_words(point: RewindPoint) -> str:
+    """What was changed in files since, in a few words."""
+    if point.files is None:
+        return "?"
+    if not point.files:
+        return "no files"
+    lines = f" +{point.added:,} -{point.removed:,}" if point.added or point.removed else ""
+    return f"{point.files:,} file{'' if point.files == 1 else 's'}{lines}"
+
+
+def since(point: RewindPoint) -> str:
+    return f"{tokens(point.tokens)} tokens"
+
+
+def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -> tuple[DisplayBlock, ...]:
+    """What going back to before a message would do."""
+    cwd = session.view.cwd
+    blocks: list[DisplayBlock] = [
+        TextBlock(f"Before message {point.number}: {since(point)} leave the context and can be brought back.")
+    ]
+    if files.files:
+        rows = tuple((shown_path(file.path, cwd), file.how) for file in files.files[:_SHOWN])
+        more = len(files.files) - len(rows)
+        goes = "1 file goes back" if len(files.files) == 1 else f"{len(files.files):,} files go back"
+        blocks.append(TableBlock(("file", "would be"), rows, goes))
+        blocks += [TextBlock(f"and {more:,} more files", "dim")] if more else []
+    else:
+        blocks.append(TextBlock(files.reason or "No file would change.", "dim"))
+    if files.conflicts:
+        blocks.append(TextBlock(f"Left alone:\n{left_alone(files.conflicts, cwd)}", "warning"))
+    if files.not_covered:
+        blocks.append(TextBlock(f"Not tracked:\n{left_alone(files.not_covered, cwd)}", "warning"))
+    return tuple(blocks)
+
+
+async def _run_fork(session: Session, arguments: str) -> CommandResult:
+    if arguments:
+        return CommandResult.text("/fork takes no words; /rename gives the copy a name afterwards.", "error")
+    if not session.view.totals.turns:
+        return CommandResult.text("There is nothing to fork yet: no message was sent.", "warning")
+    instead = (TextBlock(f"Fork it with: swecli -r {session.view.session_id} --fork"),)
+    return CommandResult(screen="fork", instead=instead)
+
+
+FORK = SlashCommand("fork", "Continue in a copy of this session", _run_fork, aliases=("branch",), while_busy=False)
+
+
+async def _run_rename(session: Session, arguments: str) -> CommandResult:
+    if not arguments:
+        name = await session.name()
+        if not name:
+            return CommandResult.text("This session has no name, only its title. /rename NAME gives it one.")
+        other = f"/rename NAME gives it another, /rename {CLEAR} takes it away."
+        return CommandResult.text(f"This session is called {name}. {other}")
+    try:
+        name = await session.rename("" if arguments == CLEAR else arguments)
+    except ValueError as error:
+        return CommandResult.text(str(error), "error")
+    if not name:
+        return CommandResult.text("The session has no name now, only its title.")
+    return CommandResult.text(f"This session is called {name}. Continue it with: swecli -r '{name}'")
+
+
+RENAME = SlashCommand("rename", "Name this session; -r takes the name", _run_rename, arguments=f"[name | {CLEAR}]")

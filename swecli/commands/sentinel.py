@@ -1,0 +1,127 @@
+"""/sentinel: what would serve the context, doing it, and hearing no more of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, get_args
+
+from swecli.commands.base import CommandResult, Offer, SlashCommand
+from swecli.commands.context import labelled, number
+from swecli.core.context_management.rot import STALE_TURNS, command_of, undo_of
+from swecli.core.protocol.blocks import TableBlock
+from swecli.core.protocol.events import ContextSuggested, RotKind
+from swecli.event_lines import suggested_line
+from swecli.figures import dollars
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+KINDS: Mapping[RotKind, str] = {
+    "contradiction": "instructions of yours that contradict each other",
+    "reverted": "edits that were undone again",
+    "failing": "a command that fails again and again in the same way",
+    "reread": "a file that is read again and again unchanged",
+    "stale": f"outputs older than {STALE_TURNS} turns that nothing has asked for since",
+    "summaries": "a summary of a summary",
+    "repeated": "an instruction that you had to repeat",
+}
+SHOWN = 12
+"""Items that are named before they change."""
+
+
+async def _run_sentinel(session: Session, arguments: str) -> CommandResult:
+    verb, _, rest = arguments.strip().lower().partition(" ")
+    match verb:
+        case "":
+            return await _status(session)
+        case "take":
+            return await _take(session)
+        case "silence" | "unsilence":
+            return await _silence(session, rest.strip(), on=verb == "silence")
+        case "undo":
+            return _undo(session)
+        case _:
+            return CommandResult.text(f"/sentinel {verb} is unknown; it takes {WORDS}.", "error")
+
+
+WORDS = "take, silence [KIND], unsilence KIND or undo"
+SENTINEL = SlashCommand(
+    "sentinel",
+    "Show what would serve the context; do it, or silence it for good",
+    _run_sentinel,
+    arguments="[take | silence [KIND] | unsilence KIND | undo]",
+)
+
+
+async def _status(session: Session) -> CommandResult:
+    sentinel = session.sentinel
+    found = await (sentinel.suggestion() if session.view.busy else sentinel.renewed())
+    rows = [(kind, f"{what}{' (silenced)' if kind in sentinel.silenced else ''}") for kind, what in KINDS.items()]
+    state = "" if sentinel.enabled else "The sentinel is off (context.sentinel); it suggests nothing by itself.\n"
+    now = suggested_line(found) if found is not None else "Nothing to suggest now."
+    return CommandResult.text(f"{state}{now}\nWhat it looks for:\n{labelled(rows)}")
+
+
+async def _take(session: Session) -> CommandResult:
+    """Show what would be done, and offer it."""
+    if session.view.busy:
+        return CommandResult.text("A turn is running; try again when it ends.", "warning")
+    found = await session.sentinel.renewed()
+    if found is None:
+        return CommandResult.text("Nothing to suggest now; nothing was changed.")
+    title = f"{found.action[0].upper()}{found.action[1:]}?"
+    back = "/rewind undo" if found.branch else "/compact undo" if found.summaries else "/sentinel undo"
+    offer = Offer(title, command_of(found), ("Apply", f"{back} takes it back"), ("Cancel", "nothing changes"))
+    return CommandResult((_table(session, found),), offer=offer)
+
+
+def _table(session: Session, found: ContextSuggested) -> TableBlock:
+    rows = [
+        ("why", found.reason),
+        ("whole request, before and after", f"{number(found.tokens_before)} -> {number(found.tokens_after)}"),
+    ]
+    picture = session.inspection.picture() if found.changes else None
+    effect = session.inspection.effect(picture, found.changes) if picture is not None else None
+    if picture is not None and effect is not None and found.freed:
+        rows.append(("re-sent uncached", number(effect.rewritten)))
+        if effect.cost is not None and effect.saved is not None:
+            rows.append(("cost now", dollars(Decimal(effect.cost))))
+            rows.append(("saving per later request", dollars(Decimal(effect.saved))))
+    tokens = {item.id: item.tokens for item in picture.items} if picture is not None else {}
+    for change in found.changes[:SHOWN]:
+        rows.append((f"{change.action} {number(tokens.get(change.id, 0))}", session.inspection.about(change.id)))
+    if len(found.changes) > SHOWN:
+        rows.append(("", f"and {number(len(found.changes) - SHOWN)} more"))
+    return TableBlock(("", ""), tuple(rows), f"If you {found.action}")
+
+
+async def _silence(session: Session, name: str, *, on: bool) -> CommandResult:
+    now = session.view.suggestion
+    kind: RotKind | None = next((kind for kind in get_args(RotKind) if kind == name), None)
+    if on and not name and now is not None:
+        kind = now.kind
+    if kind is None:
+        return CommandResult.text(f"Name what to {'' if on else 'un'}silence: {', '.join(KINDS)}.", "warning")
+    kept: list[RotKind] = [one for one in session.sentinel.silenced if one != kind]
+    try:
+        where = await session.silence([*kept, kind] if on else kept)
+    except ValueError as error:
+        return CommandResult.text(str(error), "error")
+    if on:
+        return CommandResult.text(
+            f"swecli won't suggest anything about {KINDS[kind]} again (context.sentinel_silenced in {where}). "
+            f"/sentinel unsilence {kind} reverts it."
+        )
+    return CommandResult.text(f"swecli suggests something about {KINDS[kind]} again; written to {where}.")
+
+
+def _undo(session: Session) -> CommandResult:
+    taken = session.view.taken_up
+    back = undo_of(taken) if taken is not None else None
+    if back is None:
+        return CommandResult.text(
+            "No suggestion of this session changed single items; /rewind undo and /compact undo revert the others."
+        )
+    session.send(back)
+    return CommandResult()

@@ -1,0 +1,75 @@
+"""OPENCLI.md read back: its sections, and what they say of a project as values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+TOP = "top"
+"""Key of what stands before the first section: title and first paragraph."""
+_HEADING = re.compile(r"^## +(.+?)[ \t]*#*[ \t]*$")
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+_SPAN = re.compile(r"`([^`]+)`")
+_PAIR = re.compile(r"^[-*] +(?:\*\*)?([^:`]+?)(?:\*\*)?: +(.+)$")
+_FOLDERS = ("structure", "project-structure", "layout")
+_FILES = ("key-files", "important-files")
+_PATTERNS = ("patterns", "code-patterns", "architecture-patterns")
+_SUMMARY = (TOP, "project", "overview")
+
+
+class Section(NamedTuple):
+    """``key`` is the heading in a form to compare by; ``text`` the whole section with its heading."""
+
+    key: str
+    text: str
+
+
+def sections(document: str) -> list[Section]:
+    """The sections of the second level in order; those that say nothing are left out."""
+    found: list[Section] = []
+    key, lines, fence = TOP, list[str](), ""
+    for line in document.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or line.strip().startswith(fence)):
+            fence = "" if fence else mark[1]
+        heading = None if fence or mark else _HEADING.match(line)
+        if heading:
+            found.append(Section(key, "\n".join(lines).strip()))
+            key, lines = re.sub(r"\W+", "-", heading[1].lower()).strip("-"), []
+        lines.append(line)
+    found.append(Section(key, "\n".join(lines).strip()))
+    return [section for section in found if section.text]
+
+
+@dataclass(slots=True)
+class GuideFacts:
+    """``structure`` leads from a folder to the files that are named in it, ``patterns`` from a name to its place."""
+
+    summary: str = ""
+    structure: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    key_files: list[str] = field(default_factory=list[str])
+    patterns: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def read_guide(text: str) -> GuideFacts:
+    """What is found under the usual headings, whoever wrote it. Nothing is an error."""
+    guide = GuideFacts()
+    paragraphs: list[str] = []
+    for name, section in sections(text):
+        lines = section.splitlines()
+        bullets = [line.strip() for line in lines if line.lstrip().startswith(("- ", "* "))]
+        spans = [found[1] for line in bullets if (found := _SPAN.search(line))]
+        if name in _FILES:
+            guide.key_files += [span for span in spans if span not in guide.key_files]
+        elif name in _FOLDERS:
+            guide.structure.update({span.rstrip("/") or ".": [] for span in spans})
+        elif name in _PATTERNS:
+            guide.patterns.update({pair[1].strip(): pair[2].strip() for line in bullets if (pair := _PAIR.match(line))})
+        elif name in _SUMMARY:
+            paragraphs += [line.strip() for line in lines if line.strip() and not line.startswith(("#", "<!--", "- "))]
+    guide.summary = " ".join(paragraphs)
+    for path in guide.key_files:
+        folder, _, file = path.rpartition("/")
+        guide.structure.setdefault(folder or ".", []).append(file)
+    return guide

@@ -1,0 +1,169 @@
+"""What a compaction keeps: the newest messages, what is important, and the user's request. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from swecli.core.context_management.compaction.options import (
+    Allowances,
+    CompactionOptions,
+    EntrySizes,
+    ImportanceStrategy,
+)
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.messages import TextPart
+
+LEAST_MESSAGES = 10
+"""So many messages are kept even when they are larger than the allowance, as long as they take no more than
+twice of it."""
+TAIL_SHARE = 0.15
+"""The verbatim tail takes at most this share of what there is."""
+LONG = 400
+"""Characters from which on an answer counts as long."""
+
+
+def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:
+    """Tokens of the newest messages that stay word for word."""
+    if options.keep_recent_tokens is not None:
+        return max(1, allowances.tail)
+    return max(1, min(allowances.tail, int(used * TAIL_SHARE)))
+
+
+def message_starts(ledger: Ledger, view: Sequence[ViewEntry]) -> list[int]:
+    """Indexes of the view at which a message begins and no pair of call and result is cut."""
+    starts: list[int] = []
+    current: str | None = None
+    for index, entry in enumerate(view):
+        known = ledger.entries.get(entry.id)
+        owner = known.message if known else entry.id
+        if owner != current:
+            starts.append(index)
+            current = owner
+    return starts
+
+
+def tail_start(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, allowance: int, recent: int = LEAST_MESSAGES
+) -> int:
+    """Index of the view where the verbatim tail begins: the most whole messages that fit ``allowance`` tokens,
+    at least one, and ``recent`` if these take no more than twice as much."""
+    starts = message_starts(ledger, view)
+    chosen = len(view)
+    tokens = kept = 0
+    end = len(view)
+    for start in reversed(starts):
+        size = sum(sizes.viewed(entry, ledger) for entry in view[start:end])
+        limit = allowance if kept >= recent else 2 * allowance
+        if kept > 0 and tokens + size > limit:
+            break
+        tokens, kept, chosen, end = tokens + size, kept + 1, start, start
+    return chosen
+
+
+def covered(view: Iterable[ViewEntry]) -> tuple[str, ...]:
+    """Ledger ids that these entries stand for, those behind summaries included."""
+    ids: list[str] = []
+    for entry in view:
+        ids.extend(entry.sources or (entry.id,))
+    return tuple(dict.fromkeys(ids))
+
+
+def current_request(ledger: Ledger, view: Sequence[ViewEntry]) -> ViewEntry | None:
+    """The user's newest message in the view: it stays the last message of the user, word for word."""
+    for entry in reversed(view):
+        known = ledger.entries.get(entry.id)
+        if known is not None and known.kind == "user" and entry.kind != "dropped":
+            return ViewEntry("live", entry.id)
+    return None
+
+
+def replaced(
+    ledger: Ledger,
+    view: Sequence[ViewEntry],
+    start: int,
+    summary_id: str,
+    text: str,
+    keep: AbstractSet[str] = frozenset(),
+) -> tuple[ViewEntry, ...]:
+    """The view with everything before ``start`` replaced by one text, the current request and what is in ``keep``
+    kept."""
+    request = current_request(ledger, view)
+    stays = keep | {request.id} if request is not None else keep
+    kept = [
+        ViewEntry("live", entry.id) if entry.id not in keep else entry for entry in view[:start] if entry.id in stays
+    ]
+    sources = tuple(one for one in covered(view[:start]) if one not in stays)
+    return (ViewEntry("summary", summary_id, text, sources), *kept, *view[start:])
+
+
+def recent_start(ledger: Ledger, view: Sequence[ViewEntry], keep_recent: int) -> int:
+    """Index at which the last ``keep_recent`` messages begin."""
+    starts = message_starts(ledger, view)
+    return starts[-keep_recent] if len(starts) > keep_recent else 0
+
+
+def important(
+    ledger: Ledger, view: Sequence[ViewEntry], options: ImportanceStrategy, keep: AbstractSet[str] = frozenset()
+) -> tuple[tuple[ViewEntry, ...], tuple[str, ...]]:
+    """The view without the messages below the threshold, and the ids of what was dropped."""
+    starts = message_starts(ledger, view)
+    ends = [*starts[1:], len(view)]
+    recent = recent_start(ledger, view, options.keep_recent)
+    recent_text = " ".join(_entry_text(ledger, entry) for entry in view[recent:])
+    kept: list[ViewEntry] = []
+    dropped: list[str] = []
+    for start, end in zip(starts, ends, strict=True):
+        group = view[start:end]
+        stays = start >= recent or any(entry.id in keep for entry in group)
+        if stays or _score(ledger, group, recent_text, options) >= options.min_score_threshold:
+            kept.extend(group)
+        else:
+            dropped.extend(covered(group))
+    return tuple(kept), tuple(dropped)
+
+
+def _score(ledger: Ledger, group: Sequence[ViewEntry], recent_text: str, options: ImportanceStrategy) -> float:
+    known = [ledger.entries[entry.id] for entry in group if entry.id in ledger.entries]
+    if not known or any(entry.kind in ("user", "note") for entry in known):
+        return options.user_message_score
+    if any(entry.kind in ("call", "result", "attachment") for entry in known):
+        return options.tool_use_score
+    text = " ".join(_entry_text(ledger, entry) for entry in group)
+    words = {word for word in text.split() if len(word) > 6 and any(mark in word for mark in "._/()")}
+    if any(word in recent_text for word in words):
+        return 1.0
+    return options.assistant_message_score * (1.0 if len(text) >= LONG else 0.4)
+
+
+def _entry_text(ledger: Ledger, entry: ViewEntry) -> str:
+    known = ledger.entries.get(entry.id)
+    if known is None:
+        return entry.text
+    return " ".join(part.text for part in known.parts if isinstance(part, TextPart))
+
+
+def shrunk(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, largest: int, keep: AbstractSet[str] = frozenset()
+) -> tuple[ViewEntry, ...]:
+    """The view with every entry above ``largest`` tokens replaced by its beginning, unless it is in ``keep``: the last
+    resort for a single thing that is larger than the room there is."""
+    result: list[ViewEntry] = []
+    for entry in view:
+        known = ledger.entries.get(entry.id)
+        size = sizes.viewed(entry, ledger)
+        if (
+            known is None
+            or entry.kind != "live"
+            or entry.id in keep
+            or size <= largest
+            or known.kind in ("call", "user")
+        ):
+            result.append(entry)
+            continue
+        text = " ".join(getattr(part, "text", "") for part in known.parts)
+        share = max(200, len(text) * largest // max(size, 1) // 2)
+        note = f"\n[… {size:,} tokens in all, cut to free space; id {entry.id} …]\n"
+        result.append(ViewEntry("stub", entry.id, text[:share] + note + text[-share // 4 :]))
+    return tuple(result)

@@ -1,0 +1,285 @@
+"""What the user does to single items: pin, drop, offload, restore. Pure decisions over a view of the ledger.
+
+A batch is decided as a whole: later changes see what earlier ones did, and what can't be done says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from swecli.core.context_management.compaction.clearing import arguments_stub, result_stub, with_pairs
+from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.items import ContextItem
+from swecli.core.context_management.ledger import RESULT, Entry, Ledger, with_entries
+from swecli.core.context_management.view_stack import View
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import BY_HAND, ContextChange, ViewEntry
+
+SPOKEN = frozenset(("text", "call"))
+"""Kinds of entries of an answer that its reasoning leads to."""
+THOUGHT = frozenset(("reasoning", "opaque"))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A change that can't be made, and why, as a sentence."""
+
+    change: ContextChange
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What a batch comes to: the new forms of entries, the view with them, and the pins. Changes that are refused have
+    no part in it; ``made`` are the others that change anything."""
+
+    view: View
+    entries: tuple[ViewEntry, ...]
+    pinned: tuple[str, ...]
+    unpinned: tuple[str, ...]
+    made: tuple[ContextChange, ...]
+    refusals: tuple[Refusal, ...]
+
+    @property
+    def changes_anything(self) -> bool:
+        return bool(self.entries or self.pinned or self.unpinned)
+
+
+def edited(ledger: Ledger, changes: Sequence[ContextChange], sizes: EntrySizes) -> Edited:
+    """What these changes come to, one after the other, from the ledger's present view on."""
+    batch = _Batch(ledger, sizes)
+    made: list[ContextChange] = []
+    refusals: list[Refusal] = []
+    for change in changes:
+        reason = batch.make(change)
+        if reason:
+            refusals.append(Refusal(change, reason))
+        else:
+            made.append(change)
+    entries = batch.entries()
+    order = {entry: number for number, entry in enumerate(ledger.entries)}
+    view = with_entries(ledger.view, entries, order) if entries else ledger.view
+    pinned = tuple(sorted(batch.pinned - ledger.pinned))
+    unpinned = tuple(sorted(ledger.pinned - batch.pinned))
+    return Edited(view, entries, pinned, unpinned, tuple(made), tuple(refusals))
+
+
+class _Batch:
+    """The forms of entries while changes are made to them."""
+
+    def __init__(self, ledger: Ledger, sizes: EntrySizes) -> None:
+        self._ledger = ledger
+        self._sizes = sizes
+        self._before = {entry.id: entry for entry in ledger.view if entry.kind != "summary"}
+        self._behind = {source for entry in ledger.view for source in entry.sources}
+        self._forms: dict[str, ViewEntry] = {}
+        self.pinned = set(ledger.pinned)
+
+    def entries(self) -> tuple[ViewEntry, ...]:
+        return tuple(form for name, form in self._forms.items() if not _same(form, self._before.get(name)))
+
+    def make(self, change: ContextChange) -> str:
+        """Make one change. Returns why it can't be made, or an empty text."""
+        entry = self._ledger.entries.get(change.id)
+        if entry is None:
+            return f"There is no item {change.id!r} in this session."
+        if not self._ledger.is_sound(entry):
+            return f"{entry.id} can't be changed: a part of it can't be read in the record of this session."
+        match change.action:
+            case "pin":
+                return self._pin(entry) or self._restore(entry)
+            case "unpin":
+                self.pinned -= with_pairs(self._ledger, [entry.id])
+                return ""
+            case "restore":
+                return self._restore(entry)
+            case "drop":
+                return self._drop(entry)
+            case "offload":
+                return self._offload(entry)
+
+    def _form(self, name: str) -> ViewEntry | None:
+        return self._forms.get(name) or self._before.get(name)
+
+    def _kind(self, name: str) -> str:
+        form = self._form(name)
+        return form.kind if form is not None else "gone"
+
+    def _pin(self, entry: Entry) -> str:
+        if entry.kind in THOUGHT:
+            led = next((one.id for one in led_by(self._ledger, entry)), "")
+            return f"{entry.id} is reasoning, which stays with what it leads to{f'; pin {led}' if led else ''}."
+        self.pinned.add(entry.id)
+        return ""
+
+    def _held(self, pair: Iterable[Entry], entry: Entry) -> str:
+        for one in pair:
+            if one.id not in self.pinned:
+                continue
+            if one.id == entry.id:
+                return f"{entry.id} is pinned; unpin it first."
+            needs = "its call" if one.kind == "result" else "its result"
+            return f"{one.id} is pinned and needs {needs}, {entry.id}; unpin {one.id} first."
+        return ""
+
+    def _drop(self, entry: Entry) -> str:
+        both = unit(self._ledger, entry)
+        held = self._held(both, entry)
+        if held:
+            return held
+        if self._kind(entry.id) == "gone":
+            return f"{entry.id} is not in the context word for word: a summary stands for it, or it was left out."
+        if entry.kind in THOUGHT:
+            led = [one.id for one in led_by(self._ledger, entry) if self._kind(one.id) not in ("dropped", "gone")]
+            if led:
+                return f"{entry.id} leads to {led[0]} and goes with it; drop {led[0]}."
+        for one in both:
+            form = self._form(one.id)
+            text = form.text if form is not None and form.kind == "stub" else ""
+            self._set(one.id, ViewEntry("dropped", one.id, text, rule=BY_HAND))
+        for thought in thoughts_before(self._ledger, entry):
+            led = led_by(self._ledger, thought)
+            if self._kind(thought.id) != "gone" and all(self._kind(one.id) in ("dropped", "gone") for one in led):
+                self._set(thought.id, ViewEntry("dropped", thought.id, rule=BY_HAND))
+        return ""
+
+    def _offload(self, entry: Entry) -> str:
+        if entry.kind in THOUGHT:
+            return f"{entry.id} is reasoning, which has no short form; drop the answer that it leads to."
+        held = self._held([entry], entry)
+        if held:
+            return held
+        if self._kind(entry.id) in ("gone", "dropped"):
+            return f"{entry.id} is not in the context word for word; restore it first."
+        if self._kind(entry.id) == "stub":
+            return f"{entry.id} is offloaded already."
+        if entry.kind == "call" and entry.item not in self._ledger.items:
+            return f"{entry.id} is still running."
+        tokens = self._sizes.entry(entry)
+        stub = arguments_stub(entry, tokens) if entry.kind == "call" else result_stub(entry, tokens, "offloaded")
+        if self._sizes.text(stub) >= tokens:
+            return f"{entry.id} has {tokens:,} tokens; a reference to it would take as many."
+        self._set(entry.id, ViewEntry("stub", entry.id, stub, rule=BY_HAND))
+        return ""
+
+    def _restore(self, entry: Entry) -> str:
+        wanted = [
+            one for one in unit(self._ledger, entry) if one.id == entry.id or self._kind(one.id) in ("gone", "dropped")
+        ]
+        if self._kind(entry.id) == "gone" and entry.id not in self._behind and not self._was_left_out(entry):
+            return f"{entry.id} is no part of the conversation any more: it was rewound."
+        for one in (*self._missing_thoughts(entry), *wanted):
+            form = self._form(one.id)
+            if one.id != entry.id and form is not None and form.kind == "dropped" and form.text:
+                self._set(one.id, ViewEntry("stub", one.id, form.text, rule=BY_HAND))  # as it was when it went along
+            elif self._kind(one.id) != "live":
+                self._set(one.id, ViewEntry("live", one.id, rule=BY_HAND))
+        return ""
+
+    def _was_left_out(self, entry: Entry) -> bool:
+        """Whether a compaction without a summary left it out: what was rewound has nothing later in the view."""
+        newest = next((one.id for one in reversed(self._ledger.view) if one.id in self._ledger.entries), None)
+        if newest is None:
+            return False
+        return self._ledger.entries[newest].created >= entry.created and bool(self._ledger.compactions[0])
+
+    def _set(self, name: str, form: ViewEntry) -> None:
+        before = self._before.get(name)
+        self._forms[name] = before if before is not None and _same(form, before) else form
+
+    def _missing_thoughts(self, entry: Entry) -> list[Entry]:
+        """Reasoning that went with this entry by hand."""
+        return [one for one in thoughts_before(self._ledger, entry) if self._kind(one.id) == "dropped"]
+
+
+# --- reasoning goes and comes with what it leads to: providers refuse the one without the other -----------
+
+
+def _message(ledger: Ledger, entry: Entry) -> list[Entry]:
+    """The entries of the same answer, its results left out, in order."""
+    response = ledger.responses.get(entry.message)
+    names = response.items if response is not None else (entry.id,)
+    return [ledger.entries[name] for name in names if name in ledger.entries]
+
+
+def _runs(ledger: Ledger, entry: Entry) -> Iterator[tuple[list[Entry], list[Entry]]]:
+    """Stretches of reasoning of the same answer, each with what it leads to."""
+    thoughts: list[Entry] = []
+    spoken: list[Entry] = []
+    for one in _message(ledger, entry):
+        if one.kind in THOUGHT and spoken:
+            yield thoughts, spoken
+            thoughts, spoken = [], []
+        (thoughts if one.kind in THOUGHT else spoken).append(one)
+    yield thoughts, spoken
+
+
+def led_by(ledger: Ledger, thought: Entry) -> list[Entry]:
+    """What this reasoning leads to."""
+    return [one for thoughts, spoken in _runs(ledger, thought) if thought in thoughts for one in spoken]
+
+
+def thoughts_before(ledger: Ledger, entry: Entry) -> list[Entry]:
+    """The reasoning that leads to an entry, for a result that of its call."""
+    mine = ledger.entries.get(entry.item, entry)
+    if mine.kind not in SPOKEN:
+        return []
+    return [one for thoughts, spoken in _runs(ledger, mine) if mine in spoken for one in thoughts]
+
+
+def unit(ledger: Ledger, entry: Entry) -> list[Entry]:
+    """The entry with the other half of its pair."""
+    names = (entry.item, entry.item + RESULT) if entry.kind in ("call", "result") else (entry.id,)
+    return [ledger.entries[name] for name in names if name in ledger.entries]
+
+
+def _same(one: ViewEntry, other: ViewEntry | None) -> bool:
+    """Whether the model sees the same."""
+    return other is not None and (one.kind, one.text) == (other.kind, other.text)
+
+
+EditCosts = Callable[[int, int, int], tuple[str | None, str | None]]
+"""Of tokens before and after a change, and those of the latter that have to be read anew: what that costs once, and
+what
+each later request costs less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a batch would do to the next request. ``after`` is about; ``rewritten`` tokens of it would not come from the
+    provider's cache although they would have; ``cost`` of that and ``saved`` by each later request are US dollars as
+    decimal strings, None where no price is known. ``over`` tokens more than fit, 0 where it fits."""
+
+    before: int
+    after: int
+    rewritten: int
+    cost: str | None
+    saved: str | None
+    over: int
+    refusals: tuple[Refusal, ...]
+
+
+def effect_of(
+    done: Edited, ledger: Ledger, items: Sequence[ContextItem], budget: Budget, sizes: EntrySizes, costs: EditCosts
+) -> Effect:
+    """What the batch ``done`` would do. ``items`` are those of the ledger's view, ``budget`` is its measure."""
+    tokens = {item.id: item.tokens for item in items}
+    change = 0
+    for entry in done.entries:
+        known = ledger.entries[entry.id]
+        now = sizes.entry(known) if entry.kind == "live" else sizes.text(entry.text) if entry.kind == "stub" else 0
+        change += now - tokens.get(entry.id, 0)
+    after = max(0, budget.used + change)
+    kept = 0
+    changed = {entry.id for entry in done.entries}
+    first = next((number for number, item in enumerate(items) if item.id in changed and item.state != "summarised"), -1)
+    here = {one.id for one in ledger.view}
+    if any(entry.id not in here for entry in done.entries):
+        first = next((number for number, item in enumerate(items) if item.state != "fixed"), 0)
+    if done.entries:
+        kept = sum(item.tokens for item in items[: max(0, first)])
+    rewritten = max(0, after - kept) if done.entries else 0
+    over = max(0, after + (budget.upper - budget.used) - budget.block_at + 1) if budget.block_at else 0
+    cost, saved = costs(budget.used, after, rewritten)
+    return Effect(budget.used, after, rewritten, cost, saved, over if after > budget.used else 0, done.refusals)

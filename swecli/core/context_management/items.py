@@ -1,0 +1,261 @@
+"""The items of the context with their tokens, which add up to the meter's number. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from swecli.core.context_management.compaction.clearing import arguments_of, target_of
+from swecli.core.context_management.entry_bodies import stubbed
+from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.projection import project
+from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, USER, Budget
+from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+ItemState = Literal["live", "offloaded", "dropped", "summarised", "gone", "fixed"]
+"""``fixed``: a part of every request, such as the system prompt. ``gone``: left out by a compaction without a
+summary."""
+
+CONVERSATION: Final = (USER, ASSISTANT, REASONING, CALLS, RESULTS)
+"""Components that consist of items of the ledger."""
+SUMMARY: Final = "summary"
+"""``ContextItem.kind`` of a text that a compaction wrote."""
+NO_AGENTS: Final[Mapping[str, str]] = {}
+_REPORT: Final = re.compile(r"<swecli-note>\n\[(\S+) \(")
+"""How the report of a subagent in the background begins as a note."""
+_COMPONENTS: Final[Mapping[str, str]] = {
+    "user": USER,
+    "attachment": USER,
+    "note": USER,
+    SUMMARY: USER,
+    "text": ASSISTANT,
+    "opaque": ASSISTANT,
+    "reasoning": REASONING,
+    "call": CALLS,
+    "result": RESULTS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ContextItem:
+    """One thing in the context, or that was in it. ``tokens`` are those that it takes now; times are Unix seconds, 0
+    where there is none; ``used`` is when it, or what it is about, was last asked for. ``sources`` are the ids that a
+    summary stands for. ``agent`` is the subagent that a call, its result or a report is of."""
+
+    id: str
+    kind: str
+    source: str
+    component: str
+    tokens: int
+    state: ItemState
+    pinned: bool = False
+    turn: int = 0
+    created: float = 0.0
+    used: float = 0.0
+    sources: tuple[str, ...] = ()
+    agent: str = ""
+
+
+def items_of(
+    ledger: Ledger, budget: Budget, monitor: TokenMonitor, agents: Mapping[str, str] = NO_AGENTS
+) -> tuple[ContextItem, ...]:
+    """Everything in the order in which it is sent, the fixed parts first; then what is there no longer word for word.
+
+    The tokens add up to ``budget.used``, which has to be the measure of the ledger's view. ``agents`` has the calls
+    that subagents work for, each with the subagent's id.
+    """
+    estimates = _estimates(ledger, monitor)
+    wanted = {part.name: part.tokens for part in budget.components}
+    by_component: dict[str, list[str]] = {}
+    for shown in ledger.view:
+        by_component.setdefault(_component(ledger, shown), []).append(shown.id)
+    tokens: dict[str, int] = {}
+    for component, ids in by_component.items():
+        tokens.update(_spread(wanted.pop(component, 0), {name: estimates.get(name, 0) for name in ids}))
+    fixed = (ContextItem(f"[{name}]", "fixed", name, name, size, "fixed") for name, size in wanted.items() if size)
+    used = last_uses(ledger)
+    present = (_shown(ledger, one, tokens.get(one.id, 0), used) for one in ledger.view)
+    found = (*fixed, *present, *_absent(ledger, used))
+    return tuple(_of_agent(ledger, item, agents) for item in found) if agents else found
+
+
+def _of_agent(ledger: Ledger, item: ContextItem, agents: Mapping[str, str]) -> ContextItem:
+    entry = ledger.entries.get(item.id)
+    if entry is None or entry.kind not in ("call", "result", "note"):
+        return item
+    agent = agents.get(entry.item, "")
+    if entry.kind == "note":
+        report = _REPORT.match(original_text(ledger, item.id))
+        agent = report[1] if report is not None and report[1] in agents.values() else ""
+    return replace(item, agent=agent) if agent else item
+
+
+def _component(ledger: Ledger, shown: ViewEntry) -> str:
+    known = ledger.entries.get(shown.id)
+    return _COMPONENTS[known.kind if known is not None else SUMMARY]
+
+
+def _shown(ledger: Ledger, shown: ViewEntry, tokens: int, used: Mapping[str, float]) -> ContextItem:
+    known = ledger.entries.get(shown.id)
+    if known is None:
+        return ContextItem(shown.id, SUMMARY, "", USER, tokens, "live", sources=shown.sources)
+    states: Mapping[str, ItemState] = {"stub": "offloaded", "dropped": "dropped"}
+    return _item(ledger, known, tokens, states.get(shown.kind, "live"), used)
+
+
+def _item(ledger: Ledger, entry: Entry, tokens: int, state: ItemState, used: Mapping[str, float]) -> ContextItem:
+    return ContextItem(
+        entry.id,
+        entry.kind,
+        entry.source,
+        _COMPONENTS[entry.kind],
+        tokens,
+        state,
+        entry.id in ledger.pinned,
+        entry.turn,
+        entry.created,
+        max(entry.created, used.get(entry.item, 0.0)),
+    )
+
+
+def _absent(ledger: Ledger, used: Mapping[str, float]) -> Iterable[ContextItem]:
+    """What a summary stands for, or a compaction left out. What was rewound is no part of the conversation."""
+    here = {entry.id for entry in ledger.view}
+    behind = {source for entry in ledger.view for source in entry.sources}
+    for entry in ledger.entries.values() if behind else ():
+        if entry.id in behind and entry.id not in here:
+            yield _item(ledger, entry, 0, "summarised", used)
+
+
+def _estimates(ledger: Ledger, monitor: TokenMonitor) -> dict[str, int]:
+    """Tokens of each entry of the view, in the counter's unit. A message is counted once as a whole; where several of
+    its entries are of one component, they share that by their lengths."""
+    messages = project(ledger)
+    counts = {message.id: dict(sizes) for message, sizes in zip(messages, monitor.sizes(messages), strict=True)}
+    groups: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for shown in ledger.view:
+        if shown.kind == "dropped":
+            continue
+        known = ledger.entries.get(shown.id)
+        owner = shown.id
+        if known is not None and known.kind not in ("user", "note", "attachment"):
+            owner = f"{known.message}.results" if known.kind == "result" else known.message
+        length = len(shown.text) if shown.text or known is None else 1
+        groups.setdefault((owner, _component(ledger, shown)), []).append((shown.id, length))
+    found: dict[str, int] = {}
+    for (owner, component), members in groups.items():
+        size = counts.get(owner, {}).get(component, 0)
+        if len(members) == 1:
+            found[members[0][0]] = size
+            continue
+        lengths = {name: length if length > 1 else _length(ledger, name) for name, length in members}
+        found.update(_spread(size, lengths))
+    return found
+
+
+def _length(ledger: Ledger, name: str) -> int:
+    entry = ledger.entries.get(name)
+    return 1 if entry is None else 1 + sum(len(part_text(part)) for part in entry.body.outline)
+
+
+def _spread(total: int, weights: Mapping[str, int]) -> dict[str, int]:
+    """Whole tokens by weight that add up to ``total``: the largest remainders get one more."""
+    weight = sum(weights.values())
+    if weight <= 0:
+        return {name: total if number == 0 else 0 for number, name in enumerate(weights)}
+    shares = {name: total * each / weight for name, each in weights.items()}
+    whole = {name: int(share) for name, share in shares.items()}
+    left = total - sum(whole.values())
+    for name in sorted(shares, key=lambda one: whole[one] - shares[one])[:left]:
+        whole[name] += 1
+    return whole
+
+
+def last_uses(ledger: Ledger) -> dict[str, float]:
+    """When what an item shows was touched last, by item: a file that was read or changed again."""
+    return ledger.files.last_uses()
+
+
+# --- words of an item -------------------------------------------------------------------------------------
+
+LONGEST: Final = 200
+"""Characters of a title."""
+
+
+def title_of(ledger: Ledger, item: ContextItem) -> str:
+    """What an item is about, on one line."""
+    if item.kind == SUMMARY:
+        return f"Summary of {len(item.sources):,} earlier items"
+    entry = ledger.entries.get(item.id)
+    return title_of_entry(ledger, entry) if entry is not None else item.source or item.id
+
+
+def title_of_entry(ledger: Ledger, entry: Entry) -> str:
+    """The same of an entry."""
+    if entry.kind in ("call", "result"):
+        record = ledger.items.get(entry.item)
+        call = record.call if record is not None else next(iter(_calls(entry)), None)
+        target = target_of(call) if call is not None else ""
+        if call is not None and not target:
+            target = " ".join(str(value) for value in arguments_of(call).values())[:LONGEST]
+        return f"{entry.source} {target}".strip()
+    text = "".join(part_text(part) for part in entry.body.parts)
+    return next((" ".join(line.split())[:LONGEST] for line in text.splitlines() if line.strip()), "(nothing)")
+
+
+def _calls(entry: Entry) -> Iterable[ToolCallPart]:
+    return (part for part in entry.parts if isinstance(part, ToolCallPart))
+
+
+def part_text(part: Part) -> str:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text) | ToolResultPart(text=text):
+            return text
+        case ToolCallPart(arguments=arguments):
+            return arguments
+        case _:
+            return ""
+
+
+def text_sent(ledger: Ledger, item: str) -> str | None:
+    """The exact text of an entry as the next request has it; empty where it has none of it, None where there is no such
+    entry."""
+    shown = next((one for one in ledger.view if one.id == item), None)
+    entry = ledger.entries.get(item)
+    if shown is None:
+        return "" if entry is not None else None
+    if entry is None:
+        return shown.text
+    if shown.kind == "dropped":
+        return ""
+    parts: Sequence[Part] = entry.parts
+    if shown.kind == "stub":
+        parts = [stubbed(part, shown.text) for part in entry.body.outline]
+    sent = _in_messages(project(ledger), entry, parts)
+    return "\n".join(filter(None, map(part_text, sent)))
+
+
+def _in_messages(messages: Sequence[Message], entry: Entry, parts: Sequence[Part]) -> Sequence[Part]:
+    """The parts as they stand in the messages: what looks like a note of swecli is marked there."""
+    if entry.kind == "result":
+        calls = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
+        owner = f"{entry.message}.results"
+        found = [
+            part
+            for message in messages
+            if message.id == owner
+            for part in message.tool_results
+            if part.call_id in calls
+        ]
+        return found or parts
+    return parts
+
+
+def original_text(ledger: Ledger, item: str) -> str:
+    """What was said, whatever of it is still sent."""
+    entry = ledger.entries.get(item)
+    return "\n".join(filter(None, map(part_text, entry.parts))) if entry is not None else ""

@@ -1,0 +1,96 @@
+"""The memories in the system prompt: read once for a session, within a budget, the rest by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swecli.core.context_management.counter import CountsTokens, PieceEstimator
+from swecli.core.context_management.prompts import framed, read_prompt
+from swecli.core.memory.places import NOTES, ROOT, MemoryFile
+from swecli.core.memory.session_notes import NotesDocument
+
+LEAN_TOKENS = 250
+"""Of all memories together, for a small window."""
+MARGIN = 1.3
+"""How many tokens of the most talkative models one token of the estimate can be."""
+_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryText:
+    """What is in the prompt of a usual window and of a small one; empty without memories."""
+
+    text: str = ""
+    lean: str = ""
+
+
+def memory_text(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> MemoryText:
+    """The section for these files. All of it takes at most ``tokens``, whatever the model."""
+    return MemoryText(memory_section(files, tokens, counter), memory_section(files, min(tokens, LEAN_TOKENS), counter))
+
+
+def memory_section(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> str:
+    """The session notes first, shortened where they are long, then whole files as far as they fit; what is left out is
+    named. Empty without files, and where not even a name fits. Equal files give equal bytes."""
+    counter = counter or PieceEstimator()
+    files = [file for file in files if file.text is None or _says_something(file.text)]
+    if not files:
+        return ""
+    left = int(tokens / MARGIN) - counter.count(read_prompt("memory"))
+    ordered = sorted(files, key=lambda file: file.place.path != f"{ROOT}/{NOTES}")
+    pointer = _pointer(ordered)
+    reserve = counter.count(pointer)
+    parts: list[str] = []
+    others: list[MemoryFile] = []
+    for file in ordered:
+        part = _quoted(file, left - reserve, counter)
+        if part:
+            parts.append(part)
+            left -= counter.count(part) + 2
+        if not part or _CUT in part:
+            others.append(file)
+    while others and counter.count(_pointer(others)) > left:
+        others.pop()
+    if not parts and not others:
+        return ""
+    return "\n\n".join([read_prompt("memory"), *parts, *([_pointer(others)] if others else [])])
+
+
+def _says_something(text: str) -> bool:
+    """Headings and comments alone do not."""
+    return any(line.strip() and not line.startswith(("#", "<!--")) for line in text.splitlines())
+
+
+_CUT = "(shortened; the memory tool shows all of it)"
+
+
+def _quoted(file: MemoryFile, tokens: int, counter: CountsTokens) -> str:
+    """The file in its frame, or empty where it does not fit."""
+    if file.text is None:
+        return ""
+    if file.place.path != f"{ROOT}/{NOTES}":
+        part = _framed(file, file.text)
+        return part if counter.count(part) <= tokens else ""
+    notes = NotesDocument(file.text).without_empty()
+    part = _framed(file, notes.plain())
+    most = notes.longest
+    while counter.count(part) > tokens:
+        most = most * 3 // 4 if most > 12 else most - 1
+        if most <= 0:
+            return ""
+        notes.limit(most)
+        part = _framed(file, f"{notes.without_empty().plain()}\n{_CUT}")
+    return part
+
+
+def _framed(file: MemoryFile, text: str) -> str:
+    quoted = framed(text.strip())
+    path = framed(file.place.path).replace('"', "'")
+    return f'<memory path="{path}">\n{quoted}\n</memory>'
+
+
+def _pointer(files: Sequence[MemoryFile]) -> str:
+    names = [file.place.path for file in files[:_NAMED]]
+    more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+    return f"Read with the memory tool when they matter: {', '.join(names)}{more}." if names else ""

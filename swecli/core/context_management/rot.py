@@ -1,0 +1,480 @@
+"""Signals that a conversation has become worse than its size: what was read, tried, undone or said again and again,
+what is old and unused. Pure, the same for the same ledger, and about what the model has before it now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+from typing import Literal
+
+from swecli.core.config.settings import RetentionSettings
+from swecli.core.context_management.compaction.clearing import KEPT_TOOLS, kept_whole, target_of
+from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.compaction.package import ANCHORS_LONGEST, SENTENCE
+from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Ledger
+from swecli.core.context_management.read_set import Touch
+from swecli.core.context_management.work_log import error_lines
+from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Rewind
+from swecli.core.protocol.events import BY_HAND, ContextChange, ContextSuggested, RotKind
+from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+TIMES = 3
+"""So often the same reading, the same failure, the same demand, or an edit that is undone again, is a signal."""
+WINDOW = 10
+"""Turns in which an edit that is undone, or a reading of what has left the context, counts."""
+STALE_TURNS = 6
+"""What nothing has asked for in so many turns is old."""
+STALE_SHARE = 0.4
+"""Share of the conversation's tokens above which what is old and unused is a signal."""
+STALE_LEAST = 2_000
+"""Tokens below which it is none; a fiftieth of the effective window where that is more."""
+SMALL = 100
+"""Tokens of an output below which it is not worth a change."""
+DEPTH = 2
+"""A summary of a summary."""
+CALLS = 300
+"""Calls and changes that are looked at, the newest: what a look costs does not grow with the session."""
+MESSAGES = 60
+"""Messages of the user that are, the newest."""
+LOOKED_AT = 4_000
+"""Characters of a text that are."""
+
+Remedy = Literal["drop", "offload", "pin", "branch", "record"]
+"""``branch``: back to before the entry, with a handoff; ``record``: the record takes the place of a summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rot:
+    """One signal. ``cause`` names what it is about: the same cause is the same rot, which has become worse where
+    ``count`` (times, or tokens of what is old) has grown. ``reason`` is a clause. The remedy is for the entries of
+    ``ids``; ``noun`` names them, with ``{s}`` or ``{y}`` where several end otherwise."""
+
+    kind: RotKind
+    cause: str
+    count: int
+    reason: str
+    remedy: Remedy
+    ids: tuple[str, ...]
+    noun: str
+
+
+def signals(
+    ledger: Ledger, turn: int, sizes: EntrySizes, effective: int, rules: Sequence[RetentionSettings] = ()
+) -> Iterator[Rot]:
+    """All signals, what misleads before what is only large. ``turn`` is the newest one, ``effective`` the tokens that
+    the model has room for; what ``rules`` keep is never to be removed."""
+    here = _Here.of(ledger, turn, rules)
+    yield from _contradictions(here)
+    yield from _undone(here)
+    yield from _failures(here)
+    yield from _readings(here)
+    yield from _stale(here, sizes, effective)
+    yield from _summaries(here)
+    yield from _repeated(here)
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """What the model has before it. ``free`` are entries that the user has decided nothing about."""
+
+    ledger: Ledger
+    turn: int
+    live: frozenset[str]
+    free: frozenset[str]
+    present: frozenset[str]
+    demands: tuple[_Demand, ...]
+
+    @classmethod
+    def of(cls, ledger: Ledger, turn: int, rules: Sequence[RetentionSettings]) -> _Here:
+        live = frozenset(one.id for one in ledger.view if one.kind == "live" and one.id in ledger.entries)
+        by_hand = {one.id for one in ledger.view if one.rule == BY_HAND}
+        free = live - kept_whole(ledger, ledger.view, rules) - ledger.pinned - by_hand
+        return cls(ledger, turn, live, free, frozenset(ledger.present_items()), tuple(_demands(ledger, live)))
+
+    def turn_of(self, item: str) -> int:
+        record, entry = self.ledger.items.get(item), self.ledger.entries.get(item)
+        return record.turn if record is not None else entry.turn if entry is not None else self.turn
+
+    def shown(self, item: str) -> str:
+        """The entry that shows what a call or an attachment brought."""
+        return item + RESULT if item + RESULT in self.ledger.entries else item
+
+
+# --- the same file again ----------------------------------------------------------------------------------------
+
+
+def _readings(here: _Here) -> Iterator[Rot]:
+    """Files whose unchanged text was shown several times: copies that another one has whole can go; where all older
+    ones have left the context, what is asked for again and again should stay."""
+    for path, touches in reversed(list(here.ledger.files.touches().items())[-CALLS:]):
+        same = _same_readings([touch for touch in touches if touch.item in here.present])
+        if len(same) < TIMES:
+            continue
+        name = PurePath(path).name
+        reason = f"read {len(same)} times: {name}"
+        shown = [(touch, here.shown(touch.item)) for touch in same]
+        copies = tuple(entry for entry in _copies(shown, here.live) if entry in here.free)
+        newest = shown[-1][1]
+        if copies:
+            yield Rot("reread", path, len(same), reason, "drop", copies, "cop{y}")
+            continue
+        lately = here.turn - here.turn_of(same[-TIMES].item) < WINDOW
+        if lately and newest in here.free and sum(entry in here.live for _, entry in shown) == 1:
+            yield Rot("reread", path, len(same), reason, "pin", (newest,), f"the text of {name}")
+
+
+def _same_readings(touches: Sequence[Touch]) -> list[Touch]:
+    """The readings since the file's newest change that show much of what the newest of them shows."""
+    run: list[Touch] = []
+    for touch in reversed(touches):
+        if not touch.is_read or touch.sha256 != touches[-1].sha256:
+            break
+        run.append(touch)
+    return [touch for touch in reversed(run) if _overlap(touch, run[0])]
+
+
+def _overlap(one: Touch, other: Touch) -> bool:
+    common = min(one.last, other.last) - max(one.first, other.first) + 1
+    return 2 * common >= min(one.last - one.first, other.last - other.first) + 1
+
+
+def _copies(shown: Sequence[tuple[Touch, str]], live: frozenset[str]) -> list[str]:
+    """Entries whose lines another one that stays has, too; of equal ones the newest stays."""
+    there = [(touch, entry) for touch, entry in shown if entry in live]
+    there.reverse()
+    by_size = sorted(there, key=lambda one: one[0].first - one[0].last)
+    kept: list[Touch] = []
+    copies: list[str] = []
+    for touch, entry in by_size:
+        if any(one.first <= touch.first and touch.last <= one.last for one in kept):
+            copies.append(entry)
+        else:
+            kept.append(touch)
+    return copies
+
+
+# --- the same failure again -------------------------------------------------------------------------------------
+
+_NUMBERS = re.compile(r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.IGNORECASE)
+_HEADER = re.compile(r"\Aexit status -?\d+ after .*$", re.MULTILINE)
+_TELLING = 12
+"""Lines at the end of an output that stand for it where none of them looks like an error."""
+
+
+def _failures(here: _Here) -> Iterator[Rot]:
+    """Commands that failed the same way each of the last times that they ran."""
+    failed: dict[str, list[tuple[str, str]]] = {}
+    records = [*islice(reversed(here.ledger.items.values()), CALLS)]
+    for record in reversed(records):
+        if record.name != "run_command" or record.id not in here.live or record.id + RESULT not in here.live:
+            continue
+        command = " ".join(target_of(call).split()) if (call := record.call) is not None else ""
+        failure = _failure(record)
+        if failure is None:
+            failed.pop(command, None)
+            continue
+        runs = failed.setdefault(command, [])
+        if runs and runs[-1][1] != failure:
+            runs.clear()
+        if failure:
+            runs.append((record.id + RESULT, failure))
+    for command, runs in failed.items():
+        older = tuple(entry for entry, _ in runs[:-1] if entry in here.free)
+        if len(runs) >= TIMES and older:
+            reason = f"failed {len(runs)} times: `{_short(command)}`"
+            yield Rot("failing", command, len(runs), reason, "drop", older, "older run{s}")
+
+
+def _failure(record: ItemRecord) -> str | None:
+    """What tells one failure of a command from another; empty where it only says nothing, None where it is none."""
+    if record.exit_status == 0 or (record.exit_status is None and record.status == "ok"):
+        return None
+    text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
+    body = _HEADER.sub("", text).strip()
+    lines = error_lines(body) or [" ".join(line.split()) for line in body.splitlines()[-_TELLING:]]
+    return _NUMBERS.sub("#", f"{record.exit_status}\n" + "\n".join(lines)) if body else ""
+
+
+# --- edits that are undone again --------------------------------------------------------------------------------
+
+
+def _undone(here: _Here) -> Iterator[Rot]:
+    """Files that edits brought back to an earlier form, and how many edits that made void."""
+    forms: dict[str, list[tuple[str | None, str]]] = {}
+    void: dict[str, dict[str, None]] = {}
+    for change in here.ledger.changes[-CALLS:]:
+        if change.item not in here.present or here.turn - here.turn_of(change.item) >= WINDOW:
+            continue
+        before = forms.setdefault(change.path, [])
+        before.append((change.before, change.item))
+        found = next((n for n in range(len(before) - 1, -1, -1) if before[n][0] == change.after), None)
+        if found is not None and change.before != change.after:
+            void.setdefault(change.path, {}).update((item, None) for _, item in before[found:-1])
+    for path, edits in void.items():
+        start = _message_of(here, min(map(here.turn_of, edits)))
+        if len(edits) >= TIMES and start is not None:
+            reason = f"{len(edits)} edits undone: {PurePath(path).name}"
+            yield Rot("reverted", path, len(edits), reason, "branch", (start.id,), f"turn {start.turn} with handoff")
+
+
+def _message_of(here: _Here, turn: int) -> Entry | None:
+    """The message of the user that began a turn, while it is before the model."""
+    entries = (here.ledger.entries[one.id] for one in here.ledger.view if one.id in here.live)
+    return next((entry for entry in entries if entry.kind == "user" and entry.turn == turn), None)
+
+
+# --- what the user demands --------------------------------------------------------------------------------------
+
+_NEGATIVE = re.compile(r"\b(never|must(?:n't| not)|don'?t|do not|avoid|no longer|should(?:n't| not))\b", re.I)
+_POSITIVE = re.compile(
+    r"\b(always|must|only|prefer|from now on|make sure|everywhere|should)\b|^(?:please )?use\b", re.I
+)
+_STRICT = re.compile(r"\b(never|always|from now on)\b", re.I)
+_INSTEAD = re.compile(r"^(.*?)(?:,? not |\binstead of\b|\b(?:over|rather than)\b)(.*)$", re.I | re.DOTALL)
+_LIMIT = re.compile(r"\b(at most|at least|max(?:imum)?|min(?:imum)?|up to|no more than|no less than|limit)\b", re.I)
+_WORD = re.compile(r"[\w.+#/'-]*\w")
+_NUMBER = re.compile(r"\d[\d.,_]*")
+_PLAIN = re.compile(
+    r"a|an|and|any|are|as|at|be|but|by|do|does|for|from|have|here|i|if|in|into|is|it|its|me|my|now|of|on|or|our"
+    r"|out|please|so|that|the|their|them|then|there|these|they|this|those|to|too|under|us|use|used|using|want|we"
+    r"|when|with|you|your|never|always|must|mustn't|not|don't|dont|avoid|no|longer|only|prefer|make|sure|everywhere"
+    r"|should|shouldn't|instead|rather|than|over|actually|ever|again|really|all|every"
+)
+"""Words that don't tell what a demand is about."""
+ALIKE = 0.75
+"""Share of their words that two demands have in common which are about the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """A sentence of the user about how to work. ``wanted`` and ``unwanted`` are its telling words."""
+
+    entry: Entry
+    text: str
+    wanted: frozenset[str]
+    unwanted: frozenset[str]
+    numbers: tuple[str, ...]
+    limits: bool
+    alone: bool
+    """The message says nothing else."""
+
+    @property
+    def words(self) -> frozenset[str]:
+        return self.wanted | self.unwanted
+
+    @property
+    def tells(self) -> bool:
+        """Whether it is plain what it is about: one word is enough only where it holds always."""
+        return len(self.words) > 1 or _STRICT.search(self.text) is not None
+
+
+def _demands(ledger: Ledger, live: frozenset[str]) -> Iterator[_Demand]:
+    spoken = (ledger.entries[one.id] for one in reversed(ledger.view) if one.id in live)
+    said = [*islice((entry for entry in spoken if entry.kind == "user" and not _invoked(ledger, entry)), MESSAGES)]
+    for entry in reversed(said):
+        text = "".join(part.text for part in entry.parts if isinstance(part, TextPart))[:LOOKED_AT]
+        sentences = [clean for one in SENTENCE.split(text) if (clean := " ".join(one.split()))]
+        for sentence in sentences:
+            if len(sentence) <= ANCHORS_LONGEST and not sentence.endswith("?"):
+                demand = _demand(entry, sentence, alone=len(sentences) == 1)
+                if demand is not None:
+                    yield demand
+
+
+def _invoked(ledger: Ledger, entry: Entry) -> bool:
+    """Whether a command or skill made the message: its template is not what the user says."""
+    record = ledger.items.get(entry.item)
+    return record is not None and record.name == "command"
+
+
+def _demand(entry: Entry, sentence: str, *, alone: bool) -> _Demand | None:
+    negative, positive = _NEGATIVE.search(sentence), _POSITIVE.search(sentence)
+    if not negative and not positive:
+        return None
+    numbers = tuple(_NUMBER.findall(sentence))
+    limits = _LIMIT.search(sentence) is not None
+    halves = None if negative else _INSTEAD.match(sentence)
+    if halves is not None:
+        wanted, unwanted = _telling(halves[1]), _telling(halves[2])
+    else:
+        wanted, unwanted = frozenset[str](), _telling(sentence)
+        if not negative:
+            wanted, unwanted = unwanted, wanted
+    return _Demand(entry, sentence, wanted, unwanted, numbers, limits, alone) if wanted or unwanted else None
+
+
+def _telling(text: str) -> frozenset[str]:
+    words = (word.casefold() for word in _WORD.findall(text.replace("’", "'")))
+    kept = (word for word in words if not _PLAIN.fullmatch(word) and not _NUMBER.fullmatch(word))
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in kept)
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(one) and len(one & other) >= ALIKE * len(one | other)
+
+
+def _oppose(one: _Demand, other: _Demand) -> bool:
+    if one.wanted and one.unwanted and other.wanted and other.unwanted:
+        return _alike(one.wanted, other.unwanted) and _alike(one.unwanted, other.wanted)
+    if not (one.tells and other.tells):
+        return False
+    if _alike(one.wanted, other.unwanted) or _alike(one.unwanted, other.wanted):
+        return True
+    same = one.wanted == other.wanted and one.unwanted == other.unwanted
+    return same and one.limits and other.limits and one.numbers != other.numbers
+
+
+def _contradictions(here: _Here) -> Iterator[Rot]:
+    """Demands that a newer message overrules. The older messages can go where none of them says anything else."""
+    overruled: set[str] = set()
+    for place in range(len(here.demands) - 1, 0, -1):
+        newest = here.demands[place]
+        older = [one for one in here.demands[:place] if one.entry.id != newest.entry.id and _oppose(one, newest)]
+        if newest.entry.id in overruled or not older:
+            continue
+        names = tuple(dict.fromkeys(one.entry.id for one in older))
+        overruled.update(names)
+        if here.ledger.pinned & {*names, newest.entry.id}:
+            continue
+        first = older[0]
+        # what the first was overruled by at first: the same contradiction, however often it is said again
+        other = next(one for one in here.demands if one.entry.turn >= first.entry.turn and _oppose(first, one))
+        cause = f"{first.entry.id} {other.entry.id}"
+        reason = f"turns {first.entry.turn} and {newest.entry.turn} contradict: “{_short(first.text)}”"
+        if all(one.alone and one.entry.id in here.free for one in older):
+            noun = "the older message" if len(names) == 1 else "older message{s}"
+            yield Rot("contradiction", cause, 1, reason, "drop", names, noun)
+        else:
+            yield Rot("contradiction", cause, 1, reason, "pin", (newest.entry.id,), "the newer message")
+
+
+def _repeated(here: _Here) -> Iterator[Rot]:
+    """Demands that the user had to repeat."""
+    seen: set[str] = set()
+    for demand in here.demands:
+        same = [one for one in here.demands if _says_the_same(demand, one)]
+        said = dict.fromkeys(one.entry.id for one in same)
+        if demand.text in seen or len(said) < TIMES:
+            continue
+        seen.update(one.text for one in same)
+        newest = same[-1]
+        if any(one.entry.turn > newest.entry.turn and _oppose(newest, one) for one in here.demands):
+            continue  # overruled since
+        if not here.ledger.pinned & said.keys() and newest.entry.id in here.free:
+            reason = f"said {len(said)} times: “{_short(demand.text)}”"
+            cause = " ".join(sorted(demand.words))
+            yield Rot("repeated", cause, len(said), reason, "pin", (newest.entry.id,), "it")
+
+
+def _says_the_same(one: _Demand, other: _Demand) -> bool:
+    if one.numbers != other.numbers or not (one.tells and other.tells):
+        return False
+    kinds = (bool(one.wanted), bool(one.unwanted)) == (bool(other.wanted), bool(other.unwanted))
+    return kinds and _alike(one.words, other.words)
+
+
+# --- what is old and unused -------------------------------------------------------------------------------------
+
+
+def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
+    """Results of earlier turns that nothing has asked for since."""
+    ledger, since = here.ledger, here.turn - STALE_TURNS
+    if since < 1:
+        return
+    recent = _recent_names(here, since)
+    total = old = 0
+    found: list[str] = []
+    for one in ledger.view:
+        entry = ledger.entries.get(one.id)
+        size = sizes.entry(entry) if entry is not None and one.kind == "live" else sizes.stub(one.text)
+        total += size
+        if entry is None or size < SMALL or one.id not in here.free or entry.turn > since:
+            continue
+        if entry.kind not in ("result", "attachment") or entry.source in KEPT_TOOLS:
+            continue
+        if not recent & _names(_about(ledger, entry)):
+            old += size
+            found.append(one.id)
+    if not found or old <= STALE_SHARE * total or old < max(STALE_LEAST, effective // 50):
+        return
+    reason = f"{old / total:.0%} is old and unused"
+    yield Rot("stale", "", old, reason, "offload", tuple(found), "stale output{s}")
+
+
+def _recent_names(here: _Here, since: int) -> set[str]:
+    """What was named in the turns after that one, in what was said and in calls."""
+    found: set[str] = set()
+    for one in reversed(here.ledger.view):
+        entry = here.ledger.entries.get(one.id)
+        if entry is not None and entry.turn <= since:
+            break
+        if entry is not None and one.kind == "live" and entry.kind != "result":
+            found |= _names(" ".join(_said(part)[:LOOKED_AT] for part in entry.parts))
+    return found
+
+
+def _about(ledger: Ledger, entry: Entry) -> str:
+    """The path, command or pattern that brought a result."""
+    record = ledger.items.get(entry.item)
+    call = record.call if record is not None else None
+    return target_of(call) if call is not None else entry.source
+
+
+_COMPOUND = re.compile(r"[./_]|[a-z][A-Z]")
+
+
+def _names(text: str) -> set[str]:
+    """Words of a text that may name something: paths with the names of their files, and compound words."""
+    found = {word for word in _WORD.findall(text) if len(word) > 3 and _COMPOUND.search(word)}
+    return found | {word.rpartition("/")[2] for word in found if "/" in word}
+
+
+def _said(part: object) -> str:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text):
+            return text
+        case ToolCallPart(arguments=arguments):
+            return arguments
+        case _:
+            return ""
+
+
+# --- summaries --------------------------------------------------------------------------------------------------
+
+
+def _summaries(here: _Here) -> Iterator[Rot]:
+    """A summary that a model wrote of one that a model wrote."""
+    for one in here.ledger.view:
+        depth = here.ledger.depths.get(one.id, 0) if one.kind == "summary" else 0
+        if depth >= DEPTH:
+            reason = f"summaries of summaries, {depth} deep"
+            yield Rot("summaries", "summary", depth, reason, "record", (one.id,), "the summary")
+
+
+SHORT = 40
+"""Characters that a reason quotes."""
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
+
+
+def command_of(suggestion: ContextSuggested) -> Command:
+    """What carries a suggestion out."""
+    if suggestion.branch:
+        return Rewind(suggestion.branch, handoff=True)
+    if suggestion.summaries:
+        return ApplyPlan(suggestion.summaries, summary="")
+    return ChangeContext(suggestion.changes)
+
+
+def undo_of(suggestion: ContextSuggested) -> ChangeContext | None:
+    """What takes changes of single items back; None where a suggestion was about none."""
+    back = tuple(
+        ContextChange("unpin" if change.action == "pin" else "restore", change.id) for change in suggestion.changes
+    )
+    return ChangeContext(back) if back else None

@@ -1,0 +1,108 @@
+"""Views of the ledger that an undo or a redo brings back, kept as what they differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from swecli.core.protocol.events import (
+    ViewEntry,
+)
+
+View = tuple[ViewEntry, ...]
+
+_Piece = slice | View
+"""A stretch of the later view, or entries that are not in it."""
+
+
+class ViewStack:
+    """Views by the items of the compactions that replaced them, the newest on top. Long sessions compact a hundred
+    times, and every view names all that is in it: only the newest is kept whole."""
+
+    def __init__(self, views: Iterable[tuple[str, View]] = ()) -> None:
+        self._items: list[str] = []
+        self._older: list[tuple[_Piece, ...]] = []
+        self._top: View = ()
+        for item, view in views:
+            self.push(item, view)
+
+    @property
+    def item(self) -> str | None:
+        """The item of the view on top; None where there is none."""
+        return self._items[-1] if self._items else None
+
+    @property
+    def items(self) -> Sequence[str]:
+        """The items, the one on top last."""
+        return self._items
+
+    @property
+    def view(self) -> View:
+        """The view on top; empty where there is none."""
+        return self._top
+
+    def copy(self) -> ViewStack:
+        stack = ViewStack()
+        stack._items, stack._older, stack._top = list(self._items), list(self._older), self._top
+        return stack
+
+    def push(self, item: str, view: View) -> None:
+        if self._items:
+            self._older.append(_pieces(self._top, view))
+        self._items.append(item)
+        self._top = view
+
+    def pop(self) -> tuple[str, View]:
+        """Take the view on top.
+
+        Raises:
+            IndexError: there is none.
+        """
+        item, view = self._items.pop(), self._top
+        self._top = _joined(self._older.pop(), view) if self._older else ()
+        return item, view
+
+    def clear(self) -> None:
+        self._items.clear()
+        self._older.clear()
+        self._top = ()
+
+    def all(self) -> list[tuple[str, View]]:
+        views = [self._top]
+        for pieces in reversed(self._older):
+            views.append(_joined(pieces, views[-1]))
+        return list(zip(self._items, reversed(views), strict=True)) if self._items else []
+
+
+def _pieces(old: View, new: View) -> tuple[_Piece, ...]:
+    """``old`` in terms of ``new``."""
+    places = {entry.id: place for place, entry in enumerate(new)}
+    pieces: list[slice | list[ViewEntry]] = []
+    for entry in old:
+        place, last = places.get(entry.id), pieces[-1] if pieces else None
+        if place is None or not (new[place] is entry or new[place] == entry):
+            if isinstance(last, list):
+                last.append(entry)
+            else:
+                pieces.append([entry])
+        elif isinstance(last, slice) and last.stop == place:
+            pieces[-1] = slice(last.start, place + 1)
+        else:
+            pieces.append(slice(place, place + 1))
+    return tuple(tuple(piece) if isinstance(piece, list) else piece for piece in pieces)
+
+
+def _joined(pieces: Iterable[_Piece], new: View) -> View:
+    return tuple(entry for piece in pieces for entry in (new[piece] if isinstance(piece, slice) else piece))
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """The view, and what can be undone and redone of its compactions, at one moment."""
+
+    view: View
+    undo: ViewStack
+    redo: ViewStack
+    edits: int
+    """How many of the user's choices it has."""
+    edits_in: Mapping[str, int]

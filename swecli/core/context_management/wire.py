@@ -1,0 +1,134 @@
+"""The request as it leaves: by section with its tokens, breakpoints, and what the previous one did not have. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from swecli.core.llm.json_values import as_object, is_list
+from swecli.core.llm.types import ModelRequest
+from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+
+LISTS: Final = ("system", "tools", "messages", "input", "contents")
+"""Fields of a request whose members are sections of their own."""
+BREAKPOINT: Final = "cache_control"
+
+Change = Literal["same", "new", "changed", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class WireSection:
+    """One piece of a request. ``name`` is where it stands in the body ("messages[3]"), ``about`` a few words on it,
+    ``text`` its JSON as it leaves; ``breakpoint`` says that the provider's cache is marked behind it. ``change`` is
+    what became of it since the previous request."""
+
+    name: str
+    about: str
+    text: str
+    tokens: int
+    breakpoint: bool = False
+    change: Change = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """``body`` is the JSON text of the whole request, ``exact`` whether it is what leaves byte for byte; a model that
+    is not asked over a network has swecli's own form."""
+
+    url: str
+    body: str
+    sections: tuple[WireSection, ...]
+    exact: bool
+    tokens: int
+
+
+def compact_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def sections_of(
+    body: Mapping[str, Any], count: Callable[[str], int], before: Mapping[str, Any] | None = None
+) -> tuple[WireSection, ...]:
+    """The sections of a body in their order, compared with those of the previous one."""
+    old = dict(_pieces(before)) if before is not None else {}
+    found: list[WireSection] = []
+    for name, value in _pieces(body):
+        text = compact_json(value)
+        was = old.pop(name, None)
+        change: Change = "new" if was is None else "same" if compact_json(was) == text else "changed"
+        found.append(WireSection(name, _about(value), text, count(text), f'"{BREAKPOINT}"' in text, change))
+    gone = (WireSection(name, _about(value), compact_json(value), 0, False, "gone") for name, value in old.items())
+    return (*found, *gone)
+
+
+def _pieces(body: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
+    """What a body consists of: each member of its lists, and every other field."""
+    pieces: list[tuple[str, Any]] = []
+    for field, value in body.items():
+        if field in LISTS and is_list(value):
+            pieces += [(f"{field}[{number}]", member) for number, member in enumerate(value)]
+        else:
+            pieces.append((field, value))
+    return pieces
+
+
+def _about(value: Any) -> str:
+    """Role or name, and the beginning of the text."""
+    fields = as_object(value)
+    if not fields:
+        return compact_json(value)[:80]
+    named = as_object(fields.get("function")) or fields
+    described = named.get("description")
+    if isinstance(described, str) and "name" in named:
+        return f"{named['name']}: {' '.join(described.split())}"[:120]
+    kind = str(fields.get("role") or named.get("name") or fields.get("type") or "")
+    return f"{kind} {_words(fields)}".strip()[:120]
+
+
+def _words(value: Any) -> str:
+    """The first text in a value."""
+    if isinstance(value, str):
+        return " ".join(value.split())[:100]
+    if is_list(value):
+        return next((words for member in value if (words := _words(member))), "")
+    fields = as_object(value)
+    if fields:
+        for name in ("content", "text", "thinking", "parts", "output", "tool_calls", "function", "arguments", "input"):
+            if name in fields and (words := _words(fields[name])):
+                return words
+        return str(fields.get("name", ""))
+    return ""
+
+
+def neutral_body(request: ModelRequest) -> dict[str, Any]:
+    """The request in swecli's own form, for a model that has no wire."""
+    marks = set(request.breakpoints)
+    messages: list[dict[str, Any]] = []
+    for number, message in enumerate(request.messages):
+        said = [_part(part) for part in message.parts]
+        shown: dict[str, Any] = {"role": message.role, "content": said}
+        if number in marks:
+            shown[BREAKPOINT] = True
+        messages.append(shown)
+    if request.tail:
+        messages.append({"role": "tail", "content": request.tail})
+    system = [{"text": block.text, **({BREAKPOINT: True} if block.breakpoint else {})} for block in request.system]
+    tools = [
+        {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        for tool in request.tools
+    ]
+    return {"system": system, "tools": tools, "messages": messages, "max_output_tokens": request.max_output_tokens}
+
+
+def _part(part: object) -> dict[str, Any]:
+    match part:
+        case TextPart(text=text):
+            return {"type": "text", "text": text}
+        case ToolCallPart(call_id=call, name=name, arguments=arguments):
+            return {"type": "call", "id": call, "name": name, "arguments": arguments}
+        case ToolResultPart(call_id=call, name=name, text=text):
+            return {"type": "result", "id": call, "name": name, "text": text}
+        case _:
+            return {"type": type(part).__name__}

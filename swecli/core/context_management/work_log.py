@@ -1,0 +1,270 @@
+"""What the calls of a conversation come to: files, checks, decisions.
+
+Both the state block of a compaction and the session notes are written from this, by code, and so say the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from swecli.core.context_management.compaction.clearing import arguments_of, target_of
+from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
+from swecli.core.memory.places import NOTES
+from swecli.core.memory.session_notes import DECISIONS, FILES, GOAL, ISSUES, LONGEST_LINE, PATTERNS, SECTIONS, TASK
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import FileChanged
+from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+
+CHECKS = re.compile(
+    r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|gradlew?|mvn|ninja|make|cmake|tsc|ruff|"
+    r"mypy|pyright|basedpyright|eslint|clippy)\b|\b(npm|pnpm|yarn|bun|deno|cargo|go|swift|dotnet|bundle|mix|zig)\b.*"
+    r"\b(test|build|check|vet|lint|run)\b|\btest[\w-]*\.\w+\b|\b(run_)?tests?\b"
+)
+"""Commands that test or build something, as far as their words tell."""
+COMMANDS = 6
+ERROR_LINES = 12
+KEPT = 40
+"""Requests and wishes of the user that are remembered, the newest."""
+_VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
+_ERROR = re.compile(r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot)\b", re.I)
+_WISH = re.compile(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_USUAL_FAILURE = 1
+"""The exit status of a check that ran and found something."""
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedFile:
+    """One file that was read or changed. ``digest`` is the start of the SHA-256 after swecli's last change."""
+
+    path: str
+    operations: tuple[str, ...]
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something that the user said or decided at ``at`` (Unix seconds)."""
+
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModifiedFile:
+    """``made``: the session made it; ``gone``: it is not there any more. ``turn`` is that of the newest change."""
+
+    made: bool
+    gone: bool
+    turn: int
+
+
+@dataclass(slots=True)
+class WorkLog:
+    """Takes in what is new in a ledger, so that a step of a long session costs what happened in it."""
+
+    requests: dict[int, Said] = field(default_factory=dict[int, Said])
+    """What the user asked for, by turn."""
+    wishes: dict[str, Said] = field(default_factory=dict[str, Said])
+    """Sentences of the user about how to work."""
+    modified: dict[str, ModifiedFile] = field(default_factory=dict[str, ModifiedFile])
+    """By absolute path, the newest last."""
+    decided: list[Said] = field(default_factory=list[Said])
+    """What the user answered, and what they said to a call that they rejected."""
+    _operations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _checks: dict[str, ItemRecord] = field(default_factory=dict[str, ItemRecord])
+    first_turn: int | None = None
+    """The turn in which the work began; None while nothing was done that is worth a note."""
+    last_turn: int | None = None
+    _digests: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    _seen: tuple[int, int, int] = (0, 0, 0)
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> WorkLog:
+        """Everything that a ledger tells."""
+        log = cls()
+        log.absorb(ledger)
+        return log
+
+    def absorb(self, ledger: Ledger) -> bool:
+        """Take in what is new. Whether there was anything."""
+        entries, items, changes = self._seen
+        for entry in islice(ledger.entries.values(), entries, None):
+            if entry.kind == "user":
+                record = ledger.items.get(entry.item)
+                self._hear(entry, record.title if record is not None else "")
+        for record in islice(ledger.items.values(), items, None):
+            if record.kind == "tool" and (call := record.call) is not None:
+                self._take(record, call)
+        for change in ledger.changes[changes:]:
+            record = ledger.items.get(change.item)
+            self._change(change, record.turn if record is not None else 0)
+        seen, self._seen = self._seen, (len(ledger.entries), len(ledger.items), len(ledger.changes))
+        return seen != self._seen
+
+    def _hear(self, entry: Entry, typed: str) -> None:
+        """``typed`` is what the user typed where a command made the message of it: its other words are not theirs."""
+        text = typed or "".join(part.text for part in entry.parts if isinstance(part, TextPart))
+        self.requests.setdefault(entry.turn, Said(text[: 2 * LONGEST_LINE], entry.created))
+        for turn in [turn for turn in self.requests if turn != self.first_turn][:-KEPT]:
+            del self.requests[turn]
+        for sentence in _SENTENCE.split(text[:4_000]):
+            clean = " ".join(sentence.split())
+            if clean and len(clean) <= LONGEST_LINE and _WISH.search(clean):
+                self.wishes.setdefault(clean, Said(clean, entry.created))
+        for wish in list(self.wishes)[:-KEPT]:
+            del self.wishes[wish]
+
+    def _take(self, record: ItemRecord, call: ToolCallPart) -> None:
+        arguments = arguments_of(call)
+        verb, path, command = _VERBS.get(record.name), arguments.get("path"), arguments.get("command")
+        if verb is not None and isinstance(path, str) and record.status == "ok":
+            known = self._operations.pop(path, [])
+            self._operations[path] = [*(one for one in known if one != verb), verb]
+        if record.name == "run_command" and isinstance(command, str) and CHECKS.search(command):
+            self._checks.pop(command, None)
+            self._checks[command] = record
+            self._worked(record.turn)
+        if record.name == "ask_user" and record.status == "ok":
+            self._decide(record, " ".join(_result(record).split())[:400])
+        elif record.status == "rejected" and "The user says:" in (text := _result(record)):
+            about = f"{record.name} {target_of(call)}"
+            self._decide(record, f"{about}: {text.split('The user says:', 1)[1].strip()[:300]}")
+
+    def _worked(self, turn: int) -> None:
+        self.first_turn = turn if self.first_turn is None else self.first_turn
+        self.last_turn = turn
+
+    def _decide(self, record: ItemRecord, text: str) -> None:
+        self.decided.append(Said(text, record.at))
+        self._worked(record.turn)
+
+    def _change(self, change: FileChanged, turn: int) -> None:
+        self._digests.pop(change.path, None)
+        self._digests[change.path] = change.after
+        known = self.modified.pop(change.path, None)
+        made = known.made if known is not None else change.before is None
+        self.modified[change.path] = ModifiedFile(made, change.after is None, turn)
+        self._worked(turn)
+
+    def files(self) -> list[TouchedFile]:
+        """Every file read or changed by a file tool, as the model named it, the most recent last."""
+        return [TouchedFile(path, tuple(done), self._digest(path)) for path, done in self._operations.items()]
+
+    def _digest(self, path: str) -> str:
+        found = (after[:12] for full, after in self._digests.items() if after and _same(full, path))
+        return next(found, "")
+
+    def checks(self) -> list[tuple[str, ItemRecord]]:
+        """The newest run of each test or build command, the most recent last."""
+        return list(self._checks.items())[-COMMANDS:]
+
+    def open_errors(self) -> list[str]:
+        """What the failing checks say."""
+        lines: list[str] = []
+        for command, record in reversed(self.checks()):
+            if record.exit_status:
+                lines += [f"`{command}`: {line}" for line in error_lines(_result(record))]
+        return lines[:ERROR_LINES]
+
+
+def _same(full: str, path: str) -> bool:
+    return full == path or full.endswith(f"/{path.removeprefix('./')}")
+
+
+def _result(record: ItemRecord) -> str:
+    return next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
+
+
+def error_lines(text: str, limit: int = 6) -> list[str]:
+    """Lines that look like errors, the last ones, shortened."""
+    found = [" ".join(line.split())[:200] for line in text.splitlines() if _ERROR.search(line)]
+    return found[-limit:]
+
+
+def user_texts(ledger: Ledger) -> list[tuple[str, str]]:
+    """Ledger id and text of every message of the user that they did not drop, oldest first."""
+    return [
+        (entry.id, "".join(part.text for part in entry.parts if isinstance(part, TextPart)))
+        for entry in ledger.entries.values()
+        if entry.kind == "user" and entry.id not in ledger.dropped
+    ]
+
+
+# --- the session notes ------------------------------------------------------------------------------------------
+
+_LONGEST_WHY = 70
+
+
+def notes_lines(
+    log: WorkLog, todos: Sequence[Todo], cwd: Path, cover: Callable[[str], str] = str
+) -> Mapping[str, Sequence[str]]:
+    """What the session notes are to say of this session, by section; nothing before something was done. ``cover``
+    hides keys and passwords."""
+    first, last = log.first_turn, log.last_turn
+    if first is None or last is None:
+        return {}
+
+    def line(text: str, longest: int = LONGEST_LINE) -> str:
+        return _one_line(cover(text), longest)
+
+    asked, newest = log.requests.get(first), log.requests.get(last)
+    goal = line(asked.text) if asked is not None else ""
+    current = next((todo.text for todo in todos if todo.status == "in_progress"), "")
+    done = sum(todo.status == "completed" for todo in todos)
+    task = f"{line(current)} ({done} of {len(todos)} steps done)" if current else line(newest.text) if newest else ""
+    task = task if task != goal else ""
+    wishes = [*log.wishes.values(), *log.decided]
+    sections = {
+        GOAL: [f"{goal} ({_time(asked.at)})"] if asked is not None and goal else [],
+        DECISIONS: [f"- {line(said.text)} (decided {_time(said.at)})" for said in sorted(wishes, key=lambda s: s.at)],
+        FILES: [
+            _file_line(path, one, log, cwd, line)
+            for path, one in log.modified.items()
+            if path.startswith(f"{cwd}{os.sep}") and not _is_memory(path)
+        ],
+        TASK: [task] if task else [],
+        ISSUES: [
+            *(f"- [ ] {line(todo.text)}" for todo in todos if todo.status != "completed"),
+            *(_issue(command, record, line) for command, record in log.checks() if record.exit_status),
+        ],
+        PATTERNS: [
+            f"- Test or build command: `{line(command)}`"
+            for command, record in log.checks()
+            if record.exit_status in (0, _USUAL_FAILURE) and "`" not in command
+        ],
+    }
+    return {name: tuple(dict.fromkeys(lines))[-SECTIONS[name] :] for name, lines in sections.items() if lines}
+
+
+def _file_line(path: str, one: ModifiedFile, log: WorkLog, cwd: Path, line: Callable[[str, int], str]) -> str:
+    name = os.path.relpath(path, cwd)
+    how = "deleted" if one.gone else "created" if one.made else "updated"
+    said = log.requests.get(one.turn)
+    why = line(said.text, _LONGEST_WHY) if said is not None else ""
+    return f"- `{line(name, LONGEST_LINE)}` ({how})" + (f" - {why}" if why else "")
+
+
+def _is_memory(path: str) -> bool:
+    return "/.swecli/memory/" in path or path.endswith(f"/{NOTES}")
+
+
+def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:
+    error = next(iter(error_lines(_result(record), 1)), "")
+    return line(f"- [ ] `{command}` exits with status {record.exit_status}{f': {error}' if error else ''}")
+
+
+def _one_line(text: str, longest: int) -> str:
+    shown = "".join(char if char.isprintable() else " " for char in text.replace("<!--", "").replace("-->", ""))
+    plain = " ".join(shown.split()).lstrip("#> ")
+    return plain if len(plain) <= longest else plain[: longest - 1].rstrip() + "…"
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -1,0 +1,194 @@
+"""Looking at the context of a session, item by item, and at what a change of it would do. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.compaction.plan import change_costs
+from swecli.core.context_management.compaction.quality import sources_of_lines
+from swecli.core.context_management.edits import Edited, Effect, edited, effect_of
+from swecli.core.context_management.gateway import with_room_for_answer
+from swecli.core.context_management.items import (
+    ContextItem,
+    items_of,
+    original_text,
+    text_sent,
+    title_of,
+    title_of_entry,
+)
+from swecli.core.context_management.ledger import RESULT
+from swecli.core.context_management.projection import project, watermarks
+from swecli.core.context_management.prompts import without_notes
+from swecli.core.context_management.timeline import Timeline
+from swecli.core.context_management.wire import WireRequest, compact_json, neutral_body, sections_of
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Connection, Services
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.json_values import compact
+from swecli.core.llm.secrets import Masker, key_values
+from swecli.core.llm.text import clean
+from swecli.core.llm.types import ModelClient
+from swecli.core.protocol.budget import TOOLS, Budget, is_tools, tools_of
+from swecli.core.protocol.events import ContextChange, ViewEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The context at one moment: ``items`` add up to ``budget.used``. ``revision`` changes with the conversation and
+    with what is known of the model."""
+
+    items: tuple[ContextItem, ...]
+    budget: Budget
+    revision: Hashable
+
+
+class Inspection:
+    """Reads one session's context."""
+
+    def __init__(
+        self, services: Services, recorder: Recorder, connection: Connection, notes: Callable[[], Sequence[str]]
+    ) -> None:
+        """``notes`` are what the tail of the next request tells the model besides."""
+        self._services = services
+        self._recorder = recorder
+        self._connection = connection
+        self._notes = notes
+
+    @property
+    def revision(self) -> Hashable:
+        """Changes whenever a new picture would differ: with what is said, and when the window becomes known."""
+        client = self._connection.client
+        model = None if client is None else (client.info.ref, client.info.window, client.info.window_source)
+        return self._recorder.ledger.revision, len(self._recorder.state.agents), model
+
+    @property
+    def timeline(self) -> Timeline:
+        return self._recorder.timeline
+
+    def picture(self) -> Picture | None:
+        """The items and their measure as they are now; None without a model."""
+        client = self._connection.client
+        if client is None:
+            return None
+        ledger, context = self._recorder.ledger, self._services.context
+        budget = context.measure(project(ledger), client.info)
+        agents = {agent.started.item: agent.id for agent in self._recorder.state.agents.values()}
+        return Picture(items_of(ledger, budget, context.monitor, agents), budget, self.revision)
+
+    def effect(self, picture: Picture, changes: Sequence[ContextChange]) -> Effect | None:
+        """What these changes would do to the next request; None without a model."""
+        client = self._connection.client
+        if client is None:
+            return None
+        ledger, sizes = self._recorder.ledger, self._sizes(client)
+        done: Edited = edited(ledger, changes, sizes)
+
+        def costs(before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
+            return change_costs(self._services.price, client.info.ref, before, after, rewritten)
+
+        return effect_of(done, ledger, picture.items, picture.budget, sizes, costs)
+
+    def title(self, item: ContextItem) -> str:
+        """What an item is about, on one line."""
+        agent = self._recorder.state.agents.get(item.agent)
+        if agent is not None:
+            return f"{agent.id} ({agent.started.profile}): {agent.started.title}"
+        return title_of(self._recorder.ledger, item)
+
+    def about(self, name: str) -> str:
+        """What an entry of the view is about, on one line."""
+        entry = self._recorder.ledger.entries.get(name)
+        if entry is None:
+            return "an earlier summary"
+        return f"{name} {title_of_entry(self._recorder.ledger, entry)}"
+
+    def said(self, name: str) -> str:
+        """An entry as it was said, a summary as it stands in the context."""
+        ledger = self._recorder.ledger
+        return original_text(ledger, name) or text_sent(ledger, name) or "(nothing)"
+
+    def lines(self, summary: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Each line of a summary with the ids of its sources."""
+        ledger = self._recorder.ledger
+        return sources_of_lines(summary, ledger, ledger.entries)
+
+    def sources(self, ids: Sequence[str]) -> str:
+        """What was said in these items, a call with its result."""
+        ledger = self._recorder.ledger
+        halves = [(name, *([name + RESULT] if name + RESULT in ledger.entries else [])) for name in ids]
+        return "\n\n".join(f"[{self.about(one)}]\n{self.said(one)}" for each in halves for one in each)
+
+    def size(self, item: str) -> int:
+        """Estimated tokens of an entry as it was said."""
+        client, entry = self._connection.client, self._recorder.ledger.entries.get(item)
+        return self._sizes(client).entry(entry) if client is not None and entry is not None else 0
+
+    def text(self, item: ContextItem) -> tuple[str, str]:
+        """The exact text that is sent of an item, and what was said where that is another text."""
+        if item.state == "fixed":
+            return self._fixed(item.source), ""
+        ledger = self._recorder.ledger
+        sent = text_sent(ledger, item.id) or ""
+        said = original_text(ledger, item.id)
+        return sent, said if said != sent else ""
+
+    def wire(self, draft: str = "") -> WireRequest | None:
+        """The next request as it will leave, with ``draft`` as the user's message in it, compared with the previous
+        one; None without a model. Nothing is sent."""
+        client = self._connection.client
+        if client is None:
+            return None
+        ledger, context, state = self._recorder.ledger, self._services.context, self._recorder.state
+        said = (ViewEntry("summary", "draft", without_notes(draft)),) if draft else ()
+        messages = project(ledger, (*ledger.view, *said))
+        prepared = context.prepare(
+            messages,
+            info=client.info,
+            mode=state.mode,
+            todos=state.todos,
+            effort=state.effort,
+            session=self._recorder.session,
+            notes=self._notes(),
+            watermarks=watermarks(ledger, messages, changed=False),
+        )
+        request = with_room_for_answer(prepared.request, prepared.budget, client.info)
+        before, sizes = context.newest_request, self._sizes(client)
+        if isinstance(client, HttpModelClient):
+            wire = client.wire_request(request)
+            old = client.wire_request(before).body if before is not None else None
+            sections = sections_of(wire.body, sizes.text, old)
+            return WireRequest(
+                client.config.base_url + wire.path, clean(compact(wire.body)), sections, True, prepared.budget.used
+            )
+        body = neutral_body(request)
+        sections = sections_of(body, sizes.text, neutral_body(before) if before is not None else None)
+        return WireRequest("", compact_json(body), sections, False, prepared.budget.used)
+
+    def masked(self, text: str) -> str:
+        """A text without the keys of the connection, and without what looks like a key."""
+        client = self._connection.client
+        keys = key_values(client.config.headers) if isinstance(client, HttpModelClient) else frozenset[str]()
+        return Masker(keys).mask(text)
+
+    def known(self, item: str) -> bool:
+        return item in self._recorder.ledger.entries
+
+    def _sizes(self, client: ModelClient) -> EntrySizes:
+        return EntrySizes(self._services.context.monitor, client.info)
+
+    def _fixed(self, component: str) -> str:
+        """The text of a part that is in every request."""
+        client = self._connection.client
+        if client is None:
+            return ""
+        context = self._services.context
+        prepared = context.prepare((), info=client.info, mode=self._recorder.state.mode)
+        request = prepared.request
+        if is_tools(component):
+            tools = (tool for tool in request.tools if tools_of(tool.source) == component)
+            return "\n\n".join(f"{tool.name}\n{tool.description}\n{dict(tool.parameters)}" for tool in tools)
+        names = context.component_names(client.info)
+        texts = [block.text for block in request.system if names.get(block.text, "system prompt") == component]
+        return "\n\n".join(texts) or (request.tail if component != TOOLS else "")

@@ -1,0 +1,471 @@
+"""The playbook in a session: what applies is told, what happens is watched, what can be learned is learned.
+
+A thin shell: what is worth learning, what applies and what helped is decided in ``swecli/core/playbook``, which is
+loaded with the first turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from swecli.core.context_management.prompts import harmless
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.engine.work import add_note
+from swecli.core.protocol.events import (
+    DELTAS,
+    BulletLearned,
+    BulletsTold,
+    Event,
+    ItemCompleted,
+    Notice,
+)
+from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+
+if TYPE_CHECKING:
+    from swecli.core.playbook.bullet import Bullet
+    from swecli.core.playbook.changes import Change
+    from swecli.core.playbook.evidence import Evidence, EvidenceWatch
+    from swecli.core.playbook.learning import Learned
+    from swecli.core.playbook.novelty import Known
+    from swecli.core.playbook.playbook import Playbook
+    from swecli.core.playbook.reflection import Happening
+    from swecli.core.playbook.retrieval import Chosen
+    from swecli.core.playbook.store import PlaybookFile, Playbooks
+    from swecli.core.playbook.trials import Count, Trials
+
+TOPIC = "playbook"
+MOST_WAITING = 5_000
+"""Events that are kept for the playbook until it is loaded."""
+REFLECTION_SECONDS = 20.0
+LEAST_CALLS = 4
+"""Calls of a session below which a model has nothing to reflect upon."""
+T = TypeVar("T")
+Ask = Callable[[str, str], Awaitable[str | None]]
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What the session holds of the playbook. ``stale`` is why bullets hold no longer, by id."""
+
+    project: Playbook
+    own: Playbook
+    stale: dict[str, str]
+    watch: EvidenceWatch
+    trials: Trials
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBullet:
+    """A bullet as a list shows it: whether it is the user's own, and why it is hidden, if it is."""
+
+    bullet: Bullet
+    own: bool = False
+    stale: str = ""
+
+
+class SessionPlaybook:
+    """The playbook of one session. Without one in the services, and in a subagent, nothing of it does anything."""
+
+    def __init__(self, services: Services, recorder: Recorder, ask: Ask, *, inner: bool) -> None:
+        self._open = services.playbook if not inner else None
+        self._books: Playbooks | None = None
+        self._recorder = recorder
+        self._ask = ask
+        self._loaded: _Loaded | None = None
+        self._waiting: list[Event] = []
+        self._evidence: list[Evidence] = []
+        self._counts: list[Count] = []
+        self._told: set[str] = set()
+        """Bullets that the model has been told of in this session."""
+        self._after_failure: dict[str, Chosen] = {}
+        """What was told with a result that failed: its trial begins with what comes next."""
+        self._calls = 0
+        self._known: Known | None = None
+        self._broken = ""
+        self._unwritable = False
+        self._taken_back = False
+        self.paused = False
+        """Whether the user switched it off for this session."""
+        self.learned: list[str] = []
+        """Ids of what was learned in this session, the newest last."""
+        if self._open is not None:
+            recorder.watchers.append(self._observe)
+
+    @property
+    def exists(self) -> bool:
+        return self._open is not None
+
+    def _observe(self, event: Event) -> None:
+        if isinstance(event.body, DELTAS):
+            return
+        if self._loaded is None:
+            self._waiting.append(event)
+            del self._waiting[:-MOST_WAITING]
+            return
+        watch = self._loaded.watch
+        self._evidence = [*watch.standing(self._evidence, event), *watch.observe(event)]
+        for step in watch.steps:
+            self._counts += self._loaded.trials.observe(step)
+        watch.steps.clear()
+        if isinstance(event.body, ItemCompleted):
+            self._calls += any(isinstance(part, ToolResultPart) for part in event.body.parts)
+            if chosen := self._after_failure.pop(event.body.item, None):
+                self._begin_trials("result", chosen.told, chosen.withheld, event.body.item)
+
+    # --- telling ---
+
+    async def begin_turn(self, said: str) -> None:
+        """Settle what happened since the last turn, and tell the model what applies to this message."""
+        if not await self._ready():
+            return
+        assert self._loaded is not None
+        self._counts += self._loaded.trials.end_turn()
+        await self.settle()
+        await self._keep_counts()
+        await self.tell(said)
+
+    async def tell(self, said: str) -> None:
+        """Put the bullets that apply to a message of the user behind it."""
+        books, loaded = self._books, self._loaded
+        usable = self._usable(loaded) if loaded is not None else []
+        if books is None or loaded is None or self.paused or not usable:
+            return
+        from swecli.core.playbook.retrieval import fitting, for_message, split_withheld, told
+
+        found = for_message(usable, said, known=self._told)
+        chosen = split_withheld(found, self._recorder.session, books.options.withhold)
+        shown = fitting(chosen.told)
+        withheld = [bullet for bullet in chosen.withheld if bullet.id not in loaded.trials.known]
+        if shown:
+            named = ", ".join(bullet.id for bullet in shown)
+            add_note(self._recorder, f"Playbook: {named}", harmless(told(shown)))
+        self._begin_trials("message", shown, withheld)
+
+    def with_failure(self, call: ToolCallPart, item: str, output: str) -> str:
+        """What the playbook has about a call that has just failed, to be told behind its result; empty where there is
+        nothing."""
+        loaded, books = self._loaded, self._books
+        if books is None or loaded is None or self.paused:
+            return ""
+        from swecli.core.playbook.evidence import arguments_of
+        from swecli.core.playbook.retrieval import WITH_FAILURE, for_failure, split_withheld, told
+
+        arguments = arguments_of(call.arguments)
+        command, path = arguments.get("command", ""), arguments.get("path", "")
+        edits = call.name in ("edit_file", "write_file")
+        if not isinstance(command, str) or not isinstance(path, str) or not (call.name == "run_command" or edits):
+            return ""
+        found = for_failure(self._usable(loaded), command, output, loaded.watch.relative(path) if edits else "")
+        chosen = split_withheld(found, self._recorder.session, books.options.withhold)
+        self._after_failure[item] = chosen
+        return harmless(told(chosen.told, WITH_FAILURE))
+
+    def _usable(self, loaded: _Loaded) -> list[Bullet]:
+        return [one for one in (*loaded.project.live(), *loaded.own.live()) if one.id not in loaded.stale]
+
+    def _begin_trials(
+        self,
+        place: Literal["prompt", "message", "result"],
+        told: Sequence[Bullet],
+        withheld: Sequence[Bullet],
+        item: str = "",
+    ) -> None:
+        if self._loaded is None or not (told or withheld):
+            return
+        self._told |= {bullet.id for bullet in told}
+        self._counts += self._loaded.trials.begin(told, withheld)
+        ids = tuple(bullet.id for bullet in told), tuple(bullet.id for bullet in withheld)
+        self._recorder.emit(BulletsTold(place, *ids, item))
+
+    # --- loading ---
+
+    async def _ready(self) -> bool:
+        """Whether the playbook is loaded. It is read once; what other sessions write comes with each change."""
+        if self._open is None or self._broken:
+            return False
+        if self._loaded is not None:
+            return True
+        try:
+            books, loaded = await asyncio.to_thread(_load, self._open)
+        except OSError as error:
+            self._broken = f"The playbook can't be read ({error}); nothing is told or learned in this session."
+            self._say(self._broken, "warning")
+            return False
+        self._books, self._loaded = books, loaded
+        for problem in (*books.project.problems, *books.own.problems):
+            self._say(f"{problem}. The file is put aside before it is written again.", "warning")
+        waiting, self._waiting = self._waiting, []
+        for event in waiting:
+            self._observe(event)
+        core = [bullet for bullet in self._usable(loaded) if bullet.id in books.core]
+        self._begin_trials("prompt", core, ())
+        return True
+
+    def _say(self, text: str, level: Literal["info", "warning"] = "info", hint: str = "") -> None:
+        self._recorder.emit(Notice(text, level, TOPIC, hint))
+
+    # --- learning ---
+
+    async def settle(self) -> None:
+        """Learn from the evidence that has come since."""
+        books, loaded = self._books, self._loaded
+        evidence, self._evidence = self._evidence, []
+        if books is None or loaded is None or not evidence or self.paused or not books.options.learn:
+            return
+        known = await self._what_is_known(books)
+        session = self._recorder.session
+        candidates = await asyncio.to_thread(_drafts, evidence, session, books.root)
+        if not candidates:
+            return
+        from swecli.core.playbook.learning import learn
+
+        results = await self._change(books.project, lambda playbook: learn(playbook, candidates, known, books.clock()))
+        self._announce(results or ())
+
+    def _announce(self, results: Sequence[Learned]) -> None:
+        for one in results:
+            if one.new:
+                bullet = one.bullet
+                events = bullet.evidence[-1].events if bullet.evidence else ()
+                self.learned.append(bullet.id)
+                self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, events))
+                self._say(f"Learned: {bullet.content}", hint="/playbook undo takes it back")
+
+    async def _what_is_known(self, books: Playbooks) -> Known:
+        from swecli.core.playbook.novelty import Known
+
+        if self._known is None:
+            self._known = Known(await asyncio.to_thread(books.known), (), books.masked)
+        return self._known
+
+    async def _change(self, file: PlaybookFile, change: Callable[[Playbook], T]) -> T | None:
+        """Change the playbook on disk, and hold what it is then. None after the user was told why that failed."""
+        loaded, books = self._loaded, self._books
+        if loaded is None or books is None:
+            return None
+        try:
+            playbook, result, told = await asyncio.to_thread(file.change, change)
+        except OSError as error:
+            if not self._unwritable:  # once is enough: each turn would say it again
+                self._say(f"The playbook could not be written ({error}); nothing of it was changed.", "warning")
+            self._unwritable = True
+            return None
+        if file is books.project:
+            loaded.project = playbook
+        else:
+            loaded.own = playbook
+        if told:
+            self._say(told, "warning")
+        return result
+
+    async def _keep_counts(self) -> None:
+        loaded, books = self._loaded, self._books
+        counts, self._counts = self._counts, []
+        if loaded is None or books is None or not counts or not books.options.learn:
+            return
+        from swecli.core.playbook.learning import count
+
+        for file, playbook in ((books.project, loaded.project), (books.own, loaded.own)):
+            mine = [one for one in counts if playbook.get_bullet(one.bullet) is not None]
+            if mine:
+                await self._change(file, lambda there, mine=mine: count(there, mine, books.clock()))
+
+    async def close(self) -> None:
+        """Keep what is left to keep. Never raises for what the disk does."""
+        if self._loaded is None:
+            return
+        self._counts += self._loaded.trials.end_turn()
+        await self.settle()
+        await self._keep_counts()
+        if self._books is not None and self._books.options.reflect and not self.paused and self._calls >= LEAST_CALLS:
+            await self.reflect()
+
+    async def reflect(self) -> str:
+        """Let a model propose changes by the events of this session. Returns what came of it, as a sentence."""
+        books, loaded = self._books, self._loaded
+        if books is None or loaded is None:
+            return "Nothing has happened yet that a model could reflect upon."
+        from swecli.core.playbook import reflection
+        from swecli.core.playbook.bullet import Source
+
+        happenings = _happenings(self._recorder)
+        text = reflection.question(happenings, loaded.project.live())
+        try:
+            answer = await asyncio.wait_for(self._ask(reflection.SYSTEM, text), REFLECTION_SECONDS)
+        except TimeoutError:
+            return f"The model did not answer within {REFLECTION_SECONDS:g} s; the playbook is as it was."
+        deltas = reflection.deltas_of(answer or "")
+        if not deltas:
+            return "The model proposes no change of the playbook."
+        known, source = await self._what_is_known(books), Source(self._recorder.session)
+        results = await self._change(
+            books.project,
+            lambda playbook: reflection.apply(playbook, deltas, happenings, source, known, books.clock()),
+        )
+        done = [one for one in results or () if one.bullet]
+        for one in done:
+            if one.delta.op == "ADD" and (bullet := loaded.project.get_bullet(one.bullet)) is not None:
+                self.learned.append(bullet.id)
+                self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, one.delta.evidence))
+                self._say(f"Learned: {bullet.content}", hint="/playbook undo takes it back")
+        refused = "; ".join(dict.fromkeys(one.reason for one in results or () if one.reason))
+        return f"{len(done)} of {len(deltas)} proposed changes were made.{f' Refused: {refused}.' if refused else ''}"
+
+    # --- what the user does with it ---
+
+    async def shown(self) -> list[ShownBullet]:
+        """Every bullet that is there, the archived ones last; empty where there is no playbook."""
+        if not await self._ready() or self._loaded is None:
+            return []
+        loaded = self._loaded
+        both = ((loaded.project, False), (loaded.own, True))
+        return [
+            ShownBullet(bullet, own, loaded.stale.get(bullet.id, ""))
+            for playbook, own in both
+            for bullet in playbook.all()
+            if bullet.status != "deleted"
+        ]
+
+    @property
+    def trouble(self) -> str:
+        """Why there is nothing to show, where that is a failure."""
+        return self._broken
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The files."""
+        return (str(self._books.project.path), str(self._books.own.path)) if self._books is not None else ()
+
+    async def change(self, bullet_id: str, change: Change) -> str:
+        """Do something with a bullet. Returns what was done, as a sentence.
+
+        Raises:
+            ChangeRefused: there is no such bullet, or the change is none.
+        """
+        from swecli.core.playbook.changes import ChangeRefused
+
+        await self._ready()
+        books, loaded = self._books, self._loaded
+        if books is None or loaded is None:
+            raise ChangeRefused(self._broken or "There is no playbook in this session.")
+        own = loaded.own.get_bullet(bullet_id) is not None
+        file = books.own if own else books.project
+
+        def apply(playbook: Playbook) -> str | ChangeRefused:
+            bullet = playbook.get_bullet(bullet_id)
+            if bullet is None or bullet.status == "deleted":
+                return ChangeRefused(f"There is no bullet {bullet_id!r}. /playbook lists them.")
+            try:
+                return change(playbook, bullet, books.clock())
+            except ChangeRefused as refused:
+                return refused
+
+        done = await self._change(file, apply)
+        if isinstance(done, ChangeRefused):
+            raise done
+        loaded.stale.pop(bullet_id, None)
+        return done or "Nothing was changed."
+
+    async def do(self, bullet_id: str, action: str) -> str:
+        """A change by its word: up, down, freeze, off, on or delete. Raises as ``change``."""
+        from swecli.core.playbook.changes import ACTIONS, ChangeRefused
+
+        known = ACTIONS.get(action)
+        if known is None:
+            raise ChangeRefused(f"{action!r} is nothing that can be done; there are {', '.join(ACTIONS)}.")
+        return await self.change(bullet_id, known)
+
+    async def edit(self, bullet_id: str, text: str) -> str:
+        """Let a bullet say something else. Raises as ``change``."""
+        from swecli.core.playbook.changes import edit_to
+
+        return await self.change(bullet_id, edit_to(text, self._books.masked if self._books is not None else str))
+
+    async def write_down(self, content: str, *, own: bool) -> str:
+        """Add a preference of the user, for this project or for all. Raises as ``change``."""
+        from swecli.core.playbook.changes import ChangeRefused, written_down
+
+        await self._ready()
+        books = self._books
+        if books is None or self._loaded is None:
+            raise ChangeRefused(self._broken or "There is no playbook in this session.")
+
+        def apply(playbook: Playbook) -> str | ChangeRefused:
+            try:
+                bullet = written_down(playbook, content, books.clock(), books.masked)
+            except ChangeRefused as refused:
+                return refused
+            return f"{bullet.id} was added: {bullet.content}"
+
+        done = await self._change(books.own if own else books.project, apply)
+        if isinstance(done, ChangeRefused):
+            raise done
+        return done or "Nothing was added."
+
+    async def undo(self) -> str:
+        """Take back what was learned last in this session. Raises as ``change``."""
+        from swecli.core.playbook.changes import ChangeRefused, delete
+
+        if not self.learned:
+            raise ChangeRefused(
+                "All that was learned in this session is taken back already."
+                if self._taken_back
+                else "Nothing was learned in this session."
+            )
+        said = await self.change(self.learned[-1], delete)
+        self.learned.pop()
+        self._taken_back = True
+        return said
+
+
+def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:
+    """Read the files, judge by time and outcome, and see what holds no longer. Looks at files and runs nothing."""
+    from swecli.core.playbook.evidence import EvidenceWatch
+    from swecli.core.playbook.playbook import settle
+    from swecli.core.playbook.store import stale
+    from swecli.core.playbook.trials import Trials
+
+    books = open_books()
+    project, own = books.project.read(), books.own.read()
+    for playbook in (project, own):
+        settle(playbook, books.clock())
+    bullets = (*project.bullets(), *own.bullets())
+    gone = {bullet.id: why for bullet in bullets if (why := stale(bullet, books.root))}
+    return books, _Loaded(project, own, gone, EvidenceWatch(str(books.root)), Trials())
+
+
+def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bullet]:
+    from swecli.core.git_files import git_facts, head_commit
+    from swecli.core.playbook.learning import drafts
+    from swecli.core.playbook.store import expired
+
+    git = git_facts(root)
+    commit = head_commit(git)[:12] if git is not None else ""
+    return drafts(evidence, session, commit, str(root), lambda expiry: not expired(expiry, root))
+
+
+def _happenings(recorder: Recorder) -> list[Happening]:
+    """Calls and messages of the session, without what tools wrote."""
+    from swecli.core.playbook.commands import shown, signature
+    from swecli.core.playbook.evidence import arguments_of
+    from swecli.core.playbook.reflection import Happening
+
+    found: list[Happening] = []
+    for name, record in recorder.ledger.items.items():
+        if record.kind == "user":
+            text = " ".join("".join(part.text for part in record.parts if isinstance(part, TextPart)).split())
+            found.append(Happening(name, f"the user: {text[:300]}"))
+        elif record.kind == "tool" and record.call is not None:
+            arguments = arguments_of(record.call.arguments)
+            target = shown(str(arguments.get("command") or arguments.get("path") or arguments.get("pattern") or ""))
+            output = "".join(getattr(part, "text", "") for part in record.parts) if record.status == "error" else ""
+            why = signature(output, record.exit_status)
+            found.append(
+                Happening(name, f"{record.name} `{target[:160]}` -> {record.status}{f' ({why})' if why else ''}")
+            )
+    return found

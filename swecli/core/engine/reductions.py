@@ -1,0 +1,343 @@
+"""What the events of a session come to, and that written down: with it a long session opens without reading all of them
+again. The events stay the truth: what was written by other code, or is damaged, counts for nothing."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache as once
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast, get_args, get_origin
+
+import msgspec
+
+from swecli.core.context_management import (
+    cache,
+    cache_history,
+    entry_bodies,
+    forecast,
+    ledger,
+    read_set,
+    timeline,
+    view_stack,
+    work_log,
+)
+from swecli.core.context_management.cache import SentPrompt
+from swecli.core.context_management.cache_history import CachedRequest, CacheHistory, CacheTotals, RecordedMiss
+from swecli.core.context_management.entry_bodies import EntryBody, stubbed
+from swecli.core.context_management.forecast import RequestTrend
+from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger, OpenItem
+from swecli.core.context_management.read_set import ReadSet, Touch
+from swecli.core.context_management.timeline import CompactionRecord, Mark, Timeline, TurnPoint
+from swecli.core.context_management.view_stack import Views, ViewStack
+from swecli.core.context_management.work_log import WorkLog
+from swecli.core.engine import state
+from swecli.core.engine.state import SessionState
+from swecli.core.protocol import blocks, budget, events, messages
+from swecli.core.protocol.events import MAIN, Event, FileChanged, ModelResponded, PromptPrefix, ViewEntry
+from swecli.core.protocol.messages import Part
+
+_CODE: Final = (
+    ledger,
+    entry_bodies,
+    read_set,
+    view_stack,
+    state,
+    cache,
+    cache_history,
+    timeline,
+    forecast,
+    work_log,
+    events,
+    messages,
+    blocks,
+    budget,
+)
+"""Modules that decide what events come to, and how that looks."""
+
+
+class StaleState(ValueError):
+    """What was written down can't be used; the message says why."""
+
+
+@dataclass(slots=True)
+class Reductions:
+    """The reductions of one session's events."""
+
+    state: SessionState = field(default_factory=SessionState)
+    ledger: Ledger = field(default_factory=Ledger)
+    cache: CacheHistory = field(default_factory=CacheHistory)
+    timeline: Timeline = field(default_factory=Timeline)
+    trend: RequestTrend = field(default_factory=RequestTrend)
+    work: WorkLog = field(default_factory=WorkLog)
+    """Takes in what is new in the ledger when somebody asks."""
+
+    def apply(self, event: Event) -> None:
+        """Take in one event; one of a subagent concerns the state alone."""
+        self.state.apply(event)
+        if event.agent == MAIN:
+            self.ledger.apply(event)
+            self.cache.apply(event)
+            self.timeline.apply(event)
+            self.trend.apply(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What came before the newest events: the ``reductions`` of all up to ``seq``, which were so many ``facts``."""
+
+    reductions: Reductions
+    seq: int
+    facts: int
+
+
+# --- written down -----------------------------------------------------------------------------------------
+
+
+class _Body(msgspec.Struct, array_like=True, frozen=True):
+    """Parts of an entry, or where only the record has them: event ``seq``, and ``parts`` with empty texts."""
+
+    seq: int
+    recorded: bool
+    parts: tuple[Part, ...]
+
+
+class _LedgerFields(msgspec.Struct):
+    entries: dict[str, Entry]
+    items: dict[str, ItemRecord]
+    open: dict[str, OpenItem]
+    responses: dict[str, ModelResponded]
+    changes: list[FileChanged]
+    files: ReadSet
+    stored: dict[str, str]
+    environment: str
+    revision: int
+    rewrites: int
+    pinned: set[str]
+    dropped: set[str]
+    depths: dict[str, int]
+    _view: list[ViewEntry]
+    _undo: ViewStack
+    _redo: ViewStack
+    _rewinds: dict[str, Views]
+    _edits: list[ViewEntry]
+    _edits_in: dict[str, int]
+    _response_of: dict[str, str]
+
+
+class _CacheFields(msgspec.Struct):
+    _requests: deque[CachedRequest]
+    _misses: deque[RecordedMiss]
+    _model: str
+    _coming: tuple[RecordedMiss, ...]
+    _answered: bool
+    silent: int
+    count: int
+    revision: int
+    totals: CacheTotals
+    prefix: PromptPrefix | None
+    _sent_at: float
+    _sent: SentPrompt | None
+    _readers: set[str]
+
+
+class _TimelineFields(msgspec.Struct):
+    _points: deque[TurnPoint]
+    _marks: deque[Mark]
+    _compactions: dict[str, CompactionRecord]
+    _triggers: dict[str, str]
+
+
+class _TrendFields(msgspec.Struct):
+    model: str
+    tail: int
+    prefix: int | None
+    asked_at: float | None
+    keeps: bool
+    writes: bool
+    _fixed: int
+    _turn: int
+    _source: str
+    _sizes: deque[int]
+    _answers: deque[int]
+    _shares: deque[float]
+
+
+class _StackFields(msgspec.Struct):
+    _items: list[str]
+    _older: list[list[Any]]
+    _top: tuple[ViewEntry, ...]
+
+
+class _Written(msgspec.Struct):
+    code: str
+    seq: int
+    bodies: msgspec.Raw
+    state: msgspec.Raw
+    ledger: msgspec.Raw
+    cache: msgspec.Raw
+    timeline: msgspec.Raw
+    trend: msgspec.Raw
+    work: msgspec.Raw
+
+
+T = TypeVar("T")
+
+UNWRITTEN: Final = {
+    Ledger: {"_frozen", "projected", "_bodies", "_seen"},
+    CacheHistory: set[str](),
+    Timeline: set[str](),
+    RequestTrend: set[str](),
+    ViewStack: set[str](),
+}
+"""Attributes that follow from the others."""
+FIELDS: Final[Mapping[type, type[msgspec.Struct]]] = {
+    Ledger: _LedgerFields,
+    CacheHistory: _CacheFields,
+    Timeline: _TimelineFields,
+    RequestTrend: _TrendFields,
+    ViewStack: _StackFields,
+}
+"""What is written of an object: attributes by their names."""
+
+
+@once
+def code() -> str:
+    """Stands for the code that makes the reductions: another one may come to something else."""
+    found = 0
+    for module in (*_CODE, None):
+        path = Path(__file__ if module is None else module.__file__ or "")
+        found = zlib.crc32(path.read_bytes(), found)
+    return f"{found:08x}"
+
+
+def written(reductions: Reductions) -> bytes:
+    """The reductions as text. Of long texts that the model does not see only the event that has them is named."""
+    told = reductions.ledger
+    reductions.work.absorb(told)
+    live = {id(told.entries[one.id].body) for one in told.view if one.kind == "live" and one.id in told.entries}
+    places: dict[int, int] = {}
+    found: list[EntryBody] = []
+
+    def plain(value: object) -> object:
+        match value:
+            case EntryBody():
+                place = places.setdefault(id(value), len(found))
+                if place == len(found):
+                    found.append(value)
+                return place
+            case ViewStack():
+                return _fields_of(value)
+            case ReadSet():
+                return vars(value)["_touches"]
+            case deque():
+                return [*cast("deque[object]", value)]
+            case slice():
+                stretch = cast("slice[int, int, None]", value)
+                return [stretch.start, stretch.stop]
+            case _:
+                raise TypeError(f"{type(value).__name__} can't be written down")
+
+    def raw(value: object) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(value, enc_hook=plain))
+
+    texts = {
+        "state": raw(reductions.state),
+        "ledger": raw(_fields_of(told)),
+        "cache": raw(_fields_of(reductions.cache)),
+        "timeline": raw(_fields_of(reductions.timeline)),
+        "trend": raw(_fields_of(reductions.trend)),
+        "work": raw(reductions.work),
+    }
+    bodies = raw([_body(one, id(one) in live) for one in found])
+    return msgspec.json.encode(_Written(code(), reductions.state.seq, bodies, **texts))
+
+
+def _fields_of(value: object) -> dict[str, Any]:
+    return {name: vars(value)[name] for name in FIELDS[type(value)].__struct_fields__}
+
+
+def _body(body: EntryBody, live: bool) -> _Body:
+    recorded = body.seq > 0 and not live
+    return _Body(body.seq, recorded, tuple(stubbed(part, "") for part in body.outline) if recorded else body.parts)
+
+
+def taken_back(text: bytes, read: Callable[[int], tuple[Part, ...]]) -> tuple[Reductions, int]:
+    """The reductions that were written down, and the newest event in them. ``read`` gives the parts that an event has.
+
+    Raises:
+        StaleState: other code wrote them, or they can't be read.
+    """
+    try:
+        found = msgspec.json.decode(text, type=_Written)
+        if found.code != code():
+            raise StaleState("another version wrote it")
+        bodies = [_whole(one, read) for one in msgspec.json.decode(found.bodies, type=list[_Body])]
+        return _joined(found, bodies), found.seq
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise StaleState(str(error)) from error
+
+
+def _whole(body: _Body, read: Callable[[int], tuple[Part, ...]]) -> EntryBody:
+    return EntryBody.of_record(body.parts, body.seq, read) if body.recorded else EntryBody(body.parts, body.seq)
+
+
+def _joined(found: _Written, bodies: Sequence[EntryBody]) -> Reductions:
+    def made(kind: Any, value: Any) -> Any:
+        if kind is EntryBody:
+            return bodies[int(value)]
+        origin: Any = get_origin(kind) or kind
+        if origin is ViewStack:
+            return _stack(msgspec.convert(value, _StackFields))
+        if origin is ReadSet:
+            files = ReadSet()
+            vars(files)["_touches"] = msgspec.convert(value, dict[str, list[Touch]])
+            return files
+        if origin is deque:
+            return deque(msgspec.convert(value, list[get_args(kind)[0]]))
+        if origin is Counter:
+            return Counter(cast("dict[str, int]", value))
+        raise TypeError(f"{kind} can't be read back")
+
+    def taken(value: T, text: msgspec.Raw) -> T:
+        fields = msgspec.json.decode(text, type=FIELDS[type(value)], dec_hook=made)
+        for name in fields.__struct_fields__:
+            _put(vars(value), name, getattr(fields, name))
+        return value
+
+    told = taken(Ledger(), found.ledger)
+    vars(told)["_frozen"] = None
+    told.taken_back()
+    return Reductions(
+        msgspec.json.decode(found.state, type=SessionState, dec_hook=made),
+        told,
+        taken(CacheHistory(), found.cache),
+        taken(Timeline(), found.timeline),
+        taken(RequestTrend(), found.trend),
+        msgspec.json.decode(found.work, type=WorkLog, dec_hook=made),
+    )
+
+
+def _put(attributes: dict[str, Any], name: str, value: Any) -> None:
+    if isinstance(value, deque):
+        attributes[name].extend(value)  # it has its length
+    else:
+        attributes[name] = value
+
+
+def _stack(fields: _StackFields) -> ViewStack:
+    stack = ViewStack()
+    for name in ("_items", "_top"):
+        vars(stack)[name] = getattr(fields, name)
+    older: Iterable[list[Any]] = getattr(fields, "_older")  # noqa: B009  # named as the attribute it stands for
+    vars(stack)["_older"] = [tuple(_piece(one) for one in pieces) for pieces in older]
+    return stack
+
+
+def _piece(value: list[Any]) -> slice | tuple[ViewEntry, ...]:
+    """A stretch of the later view, or entries."""
+    if value and isinstance(value[0], int):
+        return slice(value[0], value[1])
+    return msgspec.convert(value, tuple[ViewEntry, ...])

@@ -1,0 +1,153 @@
+"""What joins the conversation behind a message of the user: files that it names, pointers to what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from swecli.core.context_management.budget import window_of
+from swecli.core.context_management.counter import texts_of
+from swecli.core.context_management.prompts import LEAN_WINDOW, POINTERS, read_prompt
+from swecli.core.engine.files import Passage, attach_passages
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.engine.tool_calls import Scheduler
+from swecli.core.engine.work import add_note
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.events import ContextRetrieved
+from swecli.core.retrieval.project import FIRST_WAIT, UNATTENDED_WAIT
+
+if TYPE_CHECKING:
+    from swecli.core.retrieval.named import Named
+    from swecli.core.retrieval.retrieve import Ranked, Retrieval
+
+MOST_FILES: Final = 4
+"""Files that one message attaches by naming them without ``@``."""
+WHOLE: Final = 16_384
+"""Bytes of a file that is attached whole; of a larger one the lines around the one that is named, else nothing."""
+AROUND: Final = 40
+"""Lines before and after the one that is named."""
+LEAST_WINDOW: Final = 8_192
+"""Context windows up to this many tokens have no room for pointers."""
+_LEAN_POINTERS: Final = 4
+_ASKED: Final = 4
+"""Words of a message from which on a model is asked about it, where the user wants that."""
+_LONGEST: Final = 8_000
+"""Characters of a message that it is shown."""
+_SHOWN: Final = 3
+"""Names in the line that the user sees."""
+
+
+class PromptRetrieval:
+    """Of one session. Without an index nothing happens."""
+
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        scheduler: Scheduler,
+        ask: Callable[[str, str], Awaitable[str | None]],
+    ) -> None:
+        """``ask`` puts a question to the small model, with words for the system; None where that failed."""
+        self._ask = ask
+        self._services = services
+        self._recorder = recorder
+        self._scheduler = scheduler
+
+    async def add(self, text: str, model: ModelInfo) -> None:
+        """Add what a message names and points to, as items behind it. Returns when all of it is there."""
+        project = self._services.project
+        window = window_of(model, self._services.context.limits).total
+        if project is None or window <= LEAST_WINDOW or not text.strip():
+            return
+        wait = UNATTENDED_WAIT if self._services.context.unattended else FIRST_WAIT
+        found = await project.retrieval(text, first_wait=wait)
+        if found is None:
+            return
+        if self._services.retrieval_model and not any(one.sure for one in found.named) and len(text.split()) >= _ASKED:
+            words = await self._ask(read_prompt("retrieval"), text[:_LONGEST])
+            found = await project.retrieval(f"{text}\n\n{words}") or found if words else found
+        if not found.named and not found.pointers:
+            return
+        lean = window <= LEAN_WINDOW
+        known = self._known(project.root)
+        passages = [] if lean else passages_of(found.named, project.root, known)
+        before = len(self._recorder.ledger.entries)
+        attached = await attach_passages(self._recorder, self._scheduler, passages, self._services.workspace.cwd)
+        actions = [f"read {one.path}" for one in passages if one.path in attached]
+        pointers = pointers_of(found, {*attached, *known}, _LEAN_POINTERS if lean else None)
+        if pointers:
+            actions += [f"point to {one}" for one in pointers]
+            add_note(self._recorder, title_of(pointers), note_of(pointers))
+        if actions:
+            self._recorder.emit(ContextRetrieved(tuple(actions), self._tokens_since(before)))
+
+    def _known(self, root: Path) -> frozenset[str]:
+        """The files of which the model has text before it."""
+        ledger = self._recorder.ledger
+        visible = ledger.files.visible(ledger.live_items(), ledger.present_items())
+        paths = (Path(path) for path, _ in visible)
+        return frozenset(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
+
+    def _tokens_since(self, before: int) -> int:
+        entries = list(self._recorder.ledger.entries.values())[before:]
+        texts = (text for entry in entries for part in entry.parts for text in texts_of(part))
+        return sum(map(self._services.context.monitor.count_tokens, texts))
+
+
+def passages_of(named: Sequence[Named], root: Path, known: frozenset[str]) -> list[Passage]:
+    """What of the files that a text names for sure is worth attaching: frames of a trace from its end, where they
+    matter most."""
+    sure = [one for one in named if one.sure and one.path not in known]
+    frames = [one for one in reversed(sure) if one.frame]
+    found: list[Passage] = []
+    for one in (*(one for one in sure if not one.frame), *frames):
+        try:
+            size = (root / one.path).stat().st_size
+        except OSError:
+            continue
+        if size <= WHOLE:
+            found.append(Passage(one.path, one.word))
+        elif one.line:
+            first = max(1, one.line - AROUND)
+            found.append(Passage(one.path, one.word, first, one.line + AROUND))
+    return found[:MOST_FILES]
+
+
+def pointers_of(found: Retrieval, known: set[str], most: int | None) -> list[Ranked]:
+    """The pointers, without files that the model has before it anyway; first those that the text names. A text that
+    names files for sure gets no others: it says itself what it is about."""
+    from swecli.core.retrieval.retrieve import MOST_POINTERS, Ranked
+
+    ranked = {one.path: one for one in found.ranked}
+    named = [
+        Ranked(one.path, 1.0, ranked[one.path].symbol if one.path in ranked and not one.line else "", one.line)
+        for one in found.named
+        if one.path not in known
+    ]
+    paths = {*known, *(one.path for one in named)}
+    sure = any(one.sure for one in found.named)
+    others = [] if sure else [one for one in found.pointers if one.path not in paths]
+    return [*named[:MOST_POINTERS], *others][: most or MOST_POINTERS]
+
+
+def note_of(pointers: Sequence[Ranked]) -> str:
+    """The text for the model."""
+    return "\n".join((POINTERS, *map(str, pointers)))
+
+
+def title_of(pointers: Sequence[Ranked]) -> str:
+    """The line that the user sees."""
+    paths = [*dict.fromkeys(one.path for one in pointers)]
+    names = [_name_among(path, paths) for path in paths[:_SHOWN]]
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"Pointed the model to {', '.join(names)}{more}"
+
+
+def _name_among(path: str, paths: Sequence[str]) -> str:
+    """The end of the path that no other one has: its name alone, or with as many folders as tell it apart."""
+    parts = path.split("/")
+    ends = ("/".join(parts[at:]) for at in range(len(parts) - 1, -1, -1))
+    others = [f"/{one}" for one in paths if one != path]
+    return next((end for end in ends if not any(one.endswith(f"/{end}") for one in others)), path)

@@ -1,0 +1,199 @@
+"""Going back to before a message of the user: the conversation, the files, or both; and taking that back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from swecli.core.context_management.compaction.package import branch_note
+from swecli.core.context_management.projection import project
+from swecli.core.engine.compaction import session_facts
+from swecli.core.engine.files import OFF
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.engine.work import Work, add_note
+from swecli.core.protocol.commands import Rewind
+from swecli.core.protocol.events import FilesRestored, LeftFile, Notice, RewindUndone, Rewound, TodosChanged
+from swecli.core.protocol.messages import ImagePart, TextPart
+
+LISTED = 200
+"""Messages whose changes are looked up, the newest; older ones can be named all the same."""
+UNRECORDED = "this folder has no record of what it was before"
+HANDED_OVER = "Handoff: what was done since, from the record"
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RewindPoint:
+    """A message that the session can go back to before. ``number`` counts them from 1, the oldest first; ``tokens`` are
+    those of the context that it and what follows take; ``files``, ``added`` and ``removed`` say what was changed since,
+    None where that is not known. ``at`` is Unix seconds."""
+
+    number: int
+    item: str
+    text: str
+    at: float
+    tokens: int
+    files: int | None = None
+    added: int = 0
+    removed: int = 0
+
+
+class Rewinds:
+    """The ways back of one session. ``changed`` is called when the view has become another one."""
+
+    def __init__(self, services: Services, recorder: Recorder, work: Work, changed: Callable[[], None]) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._work = work
+        self._changed = changed
+
+    @property
+    def undoable(self) -> bool:
+        """Whether there is a rewind to take back."""
+        return bool(self._recorder.state.rewinds)
+
+    async def points(self) -> Sequence[RewindPoint]:
+        """The messages to choose from, the oldest first, with what happened since each."""
+        ledger, state = self._recorder.ledger, self._recorder.state
+        there = ledger.rewindable()
+        items = [item for item in state.asked if item in there]
+        after = self._tokens_after()
+        checkpoints = self._services.checkpoints
+        turns = [state.asked[item] for item in items[-LISTED:]]
+        changes = await checkpoints.changed_since(turns) if checkpoints is not None and turns else {}
+        recorded = any(one.files for one in changes.values())
+        points: list[RewindPoint] = []
+        for number, item in enumerate(items, 1):
+            entry, since = ledger.entries[item], changes.get(state.asked[item])
+            tokens = after.get(item, next(iter(after.values()), 0))
+            known = since is not None and (recorded or not self._changed_since(state.asked[item]))
+            figures = (since.files, since.added, since.removed) if since is not None and known else (None, 0, 0)
+            points.append(RewindPoint(number, item, self._text_of(item), entry.created, tokens, *figures))
+        return points
+
+    async def preview(self, item: str) -> FilesRestored:
+        """What would become of files."""
+        turn, checkpoints = self._recorder.state.asked.get(item), self._services.checkpoints
+        if turn is None or checkpoints is None:
+            return FilesRestored("undo", reason=OFF if checkpoints is None else "")
+        return self._with_unrecorded(await checkpoints.preview(turn), turn)
+
+    def begin(self, command: Rewind) -> None:
+        """Start to go back; what became of it comes as ``Rewound``, or as a ``Notice`` that says why not."""
+        state, ledger = self._recorder.state, self._recorder.ledger
+        if not ledger.can_rewind(command.item):
+            self._notice(f"There is no message {command.item!r} in the conversation.")
+        elif command.scope == "conversation":
+            self._rewound(command, "")
+        elif command.item not in state.asked:
+            self._notice(f"Files can only go back to a message that began a turn, and {command.item!r} did not.")
+        elif self._services.checkpoints is None:
+            self._notice(f"{OFF} /rewind can take the conversation back alone.")
+        else:
+            self._work.begin(self._with_files(command))
+
+    def begin_undo(self) -> None:
+        """Start to take the newest rewind back; the result comes as ``RewindUndone`` or a ``Notice``."""
+        if not self.undoable:
+            self._notice("There is no rewind to undo.")
+        else:
+            self._work.begin(self._undo())
+
+    async def _with_files(self, command: Rewind) -> None:
+        checkpoints, turn = self._services.checkpoints, self._recorder.state.asked[command.item]
+        assert checkpoints is not None
+        done = self._with_unrecorded(await checkpoints.rewind(turn, self._next_name()), turn)
+        self._recorder.emit(done)
+        if done.reason and not done.files:
+            self._notice(f"{done.reason} The conversation is as it was.")
+        else:
+            self._rewound(command, files_words(done, "restored"))
+
+    def _changed_since(self, turn: int) -> list[str]:
+        """The files that the model changed from that turn on, without those that went back since."""
+        state = self._recorder.state
+        return sorted(path for path, last in state.changed.items() if last >= turn and path not in state.taken_back)
+
+    def _with_unrecorded(self, found: FilesRestored, turn: int) -> FilesRestored:
+        """With the changes that nothing is recorded of, as in a session that was imported."""
+        if found.operations or found.reason:
+            return found
+        left = tuple(LeftFile(path, UNRECORDED) for path in self._changed_since(turn))
+        return replace(found, not_covered=(*found.not_covered, *left))
+
+    async def _undo(self) -> None:
+        done, checkpoints = self._recorder.state.rewinds[-1], self._services.checkpoints
+        words = ""
+        if done.scope != "conversation":
+            if checkpoints is None:
+                self._notice(f"{OFF} The rewind was not undone.")
+                return
+            restored = await checkpoints.unwind(done.name, done.turn)
+            self._recorder.emit(restored)
+            words = files_words(restored, "brought back")
+        self._went(RewindUndone(done.name, words))
+
+    def _rewound(self, command: Rewind, reason: str) -> None:
+        text = self._text_of(command.item) if command.scope != "files" else ""
+        ledger, facts = self._recorder.ledger, session_facts(self._recorder.state)
+        handoff = branch_note(ledger, command.item, facts) if command.handoff and command.scope != "files" else ""
+        self._went(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)
+
+    def _went(self, body: Rewound | RewindUndone, handoff: str = "") -> None:
+        """Record it with what the model is told of it, and the todo list where that has become another one."""
+        before = self._recorder.state.todos
+        self._recorder.emit(body)
+        if handoff:
+            add_note(self._recorder, HANDED_OVER, handoff)
+        if self._recorder.state.todos != before:
+            self._recorder.emit(TodosChanged(self._recorder.state.todos))
+        self._changed()
+
+    def _next_name(self) -> str:
+        return f"w{self._recorder.state.rewound + 1}"
+
+    def _text_of(self, item: str) -> str:
+        title, entry = self._recorder.state.titles.get(item), self._recorder.ledger.entries.get(item)
+        if title:
+            return title
+        parts = entry.parts if entry is not None else ()
+        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+    def images_of(self, item: str) -> tuple[ImagePart, ...]:
+        """The images of a message of the user, also of one that was taken back."""
+        entry = self._recorder.ledger.entries.get(item)
+        return tuple(part for part in entry.parts if isinstance(part, ImagePart)) if entry is not None else ()
+
+    def _tokens_after(self) -> dict[str, int]:
+        """Estimated tokens of the context from each user message on, the oldest first."""
+        messages = project(self._recorder.ledger)
+        sizes = [sum(tokens for _, tokens in one) for one in self._services.context.monitor.sizes(messages)]
+        after: dict[str, int] = {}
+        total = sum(sizes)
+        for message, size in zip(messages, sizes, strict=True):
+            if message.role == "user":
+                after[message.id] = total
+            total -= size
+        return after
+
+    def _notice(self, text: str) -> None:
+        self._recorder.emit(Notice(text, "warning", "session"))
+
+
+def files_words(done: FilesRestored, verb: str) -> str:
+    """What became of files, as a sentence."""
+    none = f"No file {verb}" if done.conflicts or done.not_covered else "No file had to change"
+    parts = [f"{_count(len(done.files))} {verb}" if done.files else none]
+    for what, files in (("left alone", done.conflicts), ("not tracked", done.not_covered)):
+        if files:
+            named = ", ".join(f"{file.path} ({file.why})" for file in files[:_NAMED])
+            more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+            parts.append(f"{_count(len(files))} {what}: {named}{more}")
+    return "; ".join(parts) + "."
+
+
+def _count(number: int) -> str:
+    return f"{number:,} file{'' if number == 1 else 's'}"

@@ -1,0 +1,153 @@
+"""The sentinel: at the end of a turn at most one suggestion what would serve the context. It changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.compaction.package import branch_note
+from swecli.core.context_management.edits import Edited, edited, effect_of
+from swecli.core.context_management.items import items_of
+from swecli.core.context_management.projection import project
+from swecli.core.context_management.prompts import note
+from swecli.core.context_management.rot import SMALL, Rot, signals
+from swecli.core.context_management.view_stack import View
+from swecli.core.engine.compaction import Compactions, session_facts
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Connection, Services
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.events import ContextChange, ContextSuggested, RotKind, ViewEntry
+
+WORSE = 2
+"""How many times as bad the same rot has to be until it is told once more."""
+
+
+class Sentinel:
+    """Looks at one session's context. What it has suggested, and whether that was taken up, is in the session's
+    events."""
+
+    def __init__(
+        self, services: Services, recorder: Recorder, connection: Connection, compactions: Compactions
+    ) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._connection = connection
+        self._compactions = compactions
+
+    @property
+    def silenced(self) -> Sequence[RotKind]:
+        """What the user wants to hear of no more."""
+        return self._services.sentinel.silenced
+
+    @property
+    def enabled(self) -> bool:
+        return self._services.sentinel.enabled
+
+    async def look(self) -> None:
+        """A turn has ended: record a suggestion, if there is one that was not made before."""
+        if not self.enabled or self._recorder.state.queue:
+            return
+        found = await self.suggestion(repeat=False)
+        if found is not None:
+            self._recorder.emit(found)
+
+    async def renewed(self) -> ContextSuggested | None:
+        """What is suggested now; where there is nothing, what was suggested before comes once more."""
+        known = self._recorder.state.suggestion
+        if known is not None and known.kind not in self.silenced:
+            return known
+        found = await self.suggestion()
+        if found is not None:
+            self._recorder.emit(found)
+        return found
+
+    async def suggestion(self, *, repeat: bool = True) -> ContextSuggested | None:
+        """The first that has an effect of those that are not silenced; with ``repeat`` also one that was made before.
+        None without a model."""
+        client = self._connection.client
+        if client is None:
+            return None
+        for rot in self._signals(client.info):
+            known = self._recorder.state.suggested.get(rot.kind, {}).get(rot.cause, 0)
+            if rot.kind in self.silenced or (not repeat and rot.count < WORSE * known):
+                continue
+            if rot.remedy == "record":
+                found = await asyncio.to_thread(self._by_record, rot)
+            elif rot.remedy == "branch":
+                found = self._by_branch(rot, client.info)
+            else:
+                found = self._by_change(rot, client.info)
+            if found is not None:
+                return found
+        return None
+
+    def _signals(self, info: ModelInfo) -> Iterator[Rot]:
+        budget = self._recorder.state.budget
+        effective = budget.effective if budget is not None else 0
+        rules = self._services.compaction.retention
+        return signals(self._recorder.ledger, self._recorder.turn, self._sizes(info), effective, rules)
+
+    def _by_change(self, rot: Rot, info: ModelInfo) -> ContextSuggested | None:
+        """Single items go or are pinned; those where that can't be done are left out."""
+        ledger, action = self._recorder.ledger, rot.remedy
+        assert action in ("drop", "offload", "pin")
+        done = edited(ledger, [ContextChange(action, name) for name in rot.ids], self._sizes(info))
+        before, after = self._measured(done, info)
+        misleads = rot.kind == "contradiction"  # and is worth a change that frees nothing
+        if not done.made or (action != "pin" and not misleads and before - after < SMALL):
+            return None
+        count = len(done.made)
+        one = count == 1
+        noun = rot.noun.replace("{s}", "" if one else "s").replace("{y}", "y" if one else "ies")
+        what = f"{action} {count:,} {noun}" if noun != rot.noun else f"{action} {noun}"
+        return ContextSuggested(rot.kind, rot.cause, rot.count, rot.reason, what, before, after, changes=done.made)
+
+    def _by_branch(self, rot: Rot, info: ModelInfo) -> ContextSuggested | None:
+        """The conversation goes back, and the model is told what was done since."""
+        ledger, item = self._recorder.ledger, rot.ids[0]
+        view = ledger.view_before(item)
+        if view is None:
+            return None
+        told = note(branch_note(ledger, item, session_facts(self._recorder.state)))
+        before = self._tokens(ledger.view, info)
+        after = self._tokens((*view, ViewEntry("summary", "handoff", told)), info)
+        if before - after < SMALL:
+            return None
+        what = f"branch from {rot.noun}"
+        return ContextSuggested(rot.kind, rot.cause, rot.count, rot.reason, what, before, after, branch=item)
+
+    def _by_record(self, rot: Rot) -> ContextSuggested | None:
+        """The record takes the place of a summary. Reads files: not for the event loop."""
+        client = self._connection.client
+        if client is None:
+            return None
+        draft = self._compactions.draft(client)
+        if draft.place(rot.ids, ()):
+            return None
+        made = draft.arranged("")
+        if made.before - made.after < SMALL:
+            return None
+        what = f"replace {rot.noun} by the record"
+        return ContextSuggested(
+            rot.kind, rot.cause, rot.count, rot.reason, what, made.before, made.after, summaries=rot.ids
+        )
+
+    def _measured(self, done: Edited, info: ModelInfo) -> tuple[int, int]:
+        """The request before and after a change, as the sizes of the single items add up."""
+        ledger, context = self._recorder.ledger, self._services.context
+        budget = context.measure(project(ledger), info)
+        items = items_of(ledger, budget, context.monitor)
+        effect = effect_of(done, ledger, items, budget, self._sizes(info), _unpriced)
+        return effect.before, effect.after
+
+    def _tokens(self, view: View, info: ModelInfo) -> int:
+        return self._services.context.measure(project(self._recorder.ledger, view), info).used
+
+    def _sizes(self, info: ModelInfo) -> EntrySizes:
+        return EntrySizes(self._services.context.monitor, info)
+
+
+def _unpriced(_before: int, _after: int, _rewritten: int) -> tuple[str | None, str | None]:
+    """What a change costs is told when it is offered."""
+    return None, None

@@ -1,0 +1,268 @@
+"""What front-ends and commands may look at of a session, without a way to change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.core.context_management.cache_history import CacheHistory
+from swecli.core.context_management.forecast import Forecast, draft_tokens, forecast
+from swecli.core.context_management.ledger import Entry
+from swecli.core.context_management.projection import project
+from swecli.core.engine.plan import Plans, ProposedPlan
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Connection, MemoryOptions, Services
+from swecli.core.engine.state import AgentRecord, Spending, Totals
+from swecli.core.engine.subagents import Subagents
+from swecli.core.engine.work import Work
+from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.llm.types import ModelInfo
+from swecli.core.permissions.types import Rule
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import (
+    ContextSuggested,
+    Mode,
+    PermissionRequested,
+    QuestionAsked,
+    Queued,
+    SandboxChanged,
+)
+from swecli.core.protocol.messages import Message, Usage
+from swecli.core.retrieval.project import ProjectIndex
+from swecli.core.workspace.jobs import JobInfo, Jobs
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages that the model sees (``active``, summaries among them) and all that were said. ``oldest_age`` is seconds
+    since the oldest active message that is no summary; None where there is none."""
+
+    active: int = 0
+    total: int = 0
+    summaries: int = 0
+    oldest_age: float | None = None
+
+
+class SessionView:
+    """Current values; each property is cheap."""
+
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        connection: Connection,
+        work: Work,
+        jobs: Jobs,
+        plans: Plans,
+        agents: Subagents | None = None,
+    ) -> None:
+        self._plans = plans
+        self._agents = agents
+        self._services = services
+        self._recorder = recorder
+        self._connection = connection
+        self._work = work
+        self._jobs = jobs
+
+    @property
+    def session_id(self) -> str:
+        return self._recorder.session
+
+    @property
+    def started_seq(self) -> int:
+        """Sequence number of the newest SessionStarted: events before it are of earlier runs."""
+        return self._recorder.state.started_seq
+
+    @property
+    def cwd(self) -> Path:
+        return self._services.workspace.cwd
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders that belong to the work, ``cwd`` first."""
+        return tuple(self._services.workspace.roots)
+
+    @property
+    def mode(self) -> Mode:
+        return self._recorder.state.mode
+
+    @property
+    def model(self) -> ModelInfo | None:
+        """None while no provider is configured."""
+        client = self._connection.client
+        return client.info if client else None
+
+    @property
+    def effort(self) -> str | None:
+        """How much the model is to think, in its word; None: as the provider does."""
+        return self._recorder.state.effort
+
+    @property
+    def busy(self) -> bool:
+        return self._work.busy
+
+    @property
+    def budget(self) -> Budget | None:
+        """The newest measure of the context; None before the first."""
+        return self._recorder.state.budget
+
+    @property
+    def last_usage(self) -> Usage | None:
+        return self._recorder.state.last_usage
+
+    @property
+    def totals(self) -> Totals:
+        return self._recorder.state.totals
+
+    @property
+    def cache(self) -> CacheHistory:
+        return self._recorder.cache
+
+    def forecast(self, text: str, images: int = 0) -> Forecast | None:
+        """The next request if this message were sent now; None while nothing was measured, and without a model."""
+        budget, model, services = self.budget, self.model, self._services
+        if budget is None or model is None or budget.source == "unknown":
+            return None
+        draft = round(draft_tokens(text, images) * services.context.monitor.ratio(model))
+        return forecast(
+            budget, draft, self._recorder.trend, services.clock(), lambda usage: services.price(model.ref, usage)
+        )
+
+    def price(self, model: str, usage: Usage) -> str | None:
+        """US dollars of a response of a model (``provider/name``), as a decimal string; None where that is unknown."""
+        return self._services.price(model, usage)
+
+    @property
+    def spending(self) -> Spending:
+        """What was used by model and by turn. Not to be changed."""
+        return self._recorder.state.spending
+
+    @property
+    def queue(self) -> tuple[Queued, ...]:
+        return self._recorder.state.queue
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        return self._recorder.state.todos
+
+    @property
+    def permission(self) -> PermissionRequested | None:
+        """The permission question that waits longest, if any."""
+        return next(iter(self._recorder.state.permissions.values()), None)
+
+    @property
+    def question(self) -> QuestionAsked | None:
+        return next(iter(self._recorder.state.questions.values()), None)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What the user allowed for this session or turn by an answer, besides the rules of files and flags."""
+        return self._recorder.state.rules
+
+    @property
+    def sandbox(self) -> SandboxChanged | None:
+        """How far commands are contained; None while that is not known."""
+        return self._recorder.state.sandbox
+
+    @property
+    def suggestion(self) -> ContextSuggested | None:
+        """What would serve the context, while the user wants to hear of it."""
+        found, sentinel = self._recorder.state.suggestion, self._services.sentinel
+        return found if found is not None and sentinel.enabled and found.kind not in sentinel.silenced else None
+
+    @property
+    def taken_up(self) -> ContextSuggested | None:
+        """The newest suggestion that was carried out by changes of single items."""
+        return self._recorder.state.taken_up
+
+    @property
+    def jobs(self) -> tuple[JobInfo, ...]:
+        """What runs in the background and what ended there last, oldest first; subagents last."""
+        return self._jobs.all if self._agents is None else (*self._jobs.all, *self._agents.jobs())
+
+    @property
+    def agents(self) -> tuple[AgentRecord, ...]:
+        """The subagents of the session, in the order in which they began. Not to be changed."""
+        return tuple(self._recorder.state.agents.values())
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return project(self._recorder.ledger)
+
+    @property
+    def plan(self) -> ProposedPlan | None:
+        """The plan that the newest answer proposes, while nothing has been said since."""
+        return self._plans.proposed
+
+    @property
+    def conversation(self) -> Conversation:
+        ledger = self._recorder.ledger
+        shown = [
+            ledger.entries[entry.id] for entry in ledger.view if entry.id in ledger.entries and entry.kind != "dropped"
+        ]
+        summaries = sum(entry.kind == "summary" for entry in ledger.view)
+        active = len(project(ledger))
+        hidden = _messages(ledger.entries.values()) - _messages(shown)
+        since = min((entry.created for entry in shown), default=None)
+        age = None if since is None else max(0.0, self._services.clock() - since)
+        return Conversation(active, active - summaries + len(hidden), summaries, age)
+
+    @property
+    def project(self) -> ProjectIndex | None:
+        """The index of the folder; None where it is off."""
+        return self._services.project
+
+    @property
+    def attribution(self) -> bool:
+        """Whether commits name swecli and the model."""
+        return self._services.attribution
+
+    @property
+    def watches_instructions(self) -> bool:
+        """Whether the model is told of instruction files that change."""
+        return self._services.instruction_files.watch
+
+    @property
+    def ignored(self) -> bool:
+        """Whether the files of the folder are ignored, as the user did not trust it when asked."""
+        return self._services.policy.trust == "declined"
+
+    @property
+    def safe_mode(self) -> bool:
+        """Whether the user left out hooks, skills, memories and the like for this session."""
+        return self._services.safe_mode
+
+    @property
+    def memory(self) -> MemoryOptions:
+        """Where memories are, and what of them the session keeps."""
+        return self._services.memory
+
+    @property
+    def remembered(self) -> str:
+        """What of earlier sessions is in the system prompt."""
+        return self._services.context.memory.text
+
+    @property
+    def scratchpad(self) -> str:
+        return self._recorder.state.scratchpad
+
+    @property
+    def extension_files(self) -> ExtensionFiles | None:
+        """Skills, Markdown commands and agent profiles; None where none can be."""
+        return self._services.extension_files
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """Paths of the instruction files in the prompt."""
+        return self._services.instruction_files.loaded.paths
+
+
+def _messages(entries: Iterable[Entry]) -> set[tuple[str, bool]]:
+    """The messages that entries are in: results are one of their own."""
+    return {(entry.message, entry.kind == "result") for entry in entries}

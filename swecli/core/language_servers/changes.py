@@ -1,0 +1,57 @@
+"""Which files changed on disk since a server was last told: commands, other programs and undo change them, too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from swecli.core.language_servers.definitions import SKIPPED
+
+MOST_FILES: Final = 20_000
+"""Names that are looked at; what is beyond goes unnoticed."""
+_CREATED, _CHANGED, _DELETED = 1, 2, 3
+
+Stamp = tuple[int, int]
+
+
+class FileSnapshot:
+    """The files with certain endings below a folder as they were at the last look. Waits for the disk."""
+
+    def __init__(self, root: Path, endings: Collection[str], marks: Collection[str] = ()) -> None:
+        """``marks`` are names of other files that matter: those that configure a project."""
+        self._root = str(root)
+        self._endings = tuple(endings)
+        self._marks = frozenset(marks)
+        self._known: dict[str, Stamp] = {}
+
+    def look(self) -> list[tuple[str, int]]:
+        """What was made (1), changed (2) or deleted (3) since the last look."""
+        now = self._files()
+        changes = [
+            (path, _CHANGED if path in self._known else _CREATED)
+            for path, stamp in now.items()
+            if self._known.get(path) != stamp
+        ]
+        changes += [(path, _DELETED) for path in self._known if path not in now]
+        self._known = now
+        return changes
+
+    def _files(self) -> dict[str, Stamp]:
+        found: dict[str, Stamp] = {}
+        folders, left = [self._root], MOST_FILES
+        while folders and left > 0:
+            try:
+                with os.scandir(folders.pop()) as entries:
+                    for entry in entries:
+                        left -= 1
+                        if entry.is_dir(follow_symlinks=False):
+                            if entry.name not in SKIPPED:
+                                folders.append(entry.path)
+                        elif entry.name.lower().endswith(self._endings) or entry.name in self._marks:
+                            status = entry.stat()
+                            found[entry.path] = (status.st_mtime_ns, status.st_size)
+            except OSError:
+                continue  # gone meanwhile, or not ours to read
+        return found

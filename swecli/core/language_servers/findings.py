@@ -1,0 +1,90 @@
+"""Which errors an edit brought, and how the model is told. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from swecli.core.language_servers.protocol import Diagnostic, lines_of
+from swecli.core.workspace.line_diff import changed_spans
+
+LONGEST: Final = 300
+"""Characters of one error."""
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An error that was not there before. ``line`` counts from 1."""
+
+    path: str
+    line: int
+    message: str
+    code: str = ""
+
+
+def brought(
+    path: str, before: Sequence[Diagnostic], after: Sequence[Diagnostic], old: str, new: str
+) -> tuple[Finding, ...]:
+    """The errors of ``after`` that ``before`` has not, in the order of their lines. An error that only moved is none,
+    nor is one of several with the same words unless there are more of them than before."""
+    if not after:
+        return ()
+    place = _moved(old, new) if before else {}
+    there: dict[_Key, Counter[int]] = {}
+    for one in before:
+        there.setdefault(_key(one), Counter())[place.get(one.range.start.line, -1)] += 1
+    unmatched: list[Diagnostic] = []
+    for one in after:
+        lines = there.get(_key(one))
+        if lines is not None and lines[one.range.start.line] > 0:
+            lines[one.range.start.line] -= 1
+        else:
+            unmatched.append(one)
+    fresh: list[Diagnostic] = []
+    left = {key: lines.total() for key, lines in there.items()}
+    for one in unmatched:
+        if left.get(_key(one), 0) > 0:
+            left[_key(one)] -= 1
+        else:
+            fresh.append(one)
+    fresh.sort(key=lambda one: (one.range.start.line, one.range.start.character))
+    findings = (Finding(path, one.range.start.line + 1, _short(one.message), str(one.code or "")[:60]) for one in fresh)
+    return tuple(dict.fromkeys(findings))
+
+
+def _key(one: Diagnostic) -> _Key:
+    return str(one.code), one.message
+
+
+def _moved(old: str, new: str) -> dict[int, int]:
+    """Where the lines of the old text are in the new one, for those that were not changed."""
+    before, after = lines_of(old), lines_of(new)
+    moved: dict[int, int] = {}
+    at, shift = 0, 0
+    for i1, i2, _, j2 in (*changed_spans(before, after), (len(before), len(before), len(after), len(after))):
+        moved.update((line, line + shift) for line in range(at, i1))
+        at, shift = i2, j2 - i2
+    return moved
+
+
+def _short(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def told(findings: Sequence[Finding], most: int, server: str, *, late: bool = False) -> str:
+    """What the model reads; empty where there is nothing."""
+    if not findings:
+        return ""
+    count = "1 new error" if len(findings) == 1 else f"{len(findings):,} new errors"
+    when = " after an earlier edit" if late else ""
+    lines = [f"{server} reports {count}{when}:"]
+    for one in findings[:most]:
+        code = f" [{one.code}]" if one.code else ""
+        lines.append(f"{one.path}:{one.line}: {one.message}{code}")
+    if len(findings) > most:
+        lines.append(f"and {len(findings) - most:,} more")
+    return "\n".join(lines)

@@ -1,0 +1,325 @@
+"""One run of a language server: its process, and JSON-RPC over its standard input and output, within bounds.
+
+A server ends with the session, as all its processes are in a group of their own and carry the mark of what swecli
+started; its stderr goes to a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from swecli.core.language_servers.protocol import (
+    LONGEST_HEADER,
+    Message,
+    ProtocolError,
+    content_length,
+    framed,
+    read_json,
+    read_message,
+    table,
+)
+from swecli.core.sandbox.launch import Launch
+from swecli.core.workspace.process_tree import MARK, new_mark, signal_group
+from swecli.core.workspace.server_log import ServerLog
+
+GRACE: Final = 0.5
+"""Seconds that a server has to end after it was told to, and again after SIGTERM."""
+MOST_UNREAD: Final = 64_000_000
+"""Bytes that a server may leave unread."""
+MOST_JUNK: Final = 1_000_000
+"""Bytes besides messages that a server may write to its standard output."""
+MOST_BAD: Final = 100
+"""Messages that can't be read, after which a server is ended."""
+_CHUNK: Final = 65_536
+_METHOD_NOT_FOUND: Final = -32_601
+
+
+class ServerEnded(Exception):
+    """The server ends or has ended; the message says why, as a clause."""
+
+
+class Refused(Exception):
+    """The server answered a request with an error. ``code`` is JSON-RPC's."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class UnknownMethod(Exception):
+    """A request that swecli has no answer to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start. ``launch`` is the way into the sandbox; it is ended with the server."""
+
+    words: Sequence[str]
+    cwd: Path
+    environment: Mapping[str, str]
+    launch: Launch | None = None
+
+
+class Peer:
+    """The other end. ``on_notification`` and ``on_request`` get what the server says by itself; the latter gives the
+    answer, or raises ``UnknownMethod``."""
+
+    def __init__(
+        self,
+        log: ServerLog,
+        on_notification: Callable[[str, msgspec.Raw], None],
+        on_request: Callable[[str, msgspec.Raw], Any],
+    ) -> None:
+        self._log = log
+        self._on_notification = on_notification
+        self._on_request = on_request
+        self._process: asyncio.subprocess.Process | None = None
+        self._launch: Launch | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
+        self._next = 1
+        self._stopping: asyncio.Task[None] | None = None
+        self.ended = asyncio.Event()
+        self.trouble = ""
+        """Why it ended or was ended, as a clause."""
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    async def start(self, command: Command) -> None:
+        """Start it.
+
+        Raises:
+            ServerEnded: it can't be started.
+        """
+        launch = command.launch
+        prefix, inherited = (launch.prefix, launch.inherited) if launch is not None else ((), ())
+        added = dict(launch.environment) if launch is not None else {}
+        try:
+            self._process = process = await asyncio.create_subprocess_exec(
+                *prefix,
+                *command.words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=command.cwd,
+                env={**command.environment, **added, MARK: new_mark(own=True)},
+                start_new_session=True,
+                pass_fds=inherited,
+                limit=1_000_000,
+            )
+        except (OSError, ValueError) as error:
+            if launch is not None:
+                await asyncio.to_thread(launch.end)
+            self.ended.set()
+            raise ServerEnded(f"it can't be started: {error}") from error
+        self._launch = launch
+        self._tasks = [asyncio.create_task(self._receive(process)), asyncio.create_task(self._follow(process))]
+
+    # --- out --------------------------------------------------------------------------------------------------
+
+    async def request(self, method: str, params: Any, timeout: float) -> msgspec.Raw:
+        """The result of a request. ``timeout`` is seconds; then, and where this is cancelled, the request is.
+
+        Raises:
+            ServerEnded: there is no server any more.
+            Refused: it answered with an error.
+            TimeoutError: it did not answer in time.
+        """
+        number, self._next = self._next, self._next + 1
+        answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
+        self._send({"id": number, "method": method, "params": params})
+        self._waiting[number] = answer
+        try:
+            return await asyncio.wait_for(answer, timeout)
+        except (TimeoutError, asyncio.CancelledError):
+            with contextlib.suppress(ServerEnded):
+                self.notify("$/cancelRequest", {"id": number})
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    def notify(self, method: str, params: Any) -> None:
+        """Say something.
+
+        Raises:
+            ServerEnded: there is no server any more.
+        """
+        self._send({"method": method, "params": params})
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        process = self._process
+        if process is None or process.stdin is None or self.ended.is_set() or process.stdin.is_closing():
+            raise ServerEnded(self.trouble or "it has ended")
+        process.stdin.write(framed(message))
+        if process.stdin.transport.get_write_buffer_size() > MOST_UNREAD:
+            self._fail(f"it left {MOST_UNREAD // 1_000_000} MB unread")
+
+    # --- in ---------------------------------------------------------------------------------------------------
+
+    async def _receive(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        bad = 0
+        try:
+            while (length := await self._header(process.stdout)) is not None:
+                body = await process.stdout.readexactly(length)
+                try:
+                    self._take(read_message(body))
+                except ProtocolError as error:
+                    bad += 1
+                    self._log.line(f"{error}: {body[:200].decode('utf-8', 'replace')}")
+                    if bad >= MOST_BAD:
+                        raise
+                await asyncio.sleep(0)  # however much it says, others have their turn
+        except asyncio.IncompleteReadError:
+            self._fail("it ended in the middle of a message")
+        except ProtocolError as error:
+            self._fail(str(error))
+        except OSError as error:
+            self._fail(f"its output can't be read: {error.strerror or error}")
+        self._fail(await self._reason(process))
+
+    async def _reason(self, process: asyncio.subprocess.Process) -> str:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), GRACE)
+        await asyncio.wait(self._tasks[1:], timeout=GRACE)  # its last words
+        last = self._log.newest.strip().rpartition("\n")[2].strip()
+        said = f": {last[:200]}" if last and not last.startswith("[swecli]") else ""
+        status = process.returncode
+        if status is None:
+            return f"it closed its output{said}"
+        return f"it ended with {f'signal {-status}' if status < 0 else f'status {status}'}{said}"
+
+    async def _header(self, stream: asyncio.StreamReader) -> int | None:
+        """The length of the next message; None at the end. What is no header is skipped: programs print to their output
+        by mistake.
+
+        Raises:
+            ProtocolError: there is too much of that, or a length that no message has.
+        """
+        junk = 0
+        length: int | None = None
+        while True:
+            try:
+                line = await stream.readline()
+            except ValueError:  # longer than any header
+                line = b"?" * LONGEST_HEADER
+            if not line:
+                return None
+            found = content_length(line)
+            if found is not None:
+                length = found
+            elif not line.strip():
+                if length is not None:
+                    return length
+            elif length is None or b":" not in line:
+                length = None
+                junk += len(line)
+                self._log.line(f"not a message: {line[:200].decode('utf-8', 'replace').strip()}")
+                if junk > MOST_JUNK:
+                    raise ProtocolError("it writes something else than messages")
+                await asyncio.sleep(0)
+
+    def _take(self, message: Message) -> None:
+        if message.method is not None and message.id is not None:
+            self._answer(message)
+        elif message.method is not None:
+            self._on_notification(message.method, message.params)
+        elif isinstance(message.id, int) and (waiting := self._waiting.get(message.id)) and not waiting.done():
+            error = read_json(message.error)
+            if error is None:
+                waiting.set_result(message.result)
+            else:
+                code = table(error).get("code")
+                text = str(table(error).get("message", "no reason given"))[:300]
+                waiting.set_exception(Refused(text, code if isinstance(code, int) else 0))
+
+    def _answer(self, message: Message) -> None:
+        assert message.method is not None
+        try:
+            answer = {"result": self._on_request(message.method, message.params)}
+        except UnknownMethod:
+            answer = {"error": {"code": _METHOD_NOT_FOUND, "message": f"swecli does not answer {message.method}"}}
+        with contextlib.suppress(ServerEnded):
+            self._send({"id": message.id, **answer})
+
+    async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while chunk := await process.stderr.read(_CHUNK):
+            self._log.write(chunk.decode("utf-8", "replace"))
+            await asyncio.sleep(0)
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def _fail(self, reason: str) -> None:
+        """It is of no use any more: whoever waits is told, and its processes are ended."""
+        self.trouble = self.trouble or reason
+        self.ended.set()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ServerEnded(self.trouble))
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(polite=False))
+
+    async def close(self, why: str) -> None:
+        """Tell it to end, and end what does not. Carried out to its end also where the caller is cancelled."""
+        if self._process is None:
+            return
+        if self._stopping is None:
+            self.trouble = why
+            self._stopping = asyncio.create_task(self._stop(polite=True))
+        await _shielded(self._stopping)
+
+    async def _stop(self, *, polite: bool) -> None:
+        process = self._process
+        assert process is not None
+        if polite and not self.ended.is_set():
+            with contextlib.suppress(ServerEnded, Refused, TimeoutError):
+                await self.request("shutdown", None, GRACE)
+                self.notify("exit", None)
+        self.ended.set()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ServerEnded(self.trouble))
+        if process.stdin is not None:
+            process.stdin.close()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                signal_group(process.pid, number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), GRACE)
+                break
+        signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._launch is not None:
+            await asyncio.to_thread(self._launch.end)
+
+
+async def _shielded(task: asyncio.Task[None]) -> None:
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = not task.cancelled()
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+def beside(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> asyncio.Task[None]:
+    """A task that is held in ``tasks`` as long as it runs."""
+    task = asyncio.create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task

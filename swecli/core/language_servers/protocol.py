@@ -1,0 +1,242 @@
+"""What is said between swecli and a language server: messages, places in a text, and addresses of files.
+
+Structs of msgspec in place of lsprotocol's classes, whose import and conversion cost too much: see
+docs/language-servers.md.
+
+Everything that a server says may be missing or of another type: what can't be read counts as not said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+
+LONGEST_MESSAGE: Final = 64_000_000
+"""Bytes of one message."""
+LONGEST_HEADER: Final = 4_096
+ERROR: Final = 1
+"""The severity of a diagnostic that is an error."""
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Line and character count from 0; characters are UTF-16 units."""
+
+    line: int
+    character: int
+
+
+class Range(msgspec.Struct, frozen=True):
+    start: Position
+    end: Position
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
+    range: Range
+    message: str
+    severity: int | None = None
+    code: str | int | None = None
+    source: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """One without a severity counts as an error."""
+        return self.severity in (None, ERROR)
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Anything that a server sends. ``params`` and ``result`` are read when it is known what they are: of a message
+    that nobody waits for, however long, nothing is."""
+
+    method: str | None = None
+    id: int | str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"null")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Published(msgspec.Struct, frozen=True):
+    uri: str
+    diagnostics: msgspec.Raw = msgspec.Raw(b"[]")
+    version: int | None = None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The answer to a request for the diagnostics of a file."""
+
+    items: msgspec.Raw = msgspec.Raw(b"[]")
+    kind: str = "full"
+
+
+class ProtocolError(Exception):
+    """What a server sent can't be understood; the message says why, as a clause."""
+
+
+_LENGTH = re.compile(rb"content-length:[ \t]*([0-9]+)[ \t]*\r?\n?$", re.IGNORECASE)
+_message = msgspec.json.Decoder(Message)
+_published = msgspec.json.Decoder(Published)
+_report = msgspec.json.Decoder(Report)
+_diagnostics = msgspec.json.Decoder(list[Diagnostic])
+_one_by_one = msgspec.json.Decoder(list[msgspec.Raw])
+_one = msgspec.json.Decoder(Diagnostic)
+
+
+def read_message(data: bytes) -> Message:
+    """One message.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    try:
+        return _message.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"it sent something that is no message ({str(error)[:100]})") from error
+
+
+def read_published(raw: bytes | msgspec.Raw) -> Published | None:
+    try:
+        return _published.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def read_report(raw: bytes | msgspec.Raw) -> Report | None:
+    try:
+        return _report.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def read_errors(raw: bytes | msgspec.Raw) -> tuple[Diagnostic, ...]:
+    """The errors of a list of diagnostics, those left out that can't be read."""
+    try:
+        found = _diagnostics.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = list(_readable(raw))
+    return tuple(one for one in found if one.is_error)
+
+
+def _readable(raw: bytes | msgspec.Raw) -> Sequence[Diagnostic]:
+    try:
+        each = _one_by_one.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
+    found: list[Diagnostic] = []
+    for one in each:
+        try:
+            found.append(_one.decode(one))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    return found
+
+
+def read_json(raw: bytes | msgspec.Raw) -> Any:
+    """Any value; None where it can't be read."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def framed(message: Mapping[str, Any]) -> bytes:
+    """A message as it is sent."""
+    whole_message = {"jsonrpc": "2.0", **message}
+    try:
+        body = msgspec.json.encode(whole_message)
+    except (UnicodeEncodeError, TypeError):  # names and settings may hold what only JSON's escapes can say
+        body = json.dumps(whole_message, default=str).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def content_length(line: bytes) -> int | None:
+    """The length that a line of a header names; None for any other line. Something else may stand before it, where a
+    program printed it without an end of line.
+
+    Raises:
+        ProtocolError: it is longer than a message may be.
+    """
+    found = _LENGTH.search(line)
+    if found is None:
+        return None
+    if len(found[1]) > 12 or int(found[1]) > LONGEST_MESSAGE:
+        raise ProtocolError(f"it sent a message of more than {LONGEST_MESSAGE // 1_000_000} MB")
+    return int(found[1])
+
+
+# --- places ---------------------------------------------------------------------------------------------------------
+
+
+def units(text: str) -> int:
+    """How many UTF-16 units a text has."""
+    return len(text) + sum(ord(character) > 0xFFFF for character in text)
+
+
+def column_of(line: str, character: int) -> int:
+    """The index in ``line`` of what is ``character`` UTF-16 units from its beginning."""
+    seen = 0
+    for index, each in enumerate(line):
+        if seen >= character:
+            return index
+        seen += 2 if ord(each) > 0xFFFF else 1
+    return len(line)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as the protocol counts them: ended by LF, CRLF or CR, and nothing else."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def uri_of(path: Path | str) -> str:
+    return f"file://{quote(os.fsencode(str(path)), safe='/~')}"
+
+
+def path_of(uri: object) -> Path | None:
+    """The file of an address; None for anything else. Servers escape more or less than swecli does."""
+    if not isinstance(uri, str) or not uri.startswith("file://"):
+        return None
+    try:
+        path = unquote(urlsplit(uri.replace("?", "%3F").replace("#", "%23")).path, errors="surrogateescape")
+    except ValueError:
+        return None
+    return Path(os.path.normpath(path)) if path.startswith("/") and "\0" not in path else None
+
+
+# --- what is read of answers ------------------------------------------------------------------------------------------
+
+
+def table(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def start_of(value: Any) -> tuple[int, int] | None:
+    """Line and character of the beginning of a range."""
+    start = table(table(value).get("start"))
+    line, character = whole(start.get("line")), whole(start.get("character"))
+    return (line, character or 0) if line is not None else None
+
+
+KINDS: Final = (
+    *("file", "module", "namespace", "package", "class", "method", "property", "field", "constructor", "enum"),
+    *("interface", "function", "variable", "constant", "string", "number", "boolean", "array", "object", "key"),
+    *("null", "enum member", "struct", "event", "operator", "type parameter"),
+)
+
+
+def kind_name(value: Any) -> str:
+    """The word for the kind of a symbol; empty for one that is not known."""
+    number = whole(value)
+    return KINDS[number - 1] if number and number <= len(KINDS) else ""

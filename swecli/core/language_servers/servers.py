@@ -1,0 +1,217 @@
+"""The language servers of a session: which one is for a file, what its edits brought, and where names are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from swecli.core.engine.services import ExtensionHost
+from swecli.core.language_servers.definitions import Program, Surroundings, root_of, some_files, suited
+from swecli.core.ports import CodeError, CodePlace, CodeQuestion
+from swecli.core.protocol.events import MAIN
+from swecli.core.workspace.server_log import ServerLog
+from swecli.core.workspace.text_file import decode, read_bytes
+
+if TYPE_CHECKING:
+    from swecli.core.language_servers.findings import Finding
+    from swecli.core.language_servers.slot import Change, Check, ServerSlot
+
+LARGEST: Final = 1_000_000
+"""Bytes of a file that servers are shown."""
+MOST_FILES: Final = 20
+"""Files of one call that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageServerOptions:
+    """``wait`` is seconds that an edit waits, ``most`` the errors that are told of it, ``idle`` seconds after which an
+    unused server ends."""
+
+    wait: float = 2.0
+    most: int = 10
+    idle: float = 600.0
+
+
+class LanguageServers:
+    """An extension of one session. Nothing is started before a file of a server is to be changed or asked about."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        surroundings: Surroundings,
+        options: LanguageServerOptions,
+        notices: Sequence[str],
+    ) -> None:
+        self.programs = tuple(programs)
+        self._surroundings = surroundings
+        self._options = options
+        self._notices = tuple(notices)
+        self.slots: dict[tuple[str, Path], ServerSlot] = {}
+        self._before: dict[Path, str | None] = {}
+        self._late: dict[str, list[str]] = {}
+        """What is to be told with the next edit of an agent."""
+        self._host: ExtensionHost | None = None
+        self._closed = False
+        self.left_out: dict[str, str] = {}
+        """Files that no server is shown, with the reason."""
+
+    # --- the extension ----------------------------------------------------------------------------------------
+
+    def start(self, host: ExtensionHost) -> None:
+        self._host = host
+        for notice in self._notices:
+            host.notice(notice, "warning")
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.gather(*(slot.stop() for slot in self.slots.values()))
+
+    # --- what an edit brings ----------------------------------------------------------------------------------
+
+    async def expect(self, paths: Sequence[str]) -> None:
+        """These files are about to be changed. Returns when their texts were read; a server goes on by itself."""
+        for path, slot in self._served(paths):
+            text = await asyncio.to_thread(self._text, path)
+            self._before[path] = text
+            if text is not None:
+                slot.expect(path, text)
+
+    async def brought(self, paths: Sequence[str], agent: str) -> str:
+        """The errors that the change of these files brought, for the model; empty for none, and where servers are not
+        done in time. Then these are told later."""
+        late = self._late.pop(agent, [])
+        served = self._served(paths)
+        if not served:
+            return "\n".join(late)
+        from swecli.core.language_servers.findings import told
+        from swecli.core.language_servers.slot import Change
+
+        checks: list[tuple[ServerSlot, Check]] = []
+        grouped: dict[ServerSlot, list[Change]] = {}
+        for path, slot in served:
+            before, after = self._before.pop(path, None), await asyncio.to_thread(self._text, path)
+            if str(path) not in self.left_out and before != after:
+                grouped.setdefault(slot, []).append(Change(path, self._name(path), before, after))
+        for slot, changes in grouped.items():
+            patient = not slot.behind
+            check = slot.check(changes, agent)
+            if patient:
+                checks.append((slot, check))
+            else:
+                slot.give_up(check)
+        if checks:
+            await asyncio.wait([check.found for _, check in checks], timeout=self._options.wait)
+        texts: list[str] = []
+        for slot, check in checks:
+            if check.found.done():
+                texts.append(told(check.found.result(), self._options.most, slot.name))
+            else:
+                slot.give_up(check)
+        return "\n".join(filter(None, (*late, *texts)))
+
+    def _told_late(self, slot: ServerSlot, findings: Sequence[Finding], agent: str) -> None:
+        from swecli.core.language_servers.findings import told
+
+        text = told(findings, self._options.most, slot.name, late=True)
+        if agent == MAIN and self._host is not None:
+            self._host.tell_model(text.partition("\n")[0].removesuffix(":"), text)
+        else:
+            self._late.setdefault(agent, []).append(text)
+
+    def _failed(self, slot: ServerSlot) -> None:
+        others = [one for one in self.programs if set(one.server.languages) & set(slot.program.server.languages)]
+        silent = slot.is_useless and (slot.program.server.quiet or others[-1] is not slot.program)
+        if self._host is not None and not self._closed and not silent:
+            self._host.notice(
+                f"The language server {slot.name} failed: {slot.error}. Edits go on without its errors.",
+                "warning",
+                "/lsp",
+            )
+
+    # --- servers ----------------------------------------------------------------------------------------------
+
+    def _served(self, paths: Sequence[str]) -> list[tuple[Path, ServerSlot]]:
+        found = [(Path(path), self.slot_for(Path(path))) for path in list(dict.fromkeys(paths))[:MOST_FILES]]
+        return [(path, slot) for path, slot in found if slot is not None]
+
+    def slot_for(self, path: Path) -> ServerSlot | None:
+        """The server for a file, the first that can be started; None where there is none."""
+        first: ServerSlot | None = None
+        for program in () if self._closed else suited(self.programs, str(path)):
+            slot = self._slot_of(program, path)
+            if slot is not None and not slot.is_useless:
+                return slot
+            first = first or slot
+        return first
+
+    def _slot_of(self, program: Program, path: Path) -> ServerSlot | None:
+        name, root = program.server.name, root_of(program.server, path, self._surroundings.roots)
+        if root is None:
+            return None
+        slot = self.slots.get((name, root))
+        if slot is None:
+            from swecli.core.language_servers.slot import ServerSlot
+
+            logs = self._surroundings.logs
+            log = ServerLog(logs / f"lsp-{name}.log" if logs is not None else None, self._surroundings.mask)
+            slot = ServerSlot(program, root, log, self._surroundings, self._told_late, self._failed, self._options.idle)
+            self.slots[name, root] = slot
+        return slot
+
+    def _text(self, path: Path) -> str | None:
+        """The text of a file as servers count it; None where there is none, or where it is not for them."""
+        try:
+            data, _ = read_bytes(path, LARGEST)
+        except FileNotFoundError:
+            self.left_out.pop(str(path), None)
+            return None
+        except OSError as error:
+            self.left_out[str(path)] = f"{error.strerror or error}"
+            return None
+        file = decode(data)
+        if file.looks_binary:
+            self.left_out[str(path)] = "it is not text"
+            return None
+        self.left_out.pop(str(path), None)
+        return file.text
+
+    def _name(self, path: Path) -> str:
+        cwd = self._surroundings.cwd
+        return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+    # --- what the model asks ----------------------------------------------------------------------------------
+
+    async def ask(self, what: CodeQuestion, path: Path, line: int = 1, column: int = 0) -> Sequence[CodePlace]:
+        from swecli.core.language_servers.questions import ask
+
+        slot = self._slot(path)
+        text = await asyncio.to_thread(self._text, path)
+        if text is None:
+            raise CodeError(self.left_out.get(str(path), "the file does not exist"))
+        return await ask(slot, what, path, text, line, column)
+
+    async def search(self, query: str, path: Path | None) -> Sequence[CodePlace]:
+        from swecli.core.language_servers.questions import search
+
+        slots = [slot for slot in self.slots.values() if slot.pid is not None]
+        if path is not None or not slots:
+            slots = [self._slot(path or await asyncio.to_thread(self._first_file))]
+        return [place for slot in slots for place in await search(slot, query)]
+
+    def _slot(self, path: Path) -> ServerSlot:
+        slot = self.slot_for(path)
+        if slot is None:
+            endings = sorted({ending for program in self.programs for ending in program.server.languages})
+            raise CodeError(f"no language server is for this file; there are some for {', '.join(endings)}")
+        return slot
+
+    def _first_file(self) -> Path:
+        """A file of the workspace that a server is for."""
+        for root in self._surroundings.roots:
+            for path in some_files(root):
+                if suited(self.programs, path):
+                    return Path(path)
+        raise CodeError("the workspace has no file for a language server")

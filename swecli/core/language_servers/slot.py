@@ -1,0 +1,389 @@
+"""One server for one project through all its runs: started when needed, ended when idle, asked what edits brought."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from swecli.core.language_servers.changes import FileSnapshot
+from swecli.core.language_servers.definitions import Program, Surroundings
+from swecli.core.language_servers.findings import Finding, brought
+from swecli.core.language_servers.peer import ServerEnded, beside
+from swecli.core.language_servers.protocol import Diagnostic, read_errors
+from swecli.core.language_servers.server import Document, RunningServer, python_of
+from swecli.core.language_servers.starting import start_command
+from swecli.core.workspace.server_log import ServerLog
+
+MOST_FAILURES: Final = 3
+"""Times that a server may fail before only the user starts it again."""
+FOLLOWED: Final = 30.0
+"""Seconds after a check in which what a server sends of the same files is told, too."""
+SETTLED: Final = 1.0
+"""Seconds after which the last list of a server that names no versions counts, where nobody waits for it."""
+
+State = Literal["not started", "starting", "reading", "checking", "ready", "idle", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file's text before and after a call; None = no file. ``name`` is how the model knows it."""
+
+    path: Path
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a file: the text, its errors, and until when news of it are told."""
+
+    text: str
+    errors: tuple[Diagnostic, ...]
+    name: str = ""
+    agent: str = ""
+    until: float = 0.0
+
+
+class ServerSlot:
+    """``late`` takes findings that come after their call, with the
+    agent whose call it was; ``failed`` is told once when the server fails."""
+
+    def __init__(
+        self,
+        program: Program,
+        root: Path,
+        log: ServerLog,
+        around: Surroundings,
+        late: Callable[[ServerSlot, Sequence[Finding], str], None],
+        failed: Callable[[ServerSlot], None],
+        idle: float,
+    ) -> None:
+        self.program = program
+        self.root = root
+        self.log = log
+        self._around = around
+        self._late = late
+        self._failed = failed
+        self._idle = idle
+        self._run: RunningServer | None = None
+        self._state: State = "not started"
+        self._starting = asyncio.Lock()
+        self._turn = asyncio.Lock()
+        """One check at a time, in the order of the calls."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._files = FileSnapshot(root, program.server.languages, program.server.roots)
+        self._used = 0.0
+        self._queued: Counter[Path] = Counter()
+        self._carried: dict[Path, _Known] = {}
+        """Files as they were before edits whose errors nobody was told yet."""
+        self._before: dict[Path, str | None] = {}
+        """The texts before edits whose checks were left to later ones."""
+        self._last: dict[Path, _Known] = {}
+        self._behind = 0
+        self._failures = 0
+        self._has_run = False
+        self.contained = False
+        self.error = ""
+        """What went wrong last, as a clause."""
+
+    @property
+    def name(self) -> str:
+        return self.program.server.name
+
+    @property
+    def state(self) -> State:
+        if self._state == "ready" and self._run is not None and self._run.doing:
+            return "reading"
+        if self._state == "ready" and self._turn.locked():
+            return "checking"
+        return self._state
+
+    @property
+    def doing(self) -> str:
+        return self._run.doing if self._run is not None else ""
+
+    @property
+    def pid(self) -> int | None:
+        return self._run.peer.pid if self._run is not None else None
+
+    @property
+    def open_files(self) -> int:
+        return len(self._run.documents) if self._run is not None else 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether somebody stopped waiting for it, and it has not caught up since."""
+        return self._behind > 0
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether it could not even be started."""
+        return self._failures > 0 and not self._has_run
+
+    # --- a run ------------------------------------------------------------------------------------------------
+
+    async def running(self) -> RunningServer:
+        """The server, started if need be.
+
+        Raises:
+            ServerEnded: it can't be started, or has failed too often.
+        """
+        self._used = asyncio.get_running_loop().time()
+        async with self._starting:
+            if self._run is not None and not self._run.peer.ended.is_set():
+                return self._run
+            if self._state == "stopped":
+                raise ServerEnded("it was stopped")
+            if self._failures >= MOST_FAILURES:
+                raise ServerEnded(f"it failed {self._failures} times, the last time because {self.error}")
+            self._state = "starting"
+            try:
+                return await self._started()
+            except ServerEnded as error:
+                self._note_failure(str(error))
+                raise
+            except BaseException:
+                self._state = "not started"
+                raise
+
+    async def _started(self) -> RunningServer:
+        command = await start_command(self.program, self.root, self._around)
+        self.contained = command.launch is not None
+        await asyncio.to_thread(self._files.look)
+        server = self.program.server
+        python = python_of(self.root) if ".py" in server.languages and self.contained else None
+        if python is not None:  # it runs there, so only in the sandbox
+            server = replace(server, settings={"python": {"pythonPath": python}, **server.settings})
+        run = RunningServer(server, self.root, self.log, self._published)
+        self.log.line(f"starts: {' '.join(command.words)}")
+        await run.start(command)
+        self._run, self._state, self._has_run = run, "ready", True
+        beside(self._watch(run), self._tasks)
+        return run
+
+    async def _watch(self, run: RunningServer) -> None:
+        """Note when it ends by itself; end it when nobody has used it for long."""
+        loop = asyncio.get_running_loop()
+        while not run.peer.ended.is_set():
+            left = self._used + self._idle - loop.time()
+            if left <= 0 and not self._turn.locked():
+                self._forget(run, "idle")  # whoever comes meanwhile starts another one
+                await run.close("it was idle")
+                return
+            try:
+                await asyncio.wait_for(run.peer.ended.wait(), max(left, 0.05))
+            except TimeoutError:
+                continue
+        if self._run is run:
+            await run.close("")
+            self._forget(run, "failed")
+            self._note_failure(run.peer.trouble)
+
+    def _forget(self, run: RunningServer, state: State) -> None:
+        if self._run is run:
+            self._run, self._state = None, state
+            self._last.clear()
+            self._carried.clear()
+            self._before.clear()
+
+    def _note_failure(self, reason: str) -> None:
+        self._state = "failed"
+        self._failures += 1
+        self.error = reason
+        self.log.line(f"failed: {reason}")
+        if self._failures == 1:
+            self._failed(self)
+
+    async def stop(self, state: State = "stopped") -> None:
+        """End it, and what it was asked."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        run, self._state = self._run, state
+        if run is not None:
+            await run.close("it was stopped")
+            self._forget(run, state)
+        self._behind = 0
+
+    async def restart(self) -> None:
+        await self.stop("not started")
+        self._failures, self.error = 0, ""
+        beside(self._quietly(self.running()), self._tasks)
+
+    async def _quietly(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except ServerEnded:
+            return  # it is noted where it failed
+
+    # --- what an edit brings ----------------------------------------------------------------------------------
+
+    def expect(self, path: Path, text: str) -> None:
+        """This file is about to change: the server gets to know it as it is."""
+        beside(self._quietly(self._primed(path, text)), self._tasks)
+
+    async def _primed(self, path: Path, text: str) -> None:
+        run = await self.running()
+        if self._queued[path]:
+            return  # what comes before it is not known to the server yet
+        async with self._turn:
+            if not self._queued[path]:
+                document = run.show(path, text)
+                await run.ready()
+                await run.errors((document,))
+
+    async def show(self, run: RunningServer, path: Path, text: str) -> None:
+        """Make the server see a file as it is, between two checks.
+
+        Raises:
+            ServerEnded: it has ended.
+        """
+        async with self._turn:
+            run.show(path, text)
+
+    async def told_changes(self, run: RunningServer) -> None:
+        """Tell it what changed on disk.
+
+        Raises:
+            ServerEnded: it has ended.
+        """
+        run.changed_on_disk(await asyncio.to_thread(self._files.look))
+
+    def check(self, changes: Sequence[Change], agent: str) -> Check:
+        """Find out in the background what these changes brought."""
+        for change in changes:
+            self._queued[change.path] += 1
+        found: asyncio.Future[tuple[Finding, ...]] = asyncio.get_running_loop().create_future()
+        check = Check(tuple(changes), agent, found)
+        beside(self._checked(check), self._tasks)
+        return check
+
+    async def _checked(self, check: Check) -> None:
+        findings: tuple[Finding, ...] = ()
+        try:
+            run = await self.running()
+            async with self._turn:
+                if not self._is_superseded(check):
+                    findings = await self._compared(run, check)
+        except ServerEnded:
+            pass  # noted where it failed; the edit's result goes without
+        finally:
+            if check.given_up:
+                self._behind = max(0, self._behind - 1)
+            for change in check.changes:
+                self._queued[change.path] -= 1
+            self._queued = +self._queued
+            if not check.found.done():
+                check.found.set_result(findings)
+        if check.given_up and findings:
+            waiting = [change for change in check.changes if self._queued[change.path]]
+            names = {change.name for change in waiting}
+            for change in waiting:  # the next check tells them, if they are still there then
+                self._carried.setdefault(change.path, check.bases[change.path])
+            left = tuple(one for one in findings if one.path not in names)
+            if left:
+                self._late(self, left, check.agent)
+
+    def give_up(self, check: Check) -> None:
+        """Nobody waits for a check any more: what it finds is told later."""
+        if not check.found.done():
+            check.given_up = True
+            self._behind += 1
+
+    def _is_superseded(self, check: Check) -> bool:
+        """Whether later checks of the same files wait: they then answer for this one, too."""
+        if not check.given_up or any(self._queued[change.path] < 2 for change in check.changes):
+            return False
+        for change in check.changes:
+            self._before.setdefault(change.path, change.before)
+        return True
+
+    async def _compared(self, run: RunningServer, check: Check) -> tuple[Finding, ...]:
+        check.changes = tuple(
+            replace(change, before=self._before.pop(change.path, change.before)) for change in check.changes
+        )
+        check.bases = await self._bases(run, check.changes)
+        run.changed_on_disk(await asyncio.to_thread(self._files.look))
+        documents: list[Document] = []
+        there = [change for change in check.changes if change.after is not None]
+        for change in check.changes:
+            self._last.pop(change.path, None)
+            if change.after is None:
+                run.hide(change.path)
+        for change in there:
+            document = run.show(change.path, change.after or "")
+            run.saved(document)
+            documents.append(document)
+        found = await run.errors(documents)
+        if check.given_up and not run.is_exact:  # a list for an older text may have been late, too
+            await asyncio.sleep(SETTLED)
+            found = await run.errors(documents)
+        findings: list[Finding] = []
+        until = asyncio.get_running_loop().time() + FOLLOWED
+        for change, errors in zip(there, found, strict=True):
+            base, text = check.bases[change.path], change.after or ""
+            findings += await _compare(change.name, base.errors, errors, base.text, text)
+            self._last[change.path] = _Known(text, errors, change.name, check.agent, until)
+        self._used = asyncio.get_running_loop().time()
+        return tuple(findings)
+
+    async def _bases(self, run: RunningServer, changes: Sequence[Change]) -> dict[Path, _Known]:
+        """The files before the changes. One that was moved had its errors under its old name."""
+        before = [change for change in changes if change.before is not None]
+        documents = [run.show(change.path, change.before or "") for change in before]
+        await run.ready()
+        errors = await run.errors(documents)
+        bases = {change.path: _Known(change.before or "", found) for change, found in zip(before, errors, strict=True)}
+        gone = [change for change in before if change.after is None]
+        for change in changes:
+            if change.path in self._carried:
+                bases[change.path] = self._carried.pop(change.path)
+            elif change.path not in bases:
+                same = [one for one in gone if one.path.suffix == change.path.suffix]
+                moved = next((one for one in same if one.path.name == change.path.name), same[0] if same else None)
+                bases[change.path] = bases[moved.path] if moved is not None else _Known("", ())
+        return bases
+
+    def _published(self, document: Document) -> None:
+        """The server sent a list by itself: of a file that was checked a moment ago, its news are told."""
+        last = self._last.get(document.path)
+        now = asyncio.get_running_loop().time()
+        if last is None or now > last.until or self._queued[document.path] or document.text != last.text:
+            return
+        beside(self._followed(document, last), self._tasks)
+
+    async def _followed(self, document: Document, last: _Known) -> None:
+        if document.published is None:
+            return
+        errors = await asyncio.to_thread(read_errors, document.published)
+        findings = await _compare(last.name, last.errors, errors, last.text, last.text)
+        if findings and self._last.get(document.path) is last and not self._queued[document.path]:
+            self._last[document.path] = _Known(
+                last.text, tuple(dict.fromkeys((*last.errors, *errors))), last.name, last.agent, last.until
+            )
+            self._late(self, findings, last.agent)
+
+
+class Check:
+    """One question to a server, and its answer when it comes. ``given_up``: nobody waits for it."""
+
+    def __init__(self, changes: tuple[Change, ...], agent: str, found: asyncio.Future[tuple[Finding, ...]]) -> None:
+        self.changes = changes
+        self.agent = agent
+        self.found = found
+        self.given_up = False
+        self.bases: Mapping[Path, _Known] = {}
+
+
+async def _compare(
+    name: str, before: Sequence[Diagnostic], after: Sequence[Diagnostic], old: str, new: str
+) -> tuple[Finding, ...]:
+    """Beside the event loop where there is much to compare."""
+    if len(before) + len(after) < 200 and len(old) + len(new) < 200_000:
+        return brought(name, before, after, old, new)
+    return await asyncio.to_thread(brought, name, before, after, old, new)

@@ -1,0 +1,1 @@
+"""What is known beyond a conversation: files of memory, and the session notes among them."""

@@ -1,0 +1,169 @@
+"""Where memories are: paths as the model writes them, and the files that they stand for.
+
+``/memories`` is a folder of the project, ``/memories/user`` one of the user's that holds in every project. A path leads
+nowhere else: there is no way up, and no part of it may be a link.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from swecli.core.workspace.text_file import decode, read_bytes
+
+ROOT = "/memories"
+USER = "user"
+NOTES = "session_notes.md"
+"""The file of the notes that swecli itself keeps."""
+MAX_FILES = 200
+"""In each of the two folders."""
+_MAX_PARTS = 8
+_MAX_NAME = 120
+
+
+class MemoryPathError(Exception):
+    """The path stands for no place of memory; the message is one sentence that says what does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``path`` is the normal form of what the model wrote; ``base`` the folder that holds all of its kind."""
+
+    path: str
+    file: Path
+    base: Path
+
+    @property
+    def is_base(self) -> bool:
+        return self.file == self.base
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One file of memory. ``text`` is None where it is no text or too large."""
+
+    place: Place
+    size: int
+    modified: float
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlaces:
+    """The two folders; None where there is none, as in a workspace that is not trusted."""
+
+    project: Path | None
+    user: Path | None
+
+    def place(self, path: str) -> Place:
+        """The place that a path means. A path without a slash at its start is below ``/memories``.
+
+        Raises:
+            MemoryPathError: it leads out of the memories, over a link, or to a kind that is off.
+        """
+        parts = _parts(path)
+        of_user = parts[:1] == (USER,)
+        base = self.user if of_user else self.project
+        if base is None:
+            raise MemoryPathError(
+                f"{ROOT}/{USER} is off in this session."
+                if of_user
+                else f"{ROOT} is off until the user trusts this folder (/memory on); {ROOT}/{USER} can be used."
+            )
+        below = parts[1:] if of_user else parts
+        _require_no_link(base, below, path)
+        return Place("/".join((ROOT, *parts)), base.joinpath(*below), base)
+
+    def files(self, limit: int) -> list[MemoryFile]:
+        """All files by their paths, those of the project first; texts of at most ``limit`` bytes are read."""
+        found: list[MemoryFile] = []
+        for base, prefix in ((self.project, ROOT), (self.user, f"{ROOT}/{USER}")):
+            if base is not None and not _is_led_away(base):
+                found += islice(_below(base, base, prefix, limit), MAX_FILES)
+        return found
+
+    def names(self, place: Place) -> list[str]:
+        """What is in a folder, folders with a slash at the end.
+
+        Raises:
+            OSError: it can't be listed.
+        """
+        with os.scandir(place.file) as entries:
+            names = [
+                f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+                for entry in entries
+                if not entry.name.startswith(".") and not entry.is_symlink()
+            ]
+        if place.path == ROOT and self.user is not None:
+            names = [name for name in names if name != f"{USER}/"] + [f"{USER}/"]
+        return sorted(names)
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    said = path.strip()
+    shown = f"{said[:100]!r}"
+    if not said:
+        raise MemoryPathError(f"The path is empty; memories are below {ROOT}.")
+    parts = [part for part in said.split("/") if part not in ("", ".")]
+    if said.startswith("/") or parts[:1] == [ROOT[1:]]:
+        if parts[:1] != [ROOT[1:]]:
+            raise MemoryPathError(f"{shown} is not below {ROOT}, where all memories are.")
+        parts = parts[1:]
+    for part in parts:
+        if part == ".." or part.startswith("~") or "\\" in part or not part.isprintable():
+            raise MemoryPathError(f"{shown} is no path of a memory: it has {part[:40]!r} in it.")
+        if part.startswith(".") or part != part.strip():
+            raise MemoryPathError(f"{shown} has the name {part[:40]!r}: one that is hidden holds no memory.")
+        if len(part.encode("utf-8", "replace")) > _MAX_NAME:
+            raise MemoryPathError(f"A name in the path has more than {_MAX_NAME} bytes.")
+    if len(parts) > _MAX_PARTS:
+        raise MemoryPathError(f"The path has more than {_MAX_PARTS} levels.")
+    return tuple(parts)
+
+
+def _is_led_away(base: Path) -> bool:
+    """Whether a link stands in the place of the folder, or of the one that it is in."""
+    return base.is_symlink() or base.parent.is_symlink()
+
+
+def _require_no_link(base: Path, below: tuple[str, ...], said: str) -> None:
+    if _is_led_away(base):
+        raise MemoryPathError(f"{base} is reached over a link, so nothing is read or written there.")
+    file = base
+    for part in below:
+        file /= part
+        if file.is_symlink():
+            raise MemoryPathError(f"{said[:100]!r} goes over a link ({part[:40]}), which may lead elsewhere.")
+
+
+def _below(folder: Path, base: Path, prefix: str, limit: int) -> Iterator[MemoryFile]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries[: 2 * MAX_FILES]:
+        path = f"{prefix}/{entry.name}"
+        if entry.name.startswith(".") or entry.is_symlink() or not entry.name.isprintable():
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if path != f"{ROOT}/{USER}" and path.count("/") <= _MAX_PARTS:
+                yield from _below(Path(entry.path), base, path, limit)
+            continue
+        state = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(state.st_mode):
+            file = Path(entry.path)
+            yield MemoryFile(Place(path, file, base), state.st_size, state.st_mtime, read_text(file, limit))
+
+
+def read_text(file: Path, limit: int) -> str | None:
+    """The text of a file; None where it is none, too large, or can't be read."""
+    try:
+        data, _ = read_bytes(file, limit)
+    except OSError:
+        return None
+    return None if b"\0" in data else decode(data).text

@@ -1,0 +1,197 @@
+"""The session notes: a file with fixed sections, in which swecli's lines and those of people and models live together.
+
+A session knows which lines it wrote itself. It puts in what is new of them and takes out what no longer holds; every
+other line stays as it is, whoever wrote it, and a line of its own that somebody took out or changed is not put back. So
+two sessions can write at the same time, and a hand edit always wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+
+from swecli.core.atomic_text import one_writer, write_whole
+from swecli.core.memory.places import NOTES, read_text
+
+GOAL = "Current Goal"
+DECISIONS = "Key Decisions"
+FILES = "Files Modified"
+TASK = "Current Task"
+ISSUES = "Open Issues"
+PATTERNS = "Code Patterns Discovered"
+
+SECTIONS: Mapping[str, int] = MappingProxyType({GOAL: 2, DECISIONS: 8, FILES: 10, TASK: 2, ISSUES: 8, PATTERNS: 6})
+"""The sections in order, and the most lines of swecli's own in each; the oldest go first."""
+NEWEST_FIRST = (GOAL, TASK)
+"""Sections whose newest line stands first; they hold sentences, the others lists."""
+LONGEST_LINE = 160
+MAX_BYTES = 256_000
+_NOT_SHARED = f"{NOTES}\n.*.lock\n.gitignore\n"
+"""Notes are of one person's work; other memories of a project may be shared."""
+
+_HEADING = re.compile(r"^### +(.+?)[ \t]*#*[ \t]*$")
+_RECORD = re.compile(r"^<!-- swecli notes:([ 0-9a-f]*)-->[ \t]*$")
+
+Lines = Mapping[str, Sequence[str]]
+"""Lines by section."""
+
+
+class NotesError(Exception):
+    """The notes can't be written; one sentence. What was there is kept."""
+
+
+@dataclass(slots=True)
+class _Section:
+    """``name`` is empty for what stands before the first heading."""
+
+    name: str
+    lines: list[str]
+
+
+class NotesDocument:
+    """The text of a notes file, changed line by line. What is not changed is rendered as it was."""
+
+    def __init__(self, text: str = "", *, title: str = "") -> None:
+        """``title`` is what an empty document begins with."""
+        self._own: list[str] = []
+        self._sections = [_Section("", [])]
+        for line in (text if text.strip() else title).splitlines():
+            heading, record = _HEADING.match(line), _RECORD.match(line)
+            if record is not None:
+                self._own += record[1].split()
+            elif heading is not None:
+                self._sections.append(_Section(heading[1], [line]))
+            else:
+                self._sections[-1].lines.append(line)
+
+    def render(self) -> str:
+        """The whole text, with the marks of swecli's own lines in its last one."""
+        present = {_mark(line) for section in self._sections for line in section.lines}
+        own = [mark for mark in dict.fromkeys(self._own) if mark in present]
+        record = [f"<!-- swecli notes: {' '.join(own)} -->"] if own else []
+        body = "\n".join(line for section in self._sections for line in section.lines).rstrip("\n")
+        return "\n\n".join([*([body] if body else []), *record]) + "\n"
+
+    def lines(self) -> dict[str, list[str]]:
+        """What each section says, without headings and blank lines."""
+        return {
+            section.name: [line for line in section.lines[1:] if line.strip()]
+            for section in self._sections
+            if section.name
+        }
+
+    def plain(self) -> str:
+        """The text for a reader: without the marks."""
+        return "\n".join(line for section in self._sections for line in section.lines).strip()
+
+    def has(self, name: str, line: str) -> bool:
+        section = self._section(name)
+        return section is not None and line in section.lines
+
+    def add(self, name: str, line: str) -> None:
+        """Put a line of swecli's own in its place, and take out the oldest of these where there are too many."""
+        section = self._section(name) or self._new_section(name)
+        if name in NEWEST_FIRST:
+            section.lines[1:1] = [line] if len(section.lines) > 1 else [line, ""]
+        else:
+            end = len(section.lines)
+            while end > 1 and not section.lines[end - 1].strip():
+                end -= 1
+            section.lines[end:] = [line, *(section.lines[end:] or [""])]
+        self._own.append(_mark(line))
+        own = [one for one in section.lines[1:] if one.strip() and _mark(one) in self._own]
+        surplus = own[SECTIONS[name] :] if name in NEWEST_FIRST else own[: max(0, len(own) - SECTIONS[name])]
+        for one in surplus:
+            section.lines.remove(one)
+
+    def remove(self, name: str, line: str) -> None:
+        """Take out a line, where it is there as it was written, and the section with its last line."""
+        section = self._section(name)
+        if section is not None and line in section.lines[1:]:
+            section.lines.remove(line)
+            if not any(map(str.strip, section.lines[1:])):
+                self._sections.remove(section)
+
+    @property
+    def longest(self) -> int:
+        """Lines of the section that has the most."""
+        return max((len(lines) for lines in self.lines().values()), default=0)
+
+    def limit(self, most: int) -> None:
+        """Keep only the newest lines of each section."""
+        for section in self._sections:
+            if section.name:
+                filled = [line for line in section.lines[1:] if line.strip()]
+                kept = filled[:most] if section.name in NEWEST_FIRST else filled[max(0, len(filled) - most) :]
+                section.lines[1:] = [*kept, ""]
+
+    def without_empty(self) -> NotesDocument:
+        """The same without sections that say nothing."""
+        slim = NotesDocument()
+        slim._sections = [one for one in self._sections if not one.name or any(map(str.strip, one.lines[1:]))]
+        return slim
+
+    def _section(self, name: str) -> _Section | None:
+        return next((section for section in self._sections if section.name == name), None)
+
+    def _new_section(self, name: str) -> _Section:
+        """At its usual place: behind the last of those that come before it."""
+        order = list(SECTIONS)
+        earlier = order[: order.index(name)]
+        place = max((n for n, one in enumerate(self._sections) if not one.name or one.name in earlier), default=0)
+        before = self._sections[place].lines
+        if before and before[-1].strip():
+            before.append("")
+        section = _Section(name, [f"### {name}", ""])
+        self._sections.insert(place + 1, section)
+        return section
+
+
+def _mark(line: str) -> str:
+    """Six hex digits of the SHA-256 of a line, for the record of what swecli wrote."""
+    return sha256(line.strip().encode("utf-8", "replace")).hexdigest()[:6] if line.strip() else ""
+
+
+def merge(document: NotesDocument, before: Lines, now: Lines) -> None:
+    """Bring a session's lines from what they were when it wrote last to what they are now."""
+    for name in SECTIONS:
+        old, new = before.get(name, ()), now.get(name, ())
+        for line in old:
+            if line not in new:
+                document.remove(name, line)
+        for line in new:
+            if line not in old and not document.has(name, line):
+                document.add(name, line)
+
+
+def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
+    """Merge the lines into the file of a folder of memory. False where it says so already. Not for the event loop.
+
+    Raises:
+        NotesError: the file can't be written, or is none that swecli writes.
+    """
+    path = folder / NOTES
+    try:
+        if any(place.is_symlink() for place in (folder.parent, folder, path)):
+            raise NotesError(f"{path} is reached over a link, so no notes are written there.")
+        with one_writer(folder / f".{NOTES}"):
+            present = read_text(path, MAX_BYTES)
+            if present is None and path.exists():
+                raise NotesError(f"{path} is no text of at most {MAX_BYTES:,} bytes, so no notes are written there.")
+            if present is None and not any(now.values()):
+                return False
+            document = NotesDocument(present or "", title=title)
+            merge(document, before, now)
+            text = document.render()
+            if text == (present or ""):
+                return False
+            write_whole(path, text)
+            if not (ignore := folder / ".gitignore").exists():
+                write_whole(ignore, _NOT_SHARED)
+    except OSError as error:
+        raise NotesError(f"{path} can't be written ({error.strerror or error}); notes are off for now.") from error
+    return True

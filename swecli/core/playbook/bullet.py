@@ -1,0 +1,267 @@
+"""One learned sentence: what it says, when it applies, what it rests on, and how it fared."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, TypeVar, cast, get_args
+
+Tag = Literal["helpful", "harmful", "neutral"]
+Kind = Literal["command", "gotcha", "convention", "preference", "location"]
+Status = Literal["probation", "active", "core", "off", "archived", "deleted"]
+"""``probation``: shown too rarely to be judged. ``core``: proven, in the prompt of every session. ``off``: the user
+does not want it shown. ``archived``: not shown any more, and kept. ``deleted``: the user does not want it at all; what
+is left of it keeps it from being learned again."""
+
+TAGS: tuple[Tag, ...] = get_args(Tag)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+STATUSES: tuple[Status, ...] = get_args(Status)
+LIVE: frozenset[Status] = frozenset(("probation", "active", "core"))
+LONGEST = 200
+"""Characters of a sentence."""
+PREFERENCES = "preferences"
+"""The section of what the user wants, and the only one that counts in every project."""
+_WORDS_LONGEST = 120
+_MOST_WORDS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When a bullet applies: globs of ``paths``, beginnings of ``commands`` that go wrong, signatures of ``errors``,
+    and ``keywords`` of a task."""
+
+    paths: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The step that a bullet is about: it helped where this went well at the first try."""
+
+    command: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a bullet rests on: events of a session by their items, and the commit at that time."""
+
+    session: str
+    events: tuple[str, ...] = ()
+    commit: str = ""
+    what: str = ""
+    """The kind of evidence, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """A bullet holds no longer once one of the ``paths`` is gone, or ``symbol`` is in none of them."""
+
+    paths: tuple[str, ...] = ()
+    symbol: str = ""
+
+
+@dataclass
+class Bullet:
+    """A learned sentence. Times are Unix seconds. ``exposures`` counts how often it was shown, ``withheld`` how often
+    it was kept back to see what happens without it, and ``control`` how often that went well all the same."""
+
+    id: str
+    section: str
+    content: str
+    helpful: int = 0
+    harmful: int = 0
+    neutral: int = 0
+    type: Kind = "convention"
+    status: Status = "probation"
+    frozen: bool = False
+    trigger: Trigger = Trigger()
+    guard: Guard = Guard()
+    evidence: tuple[Source, ...] = ()
+    expiry: Expiry = Expiry()
+    created_at: float = 0.0
+    last_used: float = 0.0
+    verified_at: float = 0.0
+    exposures: int = 0
+    withheld: int = 0
+    control: int = 0
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What a later version wrote into the file; it is written back as it was."""
+
+    def tag(self, tag: Tag, count: int = 1) -> None:
+        """Count an outcome.
+
+        Raises:
+            ValueError: there is no such tag.
+        """
+        if tag not in TAGS:
+            raise ValueError(f"{tag!r} is no tag; there are {', '.join(TAGS)}")
+        setattr(self, tag, getattr(self, tag) + count)
+
+    @property
+    def live(self) -> bool:
+        return self.status in LIVE
+
+    @property
+    def key(self) -> str:
+        """The same for every bullet that says the same."""
+        return content_key(self.section, self.content)
+
+    @property
+    def worth(self) -> float:
+        """Lower bound of the share of helpful outcomes, 0..1."""
+        return wilson(self.helpful, self.harmful)
+
+    @property
+    def last_seen(self) -> float:
+        """When something last spoke for it."""
+        return max(self.created_at, self.last_used, self.verified_at)
+
+
+Z = 1.0
+"""Standard deviations: the true share is above the bound with a probability of 84 %. Outcomes of one project are few,
+so that a stricter bound would never let a sentence rise."""
+
+
+@lru_cache(1_024)
+def wilson(helpful: int, harmful: int) -> float:
+    """Lower bound of the Wilson interval under the prior Beta(1, 1), 0..1; negative counts are taken as none."""
+    good, bad = max(0, helpful) + 1, max(0, harmful) + 1
+    number = good + bad
+    share, square = good / number, Z * Z
+    middle = share + square / (2 * number)
+    spread = Z * math.sqrt(share * (1 - share) / number + square / (4 * number * number))
+    return (middle - spread) / (1 + square / number)
+
+
+def plain(text: str) -> str:
+    """The text on one line, without anything that a terminal or a model could take for more than text."""
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(shown.split())
+
+
+def content_key(section: str, content: str) -> str:
+    """Hash of what a sentence says, whatever its case, spacing and last full stop."""
+    said = " ".join(content.casefold().split()).rstrip(".!")
+    return hashlib.sha256(f"{section.casefold()}\0{said}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+_NO_LETTER = re.compile(r"[^a-z0-9]")
+
+
+def identifier(section: str, content: str, turn: int = 0) -> str:
+    """An id such as ``fil-00042``. It follows from what is said, so that branches and machines give the same sentence
+    the same id; ``turn`` counts up where the id belongs to another sentence."""
+    prefix = (_NO_LETTER.sub("", section.casefold()) + "xxx")[:3]
+    number = (int(content_key(section, content)[:12], 16) + turn) % 100_000
+    return f"{prefix}-{number:05d}"
+
+
+_ID = re.compile(r"[a-z0-9]{3}-\d{3,5}")
+_NUMBERS = ("helpful", "harmful", "neutral", "exposures", "withheld", "control")
+_TIMES = ("created_at", "last_used", "verified_at")
+_OWN = frozenset(Bullet.__dataclass_fields__) - {"extra"}
+
+
+def to_record(bullet: Bullet) -> dict[str, Any]:
+    """The bullet as JSON, without what is as usual."""
+    record: dict[str, Any] = {"id": bullet.id, "section": bullet.section, "content": bullet.content}
+    record |= {"helpful": bullet.helpful, "harmful": bullet.harmful}
+    usual = Bullet("", "", "")
+    for name in Bullet.__dataclass_fields__:
+        value = getattr(bullet, name)
+        if name in record or name == "extra" or value == getattr(usual, name):
+            continue
+        if name in ("trigger", "guard", "expiry"):
+            value = _given(asdict(value))
+        elif name == "evidence":
+            value = [_given(asdict(source)) for source in bullet.evidence]
+        elif name in _TIMES:
+            value = int(value)
+        record[name] = value
+    return {**record, **bullet.extra}
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in values.items() if value}
+    return {
+        name: list(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
+
+
+def from_record(record: object) -> Bullet:
+    """The bullet that a JSON object stands for. What is unusual in it is taken as if it were not there.
+
+    Raises:
+        ValueError: it is no bullet: it has no id, or says nothing that fits on a line.
+    """
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    data = cast("dict[str, Any]", record)
+    name, section, content = data.get("id"), data.get("section"), data.get("content")
+    if not (isinstance(name, str) and isinstance(section, str) and isinstance(content, str)):
+        raise ValueError("id, section and content must be texts")
+    status = data.get("status")
+    if plain(content) != content or (not content and status != "deleted") or len(content) > LONGEST:
+        raise ValueError(f"the content must be one line of at most {LONGEST} characters")
+    if not _ID.fullmatch(name) and plain(name) != name:
+        raise ValueError("the id must be one line")
+    bullet = Bullet(name[:40], plain(section)[:40] or "other", content)
+    for number in _NUMBERS:
+        setattr(bullet, number, int(_number(data.get(number), 1_000_000)))
+    for time in _TIMES:
+        setattr(bullet, time, _number(data.get(time), 1e11))
+    bullet.type = one_of(data.get("type"), KINDS, bullet.type)
+    bullet.status = one_of(status, STATUSES, bullet.status)
+    bullet.frozen = data.get("frozen") is True
+    trigger, guard, expiry = (_table(data.get(part)) for part in ("trigger", "guard", "expiry"))
+    bullet.trigger = Trigger(*(_words(trigger.get(part)) for part in ("paths", "commands", "errors", "keywords")))
+    bullet.guard = Guard(_word(guard.get("command")), _word(guard.get("path")))
+    bullet.expiry = Expiry(_words(expiry.get("paths")), _word(expiry.get("symbol")))
+    bullet.evidence = tuple(_source(one) for one in _list(data.get("evidence"))[-5:])
+    bullet.extra = {key: value for key, value in data.items() if key not in _OWN}
+    return bullet
+
+
+T = TypeVar("T")
+
+
+def one_of(value: object, known: tuple[T, ...], otherwise: T) -> T:
+    """The member of ``known`` that a value of unknown type is."""
+    return next((one for one in known if one == value), otherwise)
+
+
+def _number(value: object, most: float) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        return 0.0
+    return float(min(max(0, value), most))
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> Sequence[object]:
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _word(value: object) -> str:
+    return plain(value)[:_WORDS_LONGEST] if isinstance(value, str) else ""
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(word for one in _list(value)[:_MOST_WORDS] if (word := _word(one)))
+
+
+def _source(value: object) -> Source:
+    table = _table(value)
+    return Source(
+        _word(table.get("session")), _words(table.get("events")), _word(table.get("commit")), _word(table.get("what"))
+    )

@@ -1,0 +1,218 @@
+"""From a piece of evidence to the sentence that it supports. Pure.
+
+Sentences are made of commands that ran, signatures of errors, paths, names and the user's own words: nothing that a
+tool's output says in words can come into one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from swecli.core.playbook.bullet import LONGEST, PREFERENCES, Bullet, Expiry, Guard, Source, Trigger, plain
+from swecli.core.playbook.commands import is_usual, parsed
+from swecli.core.playbook.evidence import Evidence
+from swecli.core.playbook.likeness import words
+
+LONGEST_COMMAND: Final = 90
+_SECTIONS: Final = {"test": "testing"}
+_TOPICS: Final = {
+    "test": ("test", "suite", "pytest", "spec", "green", "pass"),
+    "lint": ("lint", "style", "check"),
+    "types": ("type", "typecheck"),
+    "format": ("format", "style"),
+    "install": ("install", "dependency", "package", "setup"),
+    "migrate": ("migration", "migrate", "database"),
+    "build": ("build", "compile", "bundle"),
+    "run": ("run", "start", "serve", "server"),
+}
+_ELSEWHERE: Final = re.compile(r"(?:^|[\s='\":`(,@])(?:/(?:home|Users|root|tmp|var|private|mnt)/|~/|[A-Za-z]:\\)")
+_OPENING: Final = re.compile(
+    r"^(?:(?:no|nope|wrong|stop|actually|hey|ok|okay|please|well|and|but|so|sorry)\b[\s,.!:;-]*)+", re.IGNORECASE
+)
+_MOST_KEYWORDS: Final = 14
+
+
+def candidate(evidence: Evidence, source: Source, cwd: str, holds: Callable[[Expiry], bool]) -> Bullet | None:
+    """The sentence with all that belongs to it; None where the evidence supports none. ``holds`` tells whether files of
+    these relative names are there and have the symbol."""
+    make = _MAKERS[evidence.what]
+    bullet = make(_local(evidence, cwd))
+    if bullet is None or not bullet.content or len(bullet.content) > LONGEST or _ELSEWHERE.search(bullet.content):
+        return None
+    paths = [path for path in (*bullet.trigger.paths, *_files_of(bullet.guard.command)) if holds(Expiry((path,)))]
+    bullet.evidence = (source,)
+    if not bullet.expiry.paths:
+        bullet.expiry = Expiry(tuple(dict.fromkeys(paths))[:3], bullet.expiry.symbol)
+    declared = _declared(bullet.guard.command)
+    if not bullet.expiry.paths and declared.paths and holds(declared):
+        bullet.expiry = declared
+    return bullet
+
+
+_RUNNERS: Final = (
+    (re.compile(r"make ([A-Za-z][\w.-]*)"), "Makefile", "{}:"),
+    (re.compile(r"just ([A-Za-z][\w-]*)"), "justfile", "{}"),
+    (re.compile(r"task ([A-Za-z][\w:-]*)"), "Taskfile.yml", "{}:"),
+    (re.compile(r"(?:npm|pnpm|yarn|bun) run ([\w:.-]+)"), "package.json", '"{}"'),
+    (re.compile(r"tox -e ([\w.-]+)"), "tox.ini", "{}"),
+)
+
+
+def _declared(command: str) -> Expiry:
+    """Where the target of a task runner is declared, and as what; nothing for any other command."""
+    for pattern, file, form in _RUNNERS:
+        if match := pattern.match(" ".join(parsed(command).words)):
+            return Expiry((file,), form.format(match[1]))
+    return Expiry()
+
+
+def _local(evidence: Evidence, cwd: str) -> Evidence:
+    """Commands without the place of the project in them, which is another one elsewhere."""
+
+    def shortened(command: str) -> str:
+        for prefix in (f"cd {cwd} && ", f"cd {cwd}; ", f"cd '{cwd}' && ", f'cd "{cwd}" && '):
+            command = command.removeprefix(prefix)
+        return command.replace(f"{cwd}/", "")
+
+    return replace(evidence, failed=tuple(map(shortened, evidence.failed)), worked=shortened(evidence.worked))
+
+
+def _files_of(command: str) -> tuple[str, ...]:
+    return tuple(word for word in parsed(command).operands if not word.startswith(("/", "~")) and ":" not in word)
+
+
+def _fits(*commands: str) -> bool:
+    """Whether commands can stand in a sentence: one line of plain text, and not too long."""
+    return all(plain(one) == one and one and len(one) <= LONGEST_COMMAND and "`" not in one for one in commands)
+
+
+def _keywords(evidence: Evidence, *commands: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for command in commands:
+        about = parsed(command)
+        found += [*_TOPICS.get(about.intent, ()), *sorted(words(" ".join(about.parts)))]
+    found += words(evidence.task)[:8]
+    return _kept(found)
+
+
+def _kept(found: Iterable[str]) -> tuple[str, ...]:
+    """Words that may stand in the file: what is long or looks like a key is none."""
+    plain_words = (word for word in found if len(word) <= 16 and (word.isalpha() or len(word) <= 6))
+    return tuple(dict.fromkeys(plain_words))[:_MOST_KEYWORDS]
+
+
+def _section(command: str) -> str:
+    return _SECTIONS.get(parsed(command).intent, "shell_commands")
+
+
+def _fixed(evidence: Evidence) -> Bullet | None:
+    failed, worked = evidence.failed, evidence.worked
+    if not _fits(worked, *failed):
+        return None
+    for tried in (failed, failed[-1:]):
+        for why in (f" ({evidence.error})" if evidence.error else "", ""):
+            verb = "fails" if len(tried) == 1 else "fail"
+            text = f"{' and '.join(f'`{one}`' for one in tried)} {verb} here{why}; use `{worked}`."
+            if len(text) <= LONGEST:
+                trigger = Trigger((), failed, (evidence.error,) if evidence.error else (), _keywords(evidence, worked))
+                return Bullet("", _section(worked), text, type="command", trigger=trigger, guard=Guard(command=worked))
+    return None
+
+
+def _changed(evidence: Evidence) -> Bullet | None:
+    before, worked = evidence.failed[0], evidence.worked
+    if not _fits(before, worked):
+        return None
+    text = f"Run `{worked}` rather than `{before}`: the user changed it."
+    trigger = Trigger((), (before,), (), _keywords(evidence, worked))
+    return Bullet("", _section(worked), text, type="command", trigger=trigger, guard=Guard(command=worked))
+
+
+def _corrected(evidence: Evidence) -> Bullet | None:
+    said = plain(_OPENING.sub("", plain(evidence.words)))
+    if not said or len(said.split()) < 2:
+        return None
+    said = f"{said[0].upper()}{said[1:]}".rstrip(".! ")
+    about = next((f"`{one}`" for one in (*evidence.failed, *evidence.paths) if _fits(one)), "")
+    text = f"{said}."
+    if about and about not in text and len(text) + len(about) + 22 <= LONGEST:
+        text = f"About {about} the user said: {text}"
+    trigger = Trigger(evidence.paths, evidence.failed, (), _kept(words(f"{said} {evidence.task[:300]}")))
+    guard = Guard(path=evidence.paths[0]) if evidence.paths else Guard()
+    return Bullet("", PREFERENCES, text, type="preference", trigger=trigger, guard=guard)
+
+
+def _edits(evidence: Evidence) -> Bullet | None:
+    path = evidence.paths[0]
+    text = f"Edits of `{path}` did not apply {evidence.count} times; read its current lines right before each edit."
+    return _about_path("file_operations", text, evidence, "gotcha")
+
+
+def _taken_back(evidence: Evidence) -> Bullet | None:
+    text = f"The user took back a change of `{evidence.paths[0]}`; ask before changing it again."
+    return _about_path("file_operations", text, evidence, "gotcha")
+
+
+def _searched(evidence: Evidence) -> Bullet | None:
+    symbol = f" (`{evidence.symbol}`)" if evidence.symbol else ""
+    text = f"A search for `{evidence.words}` finds nothing; its code is in `{evidence.paths[0]}`{symbol}."
+    return _about_path("code_navigation", text, evidence, "location") if _fits(evidence.words) else None
+
+
+def _read_again(evidence: Evidence) -> Bullet | None:
+    path, symbol = evidence.paths[0], evidence.symbol
+    text = f"`{symbol}` took {evidence.count} reads of `{path}` to find; search for its name, the file is long."
+    return _about_path("code_navigation", text, evidence, "location")
+
+
+def _about_path(section: str, text: str, evidence: Evidence, kind: str) -> Bullet | None:
+    path = evidence.paths[0]
+    if not _fits(path):
+        return None
+    keywords = _kept(words(f"{path} {evidence.words} {evidence.symbol} {evidence.task[:300]}"))
+    bullet = Bullet("", section, text, trigger=Trigger((path,), keywords=keywords))
+    bullet.type = "location" if kind == "location" else "gotcha"
+    bullet.guard, bullet.expiry = Guard(path=path), Expiry((path,), evidence.symbol)
+    return bullet
+
+
+def _timed_out(evidence: Evidence) -> Bullet | None:
+    worked = evidence.worked
+    text = f"`{worked}` takes about {evidence.count} s here; give it a timeout above that or run it in the background."
+    trigger = Trigger((), (worked,), (), _keywords(evidence, worked))
+    made = Bullet("", _section(worked), text, type="gotcha", trigger=trigger, guard=Guard(command=worked))
+    return made if _fits(worked) else None
+
+
+def _turned_green(evidence: Evidence) -> Bullet | None:
+    """Which check is about which file, where neither its name nor usage tells."""
+    worked, paths = evidence.worked, evidence.paths
+    if len(paths) > 2 or not _fits(worked, *paths) or is_usual(worked) or _named_after(worked, paths):
+        return None
+    text = (
+        f"`{worked}` checks {' and '.join(f'`{one}`' for one in paths)}: it failed before a change and passed after it."
+    )
+    trigger = Trigger(paths, (), (), _keywords(evidence, worked, *paths))
+    return Bullet("", _section(worked), text, type="command", trigger=trigger, guard=Guard(command=worked))
+
+
+def _named_after(command: str, paths: Sequence[str]) -> bool:
+    """Whether the name of a check tells which of these files it is about, or no file of it is named."""
+    targets = {part for word in parsed(command).operands for part in words(word)}
+    return not targets or any(set(words(path.rpartition("/")[2].partition(".")[0])) <= targets for path in paths)
+
+
+_MAKERS: Final[dict[str, Callable[[Evidence], Bullet | None]]] = {
+    "fixed": _fixed,
+    "changed by the user": _changed,
+    "corrected by the user": _corrected,
+    "edit did not apply": _edits,
+    "taken back": _taken_back,
+    "searched in vain": _searched,
+    "read again": _read_again,
+    "timed out": _timed_out,
+    "turned green": _turned_green,
+}

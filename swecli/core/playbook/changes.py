@@ -1,0 +1,101 @@
+"""What the user does with bullets. Each change works on the playbook as it is on disk at that moment, and says what was
+done in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from swecli.core.playbook.bullet import PREFERENCES, Bullet, Trigger, plain
+from swecli.core.playbook.likeness import words
+from swecli.core.playbook.novelty import Known, judge
+from swecli.core.playbook.playbook import VOTE, Playbook, deleted, settle
+
+Change = Callable[[Playbook, Bullet, float], str]
+
+
+class ChangeRefused(Exception):
+    """Nothing was changed; a sentence says why."""
+
+
+def vote_up(playbook: Playbook, bullet: Bullet, now: float) -> str:
+    bullet.tag("helpful", VOTE)
+    bullet.verified_at = now
+    settle(playbook, now)
+    return f"{bullet.id} counts as helpful {VOTE} times more; it is {bullet.status}."
+
+
+def vote_down(playbook: Playbook, bullet: Bullet, now: float) -> str:
+    bullet.tag("harmful", VOTE)
+    settle(playbook, now)
+    return f"{bullet.id} counts as harmful {VOTE} times more; it is {bullet.status}."
+
+
+def freeze(playbook: Playbook, bullet: Bullet, now: float) -> str:
+    bullet.frozen = not bullet.frozen
+    return (
+        f"{bullet.id} is frozen: neither outcomes nor time change it."
+        if bullet.frozen
+        else f"{bullet.id} is judged by its outcomes again."
+    )
+
+
+def switch_off(playbook: Playbook, bullet: Bullet, now: float) -> str:
+    bullet.status = "off"
+    return f"{bullet.id} is off: the model is not told of it."
+
+
+def switch_on(playbook: Playbook, bullet: Bullet, now: float) -> str:
+    """Back to use, be it off or archived; it has to prove itself again."""
+    if not bullet.live:
+        bullet.status, bullet.verified_at = "probation", now
+        playbook.bound(bullet)
+    return f"{bullet.id} is on."
+
+
+def delete(playbook: Playbook, bullet: Bullet, now: float) -> str:
+    playbook.put(deleted(bullet, now))
+    return f"{bullet.id} is deleted, and is not learned again."
+
+
+ACTIONS: Mapping[str, Change] = MappingProxyType(
+    {"up": vote_up, "down": vote_down, "freeze": freeze, "off": switch_off, "on": switch_on, "delete": delete}
+)
+"""What can be done with a bullet, by the word for it."""
+
+
+def edit_to(text: str, masked: Callable[[str], str]) -> Change:
+    """The change to another text. It need not be new, but must be of this project, and hold no secret."""
+
+    def edit(playbook: Playbook, bullet: Bullet, now: float) -> str:
+        content = plain(text)
+        verdict = judge(content, Known(masked=masked))
+        if not verdict.taken:
+            raise ChangeRefused(f"{bullet.id} is as it was: {verdict.reason}.")
+        same = playbook.same(bullet.section, content)
+        if same is not None and same.id != bullet.id and same.status != "deleted":
+            raise ChangeRefused(f"{bullet.id} is as it was: {same.id} says the same.")
+        keywords = tuple(dict.fromkeys((*words(content), *bullet.trigger.keywords)))[:14]
+        playbook.put(
+            replace(bullet, content=content, trigger=replace(bullet.trigger, keywords=keywords), verified_at=now)
+        )
+        return f"{bullet.id} now says: {content}"
+
+    return edit
+
+
+def written_down(playbook: Playbook, content: str, now: float, masked: Callable[[str], str]) -> Bullet:
+    """A preference that the user writes down: it needs no proof, and only the user takes it away.
+
+    Raises:
+        ChangeRefused: it is nothing of this project, or holds a secret.
+    """
+    content = plain(content)
+    verdict = judge(content, Known(masked=masked))
+    if not verdict.taken:
+        raise ChangeRefused(f"Nothing was added: {verdict.reason}.")
+    trigger = Trigger(keywords=tuple(dict.fromkeys(words(content)))[:14])
+    draft = Bullet("", PREFERENCES, content, type="preference", status="core", trigger=trigger, frozen=True)
+    draft.created_at = draft.verified_at = now
+    return playbook.add_bullet(PREFERENCES, content, draft)

@@ -1,0 +1,262 @@
+"""What a shell command is for, whether another one is for the same, and how it failed. Pure, and only a guess by its
+words: nothing is decided by it but whether something is worth remembering."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from swecli.core.edit_distance import edit_distance
+
+_LOOKS: Final = frozenset(
+    (
+        *("awk", "basename", "cat", "cd", "cut", "date", "diff", "dirname", "du", "echo", "env", "fd", "file", "find"),
+        *("git blame", "git branch", "git diff", "git grep", "git log", "git show", "git status", "grep", "head", "jq"),
+        *("less", "ls", "printf", "ps", "pwd", "rg", "sed", "sleep", "sort", "stat", "tail", "test", "tree", "true"),
+        *("type", "uniq", "wc", "which", "whoami"),
+    )
+)
+"""Programs that only look: another way to look is no fix. A program written into the command is as good as one."""
+
+_INTENTS: Final = (
+    (
+        "test",
+        r"\b(pytest|unittest|tox|nox|nosetests|jest|vitest|mocha|ava|rspec|phpunit|ctest|trial|behave)\b"
+        r"|\btests?\b|\bcheck\b|\bspecs?\b",
+    ),
+    ("lint", r"\b(ruff|flake8|pylint|eslint|clippy|golangci-lint|rubocop|shellcheck|lint)\b"),
+    ("types", r"\b(mypy|pyright|basedpyright|tsc|typecheck|type-check|types)\b"),
+    ("format", r"\b(black|prettier|gofmt|rustfmt|isort|format|fmt)\b"),
+    ("install", r"\b(install|add|sync|bootstrap|setup|ci)\b"),
+    ("migrate", r"\b(migrate|migrations?|alembic|makemigrations)\b"),
+    ("build", r"\b(build|compile|bundle|cmake|ninja|gradlew?|mvn|webpack|vite)\b"),
+    ("run", r"\b(serve|runserver|start|dev)\b"),
+)
+_INTENT: Final = tuple((name, re.compile(pattern)) for name, pattern in _INTENTS)
+_OF_THEIR_OWN: Final = frozenset(
+    (
+        *("aws", "chmod", "cp", "curl", "docker", "gcloud", "gh", "git", "kubectl", "ln", "mkdir", "mv", "psql", "rm"),
+        *("rsync", "scp", "ssh", "terraform", "touch", "wget"),
+    )
+)
+"""Programs whose arguments may have any of the words below without being about them."""
+_STRONG: Final = re.compile(r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|tests?)\b")
+_WRAPPERS: Final = frozenset(
+    (
+        "sudo",
+        "time",
+        "env",
+        "exec",
+        "nice",
+        "command",
+        "npx",
+        "pnpx",
+        "bunx",
+        "uvx",
+        "pipx",
+        "timeout",
+        "nohup",
+        "xvfb-run",
+    )
+)
+_RUNNERS: Final = frozenset(
+    ("poetry run", "uv run", "pipenv run", "hatch run", "pdm run", "rye run", "bundle exec", "pixi run", "npm exec")
+)
+_INTERPRETERS: Final = re.compile(r"(?:python|node|ruby|perl|php|bash|sh|zsh|deno|bun)[\d.]*")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+_PIPE: Final = re.compile(r"\s\|&?\s.*$|\s2?>(?:&\d|>?\s*\S+)", re.DOTALL)
+_PARTS: Final = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """``words`` of the last thing that a command does, without what is put in front of it; ``operands`` are the paths
+    and targets among them."""
+
+    words: tuple[str, ...]
+    intent: str
+    looks: bool
+    operands: frozenset[str]
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """What it is let loose on: words after the program that say more than what it is for."""
+        return frozenset(word for word in self.words[1:] if not word.startswith("-") and word not in _FOR)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Pieces of its words that say what it is about."""
+        return frozenset(
+            part for word in self.words if not word.startswith("-") for part in _PARTS.split(word.casefold()) if part
+        ) - {"run", "m", "exec", "py", "sh", "js", "bin"}
+
+
+_FOR: Final = frozenset(("test", "tests", "run", "check", "build", "lint", "unit", "format", "typecheck", "install"))
+
+
+def shown(command: str) -> str:
+    """The command as it is written into a sentence: on one line."""
+    return " ".join(command.split())
+
+
+def parsed(command: str) -> Parsed:
+    """What a command line is about: the last of its commands, without redirection, wrappers and variables."""
+    pieces = [piece for piece in _SEPARATORS.split(command.strip()) if piece]
+    piece = next((one for one in reversed(pieces) if not _looks(_split(_PIPE.sub("", one)))), "")
+    words = _unwrapped(_split(_PIPE.sub("", piece or (pieces[-1] if pieces else ""))))
+    text = " ".join(word for word in words if not word.startswith("-")).casefold()
+    if words and words[0] in _OF_THEIR_OWN:
+        intent = ""
+    else:
+        intent = "test" if _STRONG.search(text) else next((name for name, told in _INTENT if told.search(text)), "")
+    intent = intent or ("build" if words == ["make"] else "")
+    return Parsed(tuple(words), intent, _looks(words), frozenset(filter(_is_operand, words[1:])))
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _unwrapped(words: Sequence[str]) -> list[str]:
+    rest = list(words)
+    while rest:
+        if _ASSIGNMENT.match(rest[0]) or rest[0] in _WRAPPERS or (rest[0].startswith("-") and len(rest) > 1):
+            rest.pop(0)
+        elif " ".join(rest[:2]) in _RUNNERS or (
+            _INTERPRETERS.fullmatch(rest[0]) and rest[1:2] == ["-m"] and len(rest) > 2
+        ):
+            del rest[:2]
+        else:
+            break
+    return rest
+
+
+def _looks(words: Sequence[str]) -> bool:
+    rest = _unwrapped(words)
+    if not rest or rest[0] in _LOOKS or " ".join(rest[:2]) in _LOOKS:
+        return True
+    inline = _INTERPRETERS.fullmatch(rest[0]) and any(word in ("-c", "-e", "-") for word in rest[1:3])
+    return bool(inline) or any(word.startswith("<<") for word in rest)
+
+
+def _is_operand(word: str) -> bool:
+    return not word.startswith("-") and ("/" in word or "." in word or ":" in word)
+
+
+def same_intent(one: str, other: str) -> bool:
+    """Whether two commands are tries at the same thing."""
+    a, b = parsed(one), parsed(other)
+    if a.looks or b.looks or not a.words or not b.words:
+        return False
+    if a.intent or b.intent:
+        return a.intent == b.intent and (a.intent not in ("run", "build", "install") or _related(a, b))
+    return _related(a, b)
+
+
+def instead_of_unknown(failed: str, worked: str) -> bool:
+    """Whether a command may stand in for one of which only its failure tells what it was for: a slip of its name, or a
+    script that is not there and then a check or a build."""
+    a, b = parsed(failed), parsed(worked)
+    if a.looks or b.looks or not a.words or not b.words:
+        return False
+    one, other = (words[0].rpartition("/")[2] for words in (a.words, b.words))
+    if len(one) >= 4 and 0 < edit_distance(one, other, 2) <= 2:
+        return True
+    script = "/" in a.words[0] or "." in a.words[0]
+    return not a.intent and script and b.intent in ("test", "lint", "types", "build", "format", "run", "migrate")
+
+
+def _related(a: Parsed, b: Parsed) -> bool:
+    common, both = a.parts & b.parts, a.parts | b.parts
+    return bool(common) and len(common) >= 0.3 * len(both)
+
+
+def differs(one: str, other: str) -> bool:
+    return shown(one) != shown(other)
+
+
+def begins(command: str, prefix: str) -> bool:
+    """Whether a command is the one that the prefix stands for, perhaps with more arguments."""
+    command, prefix = shown(command), shown(prefix)
+    return bool(prefix) and (command == prefix or command.startswith(f"{prefix} "))
+
+
+_NAME = r"[\w@./:+-]{1,40}"
+_SIGNATURES: Final = tuple(
+    re.compile(pattern, re.IGNORECASE if insensitive else 0)
+    for pattern, insensitive in (
+        (rf"No module named ['\"]?{_NAME}['\"]?", False),
+        (rf"Cannot find module ['\"]{_NAME}['\"]", False),
+        (rf"(?:ImportError: )?cannot import name ['\"]{_NAME}['\"]", False),
+        (rf"No rule to make target ['\"`]{_NAME}['\"]", False),
+        (rf"Missing script: ['\"]?{_NAME}['\"]?", True),
+        (rf"unrecognized arguments?: {_NAME}", True),
+        (
+            rf"(?:unknown|unexpected|invalid|no such|unrecognized) (?:option|flag|argument|command"
+            rf"|subcommand)[: ]+['\"]?{_NAME}['\"]?",
+            True,
+        ),
+        (rf"{_NAME}: command not found", False),
+        (rf"{_NAME}: (?:not found|No such file or directory|Permission denied)", False),
+        (rf"can't open file ['\"]{_NAME}['\"]", False),
+        (
+            r"(?:environment variable )?['\"]?[A-Z][A-Z0-9_]{2,39}['\"]? (?:is not set|must be set|is required"
+            r"|not set)",
+            False,
+        ),
+        (rf"Could not find a version that satisfies the requirement {_NAME}", False),
+        (r"\berror\[E\d{4}\]", False),
+        (r"\berror TS\d{3,5}\b", False),
+        (r"\b(?:ENOENT|EACCES|EADDRINUSE|ECONNREFUSED|EPERM)\b", False),
+        (r"Connection refused", True),
+        (r"externally-managed-environment", False),
+        (r"no tests ran|collected 0 items|No tests found", True),
+        (r"requires? (?:a different )?(?:Python|Node|Go|Java|Ruby)(?: version)?:? ?[\w.<>=^~ ]{0,20}", False),
+        (rf"Unsupported engine|Unknown compiler flag|unsupported option {_NAME}", True),
+    )
+)
+_EXIT: Final = {126: "exit status 126", 127: "exit status 127"}
+_LONGEST_SIGNATURE: Final = 70
+_MOST_READ: Final = 20_000
+_HYPHENS: Final = re.compile(r"[-_ /.]+")
+
+
+def signature(output: str, status: int | None = None) -> str:
+    """What tells that a command went wrong, and not what it looked at; empty where nothing does.
+
+    Only names and words of known messages are taken over: output is text of strangers, and none of its sentences may
+    come into a prompt.
+    """
+    text = output if len(output) <= _MOST_READ else f"{output[: _MOST_READ // 2]}\n{output[-_MOST_READ // 2 :]}"
+    for pattern in _SIGNATURES:
+        found = pattern.search(text)
+        if found is not None and _harmless_name(found[0]):
+            return " ".join(found[0].split())[:_LONGEST_SIGNATURE]
+    return _EXIT.get(status or 0, "")
+
+
+def _harmless_name(text: str) -> bool:
+    """Whether a message holds a name and no sentence that is written like one."""
+    name = max(text.split(), key=len)
+    return "://" not in text and len([part for part in _HYPHENS.split(name) if part]) <= 5
+
+
+def is_usual(command: str) -> bool:
+    """Whether the command is how such a thing is done in most projects, so that nobody has to be told."""
+    return bool(_USUAL.fullmatch(shown(command)))
+
+
+_USUAL: Final = re.compile(
+    r"(?:(?:python3? -m )?pytest(?: -[qvx]+)*|(?:npm|yarn|pnpm|bun)(?: run)? (?:test|build|lint|install|start|dev)"
+    r"|npm (?:ci|i)|yarn|cargo (?:test|build|check|clippy|fmt|run)|go (?:test|build|vet)(?: \./\.\.\.)?"
+    r"|make(?: (?:test|check|build|all|lint))?|mvn (?:test|package)|(?:\./gradlew|gradle) (?:test|build)"
+    r"|pip3? install -r requirements\.txt|pip3? install -e \.|bundle exec rspec|rspec|mix test|dotnet test|tox|nox"
+    r"|ruff (?:check|format)(?: \.)?|mypy \.?|black \.?|git (?:status|pull|push|add -A|commit.*))"
+)

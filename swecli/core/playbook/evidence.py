@@ -1,0 +1,419 @@
+"""Events of a session that something can be learned from: what failed and what then worked, what the user corrected.
+
+Nothing here has an opinion. Each piece of evidence is a few events of the record that anybody can look up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, cast
+
+from swecli.core.playbook.commands import differs, instead_of_unknown, parsed, same_intent, shown, signature
+from swecli.core.playbook.trials import Step
+from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.events import (
+    MAIN,
+    Event,
+    FileChanged,
+    FilesRestored,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    PermissionRequested,
+    PermissionResolved,
+    RestoredFile,
+    TurnStarted,
+)
+from swecli.core.protocol.messages import TextPart
+
+What = Literal[
+    "fixed",
+    "turned green",
+    "changed by the user",
+    "corrected by the user",
+    "edit did not apply",
+    "taken back",
+    "searched in vain",
+    "read again",
+    "timed out",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Events (``items``) that belong together. ``failed`` are commands that went wrong and ``worked`` is the one that
+    did not; ``error`` is a signature; ``words`` are the user's own or a pattern that was searched; ``task`` is what the
+    user had asked for; ``count`` is how often, or how many seconds."""
+
+    what: What
+    items: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+    worked: str = ""
+    error: str = ""
+    paths: tuple[str, ...] = ()
+    words: str = ""
+    symbol: str = ""
+    task: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that ended by itself, or by its time limit."""
+
+    item: str
+    command: str
+    ok: bool
+    error: str
+    turn: int
+    edits: int
+    """How many changes of files there had been."""
+    seconds: float = 0.0
+    timed_out: bool = False
+
+
+MOST_OPEN: Final = 30
+"""Failures that are remembered at once."""
+TURNS: Final = 1
+"""A failure is forgotten so many turns later."""
+READS: Final = 3
+EMPTY_SEARCHES: Final = 2
+FAILED_EDITS: Final = 2
+
+_CORRECTION: Final = re.compile(
+    r"(?:^|[.!?:;,]\s+|\n)(?:no|nope|wrong|stop|actually|not like that|that'?s (?:wrong|not right)"
+    r"|i (?:said|meant|told you)|(?:please )?(?:don'?t|do not))\b"
+    r"|\b(?:never|always|prefer|from now on|in (?:this|our) (?:repo|project|code ?base)|we (?:use|don'?t|never|always)"
+    r"|must(?:n't| not)|should (?:not|never)|use \S+ (?:not|instead of|rather than))\b",
+    re.IGNORECASE,
+)
+"""A correction, or a rule: a task that says how something is to be done this time is neither."""
+_RULE: Final = re.compile(
+    r"\b(?:don'?t|do not|never|always|use|run|prefer|instead|rather|not|must|only|keep|avoid|we)\b", re.IGNORECASE
+)
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_SYMBOL: Final = re.compile(
+    r"\b(?:async def|def|class|function|func|fn|interface|struct|enum|trait|impl"
+    r"|module)\s+(?:\([^)]*\)\s*)?([A-Za-z_]\w{2,60})"
+)
+_PLAIN: Final = re.compile(r"[\w][\w .-]{2,39}")
+_KILLED: Final = re.compile(r"killed after (\d+)")
+
+
+@dataclass
+class _Call:
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    kind: str = "tool"
+
+
+class EvidenceWatch:
+    """Feed it every event of a session as it happens; each gives the evidence that it completes."""
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = os.path.realpath(cwd)
+        self._turn = 0
+        self._task = ""
+        self._worked_before = False
+        """Whether the turn before, or this one so far, had calls: only then a message can correct something."""
+        self._calls: dict[str, _Call] = {}
+        self._failed: list[Ran] = []
+        self._previous: Ran | None = None
+        """The newest command that did not only look."""
+        self._red: dict[str, Ran] = {}
+        self._slow: dict[str, Ran] = {}
+        self._edited: list[str] = []
+        self._asked: dict[str, PermissionRequested] = {}
+        self._replaced: dict[str, str] = {}
+        """What a command was before the user changed it, by item."""
+        self._bad_edits: dict[str, list[str]] = {}
+        self._empty: list[tuple[str, str]] = []
+        self._reads: dict[str, list[str]] = {}
+        self._noted: set[tuple[str, str]] = set()
+        self.steps: list[Step] = []
+        """What was tried, for whoever takes it."""
+
+    def observe(self, event: Event) -> list[Evidence]:
+        if event.agent != MAIN:
+            return []
+        match event.body:
+            case TurnStarted():
+                self._begin(event.turn)
+            case ItemStarted(item=item, kind=kind, name=name) if kind in ("tool", "user"):
+                self._calls[item] = _Call(name, kind=kind)
+            case ItemCheckpointed(item=item, part=part) if item in self._calls and part.type == "tool_call":
+                self._calls[item].arguments = arguments_of(getattr(part, "arguments", ""))
+            case ItemCompleted() as done:
+                return self._completed(done)
+            case FileChanged(path=path, item=item):
+                return self._changed(path, item)
+            case FilesRestored(direction="undo", files=files):
+                paths = self._regretted(files)
+                return [Evidence("taken back", (f"e{event.seq}",), paths=paths[:2], task=self._task)] if paths else []
+            case PermissionRequested() as asked:
+                self._asked[asked.request] = asked
+            case PermissionResolved() as resolved:
+                return self._resolved(resolved)
+            case _:
+                pass
+        return []
+
+    def _begin(self, turn: int) -> None:
+        self._turn = turn
+        self._worked_before = any(call.kind == "tool" for call in self._calls.values())
+        self._calls.clear()
+        self._asked.clear()
+        self._replaced.clear()
+        self._empty.clear()
+        self._reads.clear()
+        self._task = ""
+        self._failed = [one for one in self._failed if turn - one.turn <= TURNS][-MOST_OPEN:]
+
+    # --- what ended ---
+
+    def _completed(self, done: ItemCompleted) -> list[Evidence]:
+        call = self._calls.get(done.item)
+        if call is None:
+            return []
+        if call.kind == "user":
+            text = "\n".join(part.text for part in done.parts if isinstance(part, TextPart))
+            return self._ran(done, call) if call.name == "shell" else self._said(done.item, text)
+        if call.name == "run_command":
+            if done.status == "rejected":
+                self.steps.append(Step("command", shown(str(call.arguments.get("command", ""))), "rejected"))
+            return self._ran(done, call)
+        path = self.relative(call.arguments.get("path"))
+        if call.name in ("edit_file", "write_file", "apply_patch"):
+            return self._edit_ended(done, path, call)
+        if call.name == "read_file" and done.status == "ok" and path:
+            self.steps.append(Step("read", path, "ok"))
+            self._reads.setdefault(path, []).append(done.item)
+        pattern = call.arguments.get("pattern")
+        if call.name == "search" and isinstance(pattern, str) and done.detail.startswith("no matches"):
+            self._empty.append((done.item, pattern))
+        return []
+
+    def _said(self, item: str, text: str) -> list[Evidence]:
+        """A message of the user: what was asked for, and perhaps a correction of what was done."""
+        corrects = (self._worked_before or bool(self._task)) and _CORRECTION.search(text) is not None
+        self._task = self._task or text[:2_000]
+        if not corrects or len(text) > 2_000:
+            return []
+        return [
+            Evidence("corrected by the user", (item,), words=" ".join(sentence.split()), task=self._task)
+            for sentence in _SENTENCE.split(text)
+            if _CORRECTION.search(sentence) and _RULE.search(sentence)
+        ][:2]
+
+    def _ran(self, done: ItemCompleted, call: _Call) -> list[Evidence]:
+        block = next((one for one in done.blocks if isinstance(one, TerminalBlock)), None)
+        if done.status not in ("ok", "error") or block is None or not block.command:
+            return []
+        if done.detail.startswith(("job", "blocked by sandbox")) or (block.exit_status is None and not _slow(done)):
+            return []
+        ok = block.exit_status == 0 and done.status == "ok"
+        error = "" if ok else signature(block.output, block.exit_status)
+        ran = Ran(
+            done.item,
+            shown(block.command),
+            ok,
+            error,
+            self._turn,
+            len(self._edited),
+            block.duration or done.duration or 0.0,
+            _slow(done) > 0,
+        )
+        self.steps.append(
+            Step("command", ran.command, "ok" if ok else "error", error or ("time" if ran.timed_out else ""))
+        )
+        previous, self._previous = self._previous, self._previous if parsed(ran.command).looks else ran
+        if not ok:
+            self._failure(replace(ran, seconds=_slow(done) or ran.seconds))
+            return []
+        return self._success(ran, previous)
+
+    def _failure(self, ran: Ran) -> None:
+        if ran.timed_out:
+            self._slow[ran.command] = ran
+            return
+        self._failed.append(ran)
+        del self._failed[:-MOST_OPEN]
+        if not ran.error and parsed(ran.command).intent in ("test", "lint", "types", "build"):
+            self._red.setdefault(ran.command, ran)
+
+    def _success(self, ran: Ran, previous: Ran | None) -> list[Evidence]:
+        found: list[Evidence] = []
+        before = self._replaced.pop(ran.item, "")
+        fixed = [
+            one
+            for one in self._failed
+            if self._fixes(one, ran, directly=previous is not None and one.item == previous.item)
+        ]
+        if before and differs(before, ran.command):
+            found.append(Evidence("changed by the user", (ran.item,), (before,), ran.command, task=self._task))
+        elif fixed:
+            failed = tuple(dict.fromkeys(one.command for one in fixed))[-2:]
+            error = next((one.error for one in reversed(fixed) if one.error), "")
+            items = (*(one.item for one in fixed[-3:]), ran.item)
+            found.append(Evidence("fixed", items, failed, ran.command, error, task=self._task))
+        elif (slow := self._slow.pop(ran.command, None)) is not None and ran.seconds > slow.seconds:
+            found.append(
+                Evidence(
+                    "timed out",
+                    (slow.item, ran.item),
+                    (slow.command,),
+                    ran.command,
+                    task=self._task,
+                    count=round(ran.seconds),
+                )
+            )
+        elif (red := self._red.get(ran.command)) is not None and red.edits < len(self._edited):
+            paths = tuple(dict.fromkeys(self._edited[red.edits :]))
+            items = (red.item, ran.item)
+            found.append(Evidence("turned green", items, (), ran.command, paths=paths, task=self._task))
+        gone = {one.item for one in fixed}
+        self._failed = [one for one in self._failed if one.item not in gone and one.command != ran.command]
+        self._red.pop(ran.command, None)
+        return found
+
+    def _fixes(self, failed: Ran, ran: Ran, *, directly: bool) -> bool:
+        """Whether what worked now is what had been tried: the failure was the command's own, or nothing else about it
+        has changed. What follows ``directly`` on a program that there is not need not look like it."""
+        if not differs(failed.command, ran.command):
+            return False
+        if not same_intent(failed.command, ran.command):
+            return directly and bool(failed.error) and instead_of_unknown(failed.command, ran.command)
+        unchanged = failed.edits == len(self._edited)
+        same = parsed(failed.command).targets == parsed(ran.command).targets
+        return bool(failed.error) or (unchanged and same)
+
+    # --- what the user did ---
+
+    def _resolved(self, resolved: PermissionResolved) -> list[Evidence]:
+        asked = self._asked.pop(resolved.request, None)
+        if asked is None or resolved.by != "user":
+            return []
+        arguments = asked.arguments or {}
+        was = arguments.get("command", "")
+        if resolved.choice in ("once", "always", "edit") and resolved.arguments is not None:
+            now = resolved.arguments.get("command")
+            if asked.tool == "run_command" and isinstance(now, str) and isinstance(was, str):
+                self._replaced.setdefault(asked.item, was or asked.title)
+            return []
+        if resolved.choice == "reject" and resolved.note:
+            note = " ".join(resolved.note.split())
+            failed = (shown(was),) if isinstance(was, str) and was else ()
+            path = self.relative(arguments.get("path") or (asked.title if not failed else ""))
+            paths = (path,) if path else ()
+            return [Evidence("corrected by the user", (asked.item,), failed, words=note, paths=paths, task=self._task)]
+        return []
+
+    # --- files ---
+
+    def _changed(self, path: str, item: str) -> list[Evidence]:
+        name = self.relative(path)
+        if not name:
+            return []
+        self._edited.append(name)
+        call = self._calls.get(item)
+        symbol = _symbol(call.arguments) if call is not None else ""
+        if len(self._empty) >= EMPTY_SEARCHES:
+            items, patterns = zip(*self._empty, strict=True)
+            self._empty.clear()
+            words = next((one for one in reversed(patterns) if _PLAIN.fullmatch(one)), "")
+            if words and self._first("searched", name):
+                return [
+                    Evidence(
+                        "searched in vain",
+                        (*items[-3:], item),
+                        paths=(name,),
+                        words=words,
+                        symbol=symbol,
+                        task=self._task,
+                        count=len(items),
+                    )
+                ]
+        reads = self._reads.pop(name, [])
+        if len(reads) >= READS and symbol and self._first("read", name):
+            items = (*reads[-3:], item)
+            return [Evidence("read again", items, paths=(name,), symbol=symbol, task=self._task, count=len(reads))]
+        return []
+
+    def _regretted(self, files: Sequence[RestoredFile]) -> tuple[str, ...]:
+        """The files that an undo is about, those first that a call edited by name: what is removed again without ever
+        having been edited is what a command left behind, such as a cache."""
+        named = {self.relative(file.path): file.how for file in files}
+        about = [path for path, how in named.items() if path and (how != "removed" or path in self._edited)]
+        return tuple(sorted(about, key=lambda path: path not in self._edited))
+
+    def standing(self, evidence: Sequence[Evidence], event: Event) -> list[Evidence]:
+        """The evidence without what this event revokes: an undo that was itself taken back."""
+        match event.body:
+            case FilesRestored(direction="redo", files=files) if event.agent == MAIN:
+                back = {self.relative(file.path) for file in files}
+                return [one for one in evidence if one.what != "taken back" or back.isdisjoint(one.paths)]
+            case _:
+                return list(evidence)
+
+    def _edit_ended(self, done: ItemCompleted, path: str, call: _Call) -> list[Evidence]:
+        if not path:
+            return []
+        if done.status != "interrupted":
+            self.steps.append(Step("edit", path, done.status))
+        if done.status == "error":
+            self._bad_edits.setdefault(path, []).append(done.item)
+            return []
+        failed = self._bad_edits.pop(path, []) if done.status == "ok" else []
+        if len(failed) < FAILED_EDITS or not self._first("edit", path):
+            return []
+        return [
+            Evidence(
+                "edit did not apply",
+                (*failed[-3:], done.item),
+                paths=(path,),
+                symbol=_symbol(call.arguments),
+                task=self._task,
+                count=len(failed),
+            )
+        ]
+
+    def _first(self, what: str, path: str) -> bool:
+        first = (what, path) not in self._noted
+        self._noted.add((what, path))
+        return first
+
+    def relative(self, path: object) -> str:
+        """A path below the working directory; empty for others."""
+        if not isinstance(path, str) or not path or "\n" in path:
+            return ""
+        whole = os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))
+        real = whole if whole.startswith(f"{self._cwd}{os.sep}") else os.path.realpath(whole)
+        return os.path.relpath(real, self._cwd) if real.startswith(f"{self._cwd}{os.sep}") else ""
+
+
+def _slow(done: ItemCompleted) -> float:
+    """Seconds after which a command was killed for its time; 0 where it was not."""
+    found = _KILLED.match(done.detail)
+    return float(found[1]) if found is not None else 0.0
+
+
+def arguments_of(text: object) -> Mapping[str, Any]:
+    """The arguments of a call by name; none where the text is no JSON object."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _symbol(arguments: Mapping[str, Any]) -> str:
+    """The function or class that an edit is in, as far as its text shows it."""
+    edits = arguments.get("edits")
+    first = cast("list[object]", edits)[0] if isinstance(edits, list) and edits else arguments
+    table = cast("dict[str, object]", first) if isinstance(first, dict) else {}
+    texts = (table.get("old_string"), table.get("new_string"))
+    return next((found[1] for text in texts if isinstance(text, str) and (found := _SYMBOL.search(text))), "")

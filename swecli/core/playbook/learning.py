@@ -1,0 +1,96 @@
+"""From evidence to what stands in the playbook afterwards: candidates are made, judged, and put in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from swecli.core.playbook.bullet import Bullet, Expiry, Source
+from swecli.core.playbook.candidates import candidate
+from swecli.core.playbook.evidence import Evidence
+from swecli.core.playbook.novelty import Known, judge, unfit
+from swecli.core.playbook.playbook import Playbook, settle, subject_key
+from swecli.core.playbook.trials import Count
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A new bullet, or one that was seen to hold again; or why a candidate was refused."""
+
+    bullet: Bullet
+    new: bool = False
+    refused: str = ""
+
+
+def drafts(
+    evidence: Sequence[Evidence], session: str, commit: str, cwd: str, holds: Callable[[Expiry], bool]
+) -> list[Bullet]:
+    """The candidates that the evidence supports."""
+    found = (candidate(one, Source(session, one.items, commit, one.what), cwd, holds) for one in evidence)
+    return [bullet for bullet in found if bullet is not None]
+
+
+def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: float) -> list[Learned]:
+    """Put in what earns a place. What is there already is confirmed by new evidence, and comes back where it had been
+    archived; what the user deleted or switched off stays so."""
+    results: list[Learned] = []
+    for draft in candidates:
+        same = playbook.same(draft.section, draft.content) or _same_way(playbook, draft)
+        if same is not None:
+            if same.status in ("deleted", "off"):
+                results.append(Learned(draft, refused="the user does not want it"))
+                continue
+            _confirm(same, draft, now)
+            results.append(Learned(same))
+            continue
+        if _deleted_about(playbook, draft):
+            results.append(Learned(draft, refused="the user does not want it"))
+            continue
+        others = [bullet.content for bullet in playbook.bullets()]
+        verdict = judge(draft.content, Known(known.texts, (*known.learned, *others), known.masked))
+        reason = verdict.reason or unfit("\n".join((*draft.trigger.commands, *draft.trigger.paths)), known.masked)
+        if reason:
+            results.append(Learned(draft, refused=reason))
+            continue
+        made = replace(draft, created_at=now, verified_at=now)
+        results.append(Learned(playbook.add_bullet(draft.section, draft.content, made), new=True))
+    settle(playbook, now)
+    return results
+
+
+def _same_way(playbook: Playbook, draft: Bullet) -> Bullet | None:
+    """A bullet that tells the same way out of the same failure, or the way that a check is told of already."""
+    if draft.type != "command" or not draft.guard.command:
+        return None
+    for bullet in playbook.all():
+        if bullet.status == "deleted" or bullet.type != "command" or bullet.guard.command != draft.guard.command:
+            continue
+        if not draft.trigger.commands or set(draft.trigger.commands) & set(bullet.trigger.commands):
+            return bullet
+    return None
+
+
+def _deleted_about(playbook: Playbook, draft: Bullet) -> bool:
+    """Whether the user deleted a lesson of this kind about the same, in whatever words."""
+    about = subject_key(draft)
+    return bool(about) and any(one.status == "deleted" and one.extra.get("subject") == about for one in playbook.all())
+
+
+def _confirm(bullet: Bullet, draft: Bullet, now: float) -> None:
+    sources = {(one.session, one.events): one for one in (*bullet.evidence, *draft.evidence)}
+    bullet.evidence = tuple(sources.values())[-5:]
+    bullet.verified_at = now
+    if bullet.status == "archived" and bullet.harmful <= bullet.helpful:
+        bullet.status = "probation"
+
+
+def count(playbook: Playbook, counts: Iterable[Count], now: float) -> None:
+    """Add outcomes to the counters, and let each bullet have the status that it has earned."""
+    for one in counts:
+        bullet = playbook.get_bullet(one.bullet)
+        if bullet is None or bullet.status == "deleted":
+            continue
+        setattr(bullet, one.counter, getattr(bullet, one.counter) + 1)
+        if one.counter in ("helpful", "harmful"):
+            bullet.last_used = now
+    settle(playbook, now)

@@ -1,0 +1,111 @@
+"""Whether a sentence earns a place: it has to say something about this project that nobody would know anyway. Pure.
+
+Two other implementations dropped what they had learned because it was advice that holds everywhere. Here such advice
+does not get in: a sentence has to name something of this project and to claim something of it that may turn out false,
+must not be what one look would tell, and must not be known already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from swecli.core.playbook.bullet import LONGEST, plain
+from swecli.core.playbook.claims import ungrounded
+from swecli.core.playbook.likeness import alike, held_by, sentences, trigrams
+
+ALIKE: Final = 0.8
+"""Share of common trigrams from which on two sentences about the same commands and names say the same."""
+SHORTEST: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``reason`` says why a sentence is refused, as a clause; empty where it is taken."""
+
+    reason: str = ""
+
+    @property
+    def taken(self) -> bool:
+        return not self.reason
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known already: texts that the model has before it anyway, and sentences that were learned. ``masked``
+    covers secrets."""
+
+    texts: Sequence[str] = ()
+    learned: Sequence[str] = ()
+    masked: Callable[[str], str] = lambda text: text
+    _grams: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
+
+    def grams(self) -> list[frozenset[str]]:
+        """Trigrams of each sentence of the texts."""
+        if not self._grams and self.texts:
+            self._grams.extend(trigrams(one) for text in self.texts for one in sentences(text))
+        return self._grams
+
+
+def judge(content: str, known: Known | None = None) -> Verdict:
+    """Whether this sentence may be learned."""
+    known = known or Known()
+    if len(content) < SHORTEST or len(content) > LONGEST:
+        return Verdict(f"it has {len(content)} characters, not {SHORTEST} to {LONGEST}")
+    if plain(content) != content:
+        return Verdict("it is more than one line of plain text")
+    if reason := unfit(content, known.masked):
+        return Verdict(reason)
+    if reason := ungrounded(content):
+        return Verdict(reason)
+    if _ONE_LOOK.search(content) and not _WHY.search(content):
+        return Verdict("one look into the project would tell the same")
+    grams, codes = trigrams(content), set(_TICKED.findall(content))
+    if any(alike(grams, trigrams(one)) >= ALIKE and codes == set(_TICKED.findall(one)) for one in known.learned):
+        return Verdict("another bullet says the same")
+    if any(held_by(grams, one) >= ALIKE for one in known.grams()):
+        return Verdict("the prompt, the instructions or the README say the same")
+    return Verdict()
+
+
+def unfit(content: str, masked: Callable[[str], str] = lambda text: text) -> str:
+    """Why a text may not be told to a model, wherever it comes from; empty where it may."""
+    if masked(content) != content or _SECRET.search(content):
+        return "it holds what looks like a secret"
+    loosens = _LOOSENS.search(content)
+    if _ORDERS.search(content) or (loosens is not None and not _NEVER.search(content[: loosens.start()])):
+        return "it speaks to the model and not about the project"
+    return ""
+
+
+_TICKED: Final = re.compile(r"`([^`]+)`")
+_SECRET: Final = re.compile(
+    r"(?i)\b(?:api[_-]?key|secret|token|passwd|password|bearer)\b\s*[=:]\s*\S{4,}|://[^/\s:@]+:[^/\s@]+@"
+    r"|\b(?=[A-Za-z0-9+/_-]*\d)(?=[A-Za-z0-9+/_-]*[a-z])(?=[A-Za-z0-9+/_-]*[A-Z])[A-Za-z0-9+/_-]{32,}\b"
+)
+_ORDERS: Final = re.compile(
+    r"(?i)\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:previous|above|prior|earlier|all|any|your"
+    r"|system)\b.{0,30}"
+    r"\b(?:instructions?|prompts?|rules?|messages?|directives?)\b|\bsystem prompt\b|\byou are (?:now|an?)\b"
+    r"|\b(?:auto[- ]?approve|--yolo|jailbreak)\b|<\s*/?\s*(?:(?-i:[a-z][a-z_-]*|[A-Z_-]{2,})|system|user|assistant)\s*>"
+)
+_LOOSENS: Final = re.compile(
+    r"(?i)\b(?:without|skip|bypass|disable)\b.{0,20}\b(?:asking|approval|permission|confirmation|sandbox)\b"
+)
+_NEVER: Final = re.compile(r"(?i)\b(?:never|not|don'?t|no)\b")
+_ONE_LOOK: Final = re.compile(
+    r"(?i)^(?:the )?(?:file |class |function |method |module |constant |variable |type |project "
+    r"|repo(?:sitory)? |code(?:base)? )?"
+    r"[`'\"]?[\w./:-]*[`'\"]?(?:\(\))?,? (?:is|are|lives?|resides?) (?:defined |located |found |implemented "
+    r"|declared |stored |written )?(?:in|at|under|inside)"
+    r" (?:the )?(?:file |folder |directory |module )?[`'\"]?[\w./-]+[`'\"]?\.?$"
+    r"|(?i:^(?:the )?(?:project|repo(?:sitory)?|code ?base|app(?:lication)?|package|folder"
+    r"|directory)[^;:]{0,30}? (?:is written in|uses|contains?|has|includes?|consists? of"
+    r"|depends on) [^;:]{0,60}\.?$)"
+    r"|^[`'\"]?[\w./-]+[`'\"]? (?:exists|contains|holds|has(?! to\b)) (?:the )?[\w ,`./-]{0,50}\.?$"
+)
+_WHY: Final = re.compile(
+    r"(?i)\b(?:because|since|so that|otherwise|or else|must|never|not|only|fails?|breaks?|needs?)\b|;|:\s"
+)

@@ -1,0 +1,338 @@
+"""The playbook: bullets by id, kept within bounds, and what becomes of each by its outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from swecli.core.playbook.bullet import (
+    LONGEST,
+    Bullet,
+    Status,
+    Tag,
+    content_key,
+    from_record,
+    identifier,
+    plain,
+    to_record,
+)
+from swecli.core.playbook.commands import parsed
+
+MOST_LIVE: Final = 120
+MOST_IN_SECTION: Final = 20
+MOST_ARCHIVED: Final = 500
+MOST_DELETED: Final = 500
+SLACK: Final = 50
+"""So many more of these two may be there before the oldest go."""
+PROBATION: Final = 3
+"""Exposures after which a bullet is judged like the others."""
+CORE_HELPFUL: Final = 3
+CORE_WORTH: Final = 0.6
+HARMFUL: Final = 2
+DECAY: Final = 30 * 86_400.0
+"""Seconds after which a bullet goes that nothing has spoken for."""
+VOTE: Final = 5
+"""What a vote of the user counts."""
+
+TITLE = "## Learned Strategies"
+_ORDER = ("file_operations", "code_navigation", "testing", "shell_commands", "error_handling")
+
+
+class Playbook:
+    """A container of bullets. What no longer has a place in it is archived, the oldest of that forgotten."""
+
+    def __init__(self) -> None:
+        self._bullets: dict[str, Bullet] = {}
+        self._named: dict[str, str] = {}
+        """Ids by the hash of what is said."""
+        self.forgotten = 0
+        """Archived bullets that were let go since it was made."""
+
+    # --- content ---
+
+    def add_bullet(self, section: str, content: str, bullet: Bullet | None = None) -> Bullet:
+        """Add a sentence, and give what stands for it: the bullet that says the same already, where there is one.
+        ``bullet`` is where all but section, content and id come from.
+
+        Raises:
+            ValueError: it is empty or too long.
+        """
+        content = plain(content)
+        if not content or len(content) > LONGEST:
+            raise ValueError(f"a strategy has 1 to {LONGEST} characters; this one has {len(content)}")
+        known = self.same(section, content)
+        if known is not None and known.status != "deleted":
+            known.status = "probation" if known.status == "archived" else known.status
+            return known
+        if known is not None:
+            self.remove_bullet(known.id)
+        made = replace(bullet or Bullet("", section, content), id=self._free(section, content), section=section)
+        made.content = content
+        self.put(made)
+        self._bound(made)
+        return made
+
+    def add_strategy(self, category: str, content: str) -> Bullet:
+        """The same under the name that reflections use. Raises as ``add_bullet``."""
+        return self.add_bullet(category, content)
+
+    def get_bullet(self, bullet_id: str) -> Bullet | None:
+        return self._bullets.get(bullet_id)
+
+    def tag_bullet(self, bullet_id: str, tag: Tag, count: int = 1) -> Bullet | None:
+        """Count an outcome; None where there is no such bullet."""
+        bullet = self._bullets.get(bullet_id)
+        if bullet is not None:
+            bullet.tag(tag, count)
+        return bullet
+
+    def remove_bullet(self, bullet_id: str) -> None:
+        gone = self._bullets.pop(bullet_id, None)
+        if gone is not None and self._named.get(bullet_key(gone)) == bullet_id:
+            del self._named[bullet_key(gone)]
+
+    def put(self, bullet: Bullet) -> None:
+        """Put a bullet in, in place of the one with its id."""
+        self.remove_bullet(bullet.id)
+        self._bullets[bullet.id] = bullet
+        self._named[bullet_key(bullet)] = bullet.id
+
+    def bullets(self) -> list[Bullet]:
+        """Those that are in use, and those that the user switched off."""
+        return [bullet for bullet in self._bullets.values() if bullet.status not in ("archived", "deleted")]
+
+    def all(self) -> list[Bullet]:
+        """The archived ones and what is left of deleted ones besides."""
+        return list(self._bullets.values())
+
+    def live(self) -> list[Bullet]:
+        return [bullet for bullet in self._bullets.values() if bullet.live]
+
+    def same(self, section: str, content: str) -> Bullet | None:
+        """The bullet that says this, in whatever state."""
+        return self.with_key(content_key(section, plain(content)))
+
+    def with_key(self, key: str) -> Bullet | None:
+        """The bullet with this hash of what it says, or of what it said before it was deleted."""
+        found = self._bullets.get(self._named.get(key, ""))
+        return found if found is not None and bullet_key(found) == key else None
+
+    def stats(self) -> dict[str, Any]:
+        """How many bullets there are, by section and status, and the sums of their outcomes."""
+        known = self.bullets()
+        sections: dict[str, int] = {}
+        for bullet in known:
+            sections[bullet.section] = sections.get(bullet.section, 0) + 1
+        return {
+            "bullets": len(known),
+            "sections": sections,
+            "archived": sum(bullet.status == "archived" for bullet in self._bullets.values()),
+            "tags": {tag: sum(getattr(bullet, tag) for bullet in known) for tag in ("helpful", "harmful", "neutral")},
+        }
+
+    # --- forms ---
+
+    def as_context(self, max_strategies: int = 50) -> str:
+        """The best bullets as Markdown for a prompt; empty where there are none."""
+        best = sorted(self.live(), key=rank)[: max(0, max_strategies)]
+        sections: dict[str, list[Bullet]] = {}
+        for bullet in best:
+            sections.setdefault(bullet.section, []).append(bullet)
+        parts = [
+            "\n".join((f"### {section_title(name)}", *(bullet_line(one) for one in sections[name])))
+            for name in sorted(sections, key=_section_place)
+        ]
+        return "\n\n".join((TITLE, *parts)) if parts else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"bullets": [to_record(bullet) for bullet in self._bullets.values()]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Playbook:
+        """What ``to_dict`` gave; entries that are no bullets are left out."""
+        playbook, found = cls(), data.get("bullets")
+        records: Iterable[object] = ()
+        if isinstance(found, list):
+            records = cast("list[object]", found)
+        elif isinstance(found, dict):
+            records = cast("dict[str, object]", found).values()
+        for record in records:
+            try:
+                playbook.put(from_record(record))
+            except ValueError:
+                continue
+        return playbook
+
+    # --- bounds ---
+
+    def _free(self, section: str, content: str) -> str:
+        turn = 0
+        while (name := identifier(section, content, turn)) in self._bullets:
+            turn += 1
+        return name
+
+    def bound(self, newest: Bullet | None = None) -> None:
+        """Archive what is too much, the least worth first: of each section, or of that of ``newest``, which stays; then
+        of all."""
+        live = self.live()
+        for section in {bullet.section for bullet in live} if newest is None else (newest.section,):
+            self._archive([one for one in live if one.section == section], MOST_IN_SECTION, newest)
+        self._archive([one for one in live if one.live], MOST_LIVE, newest)
+        if len(self._bullets) > min(MOST_ARCHIVED, MOST_DELETED) + SLACK:
+            self._let_go("archived", MOST_ARCHIVED)
+            self._let_go("deleted", MOST_DELETED)
+
+    def _bound(self, newest: Bullet) -> None:
+        if newest.live:
+            self.bound(newest)
+
+    def _archive(self, bullets: list[Bullet], most: int, newest: Bullet | None) -> None:
+        spare = len(bullets) - most
+        if spare <= 0:
+            return
+        for bullet in sorted(bullets, key=lambda one: (one is newest, one.frozen, one.worth, one.last_seen, one.id)):
+            if spare <= 0:
+                break
+            bullet.status = "archived"
+            spare -= 1
+
+    def _let_go(self, status: Status, most: int) -> None:
+        there = [bullet for bullet in self._bullets.values() if bullet.status == status]
+        if len(there) <= most + SLACK:  # sorted once for many, and not for each
+            return
+        for bullet in sorted(there, key=lambda one: (one.last_seen, one.id))[: max(0, len(there) - most)]:
+            self.remove_bullet(bullet.id)
+            self.forgotten += status == "archived"
+
+
+def bullet_key(bullet: Bullet) -> str:
+    """Hash of what it says; of a deleted one, of what it said."""
+    return str(bullet.extra.get("hash", "")) if bullet.status == "deleted" else bullet.key
+
+
+def rank(bullet: Bullet) -> tuple[float, float, str]:
+    """Sorts the best first."""
+    return (-bullet.worth, -bullet.last_seen, bullet.id)
+
+
+def section_title(section: str) -> str:
+    return section.replace("_", " ").title()
+
+
+def _section_place(section: str) -> tuple[int, str]:
+    return (_ORDER.index(section) if section in _ORDER else len(_ORDER), section)
+
+
+def bullet_line(bullet: Bullet) -> str:
+    return f"- [{bullet.id}] {bullet.content} (helpful={bullet.helpful}, harmful={bullet.harmful})"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A bullet has another status now, and why, as a clause."""
+
+    bullet: str
+    status: Status
+    reason: str
+
+
+def settle(playbook: Playbook, now: float) -> list[Moved]:
+    """Judge every bullet by its outcomes: promote, demote, let go of what nothing has spoken for. Frozen ones stay."""
+    moved: list[Moved] = []
+    for bullet in playbook.live():
+        verdict = None if bullet.frozen else verdict_on(bullet, now)
+        if verdict is not None and verdict.status != bullet.status:
+            bullet.status = verdict.status
+            moved.append(verdict)
+    playbook.bound()
+    return moved
+
+
+def verdict_on(bullet: Bullet, now: float) -> Moved:
+    """The status that a live bullet has earned."""
+    if bullet.harmful >= HARMFUL and bullet.harmful > bullet.helpful:
+        return Moved(bullet.id, "archived", f"it did harm {bullet.harmful} times and helped {bullet.helpful} times")
+    if bullet.last_seen and now - bullet.last_seen > DECAY:
+        return Moved(bullet.id, "archived", f"nothing has spoken for it in {int(DECAY // 86_400)} days")
+    if bullet.helpful >= CORE_HELPFUL and bullet.worth >= CORE_WORTH:
+        return Moved(bullet.id, "core", f"it helped {bullet.helpful} times")
+    if bullet.exposures >= PROBATION or bullet.status != "probation":
+        return Moved(bullet.id, "active", f"it was shown {bullet.exposures} times")
+    return Moved(bullet.id, "probation", "it was shown too rarely to be judged")
+
+
+def merged(one: Bullet, other: Bullet) -> Bullet:
+    """Two records of the same bullet, of two branches or runs: nothing that either counted is lost or counted twice."""
+    newer, older = (one, other) if one.last_seen >= other.last_seen else (other, one)
+    evidence = {(source.session, source.events): source for source in (*older.evidence, *newer.evidence)}
+    statuses = {one.status, other.status}
+    removed = next((status for status in ("deleted", "off") if status in statuses), None)
+    return replace(
+        newer,
+        helpful=max(one.helpful, other.helpful),
+        harmful=max(one.harmful, other.harmful),
+        neutral=max(one.neutral, other.neutral),
+        exposures=max(one.exposures, other.exposures),
+        withheld=max(one.withheld, other.withheld),
+        control=max(one.control, other.control),
+        created_at=min(filter(None, (one.created_at, other.created_at)), default=0.0),
+        last_used=max(one.last_used, other.last_used),
+        verified_at=max(one.verified_at, other.verified_at),
+        frozen=one.frozen or other.frozen,
+        status=removed or newer.status,
+        content=one.content or other.content if removed != "deleted" else "",
+        evidence=tuple(evidence.values())[-5:],
+        extra={**older.extra, **newer.extra},
+    )
+
+
+def taken_in(playbook: Playbook, bullet: Bullet) -> None:
+    """Put in a bullet of another file. The same one is merged; another one with its id gets an id of its own."""
+    same = playbook.with_key(bullet_key(bullet))
+    if same is not None:
+        kept = merged(same, bullet)
+        playbook.put(replace(kept, id=same.id, extra=_with_hash(kept, bullet_key(same))))
+        return
+    there = playbook.get_bullet(bullet.id)
+    if there is not None and (there.status == "deleted") == (bullet.status == "deleted"):
+        turn = 1
+        while playbook.get_bullet(identifier(bullet.section, bullet.content, turn)) is not None:
+            turn += 1
+        bullet = replace(bullet, id=identifier(bullet.section, bullet.content, turn))
+    elif there is not None:  # one branch deleted what the other one has: deleted it stays, unless it was edited since
+        deleted, other = (there, bullet) if there.status == "deleted" else (bullet, there)
+        playbook.put(deleted if bullet_key(deleted) == other.key else other)
+        return
+    playbook.put(bullet)
+
+
+def _with_hash(bullet: Bullet, key: str) -> dict[str, Any]:
+    return {**bullet.extra, "hash": key} if bullet.status == "deleted" else bullet.extra
+
+
+def deleted(bullet: Bullet, now: float) -> Bullet:
+    """What is left of a bullet that the user deletes."""
+    gone = Bullet(bullet.id, bullet.section, "", status="deleted", created_at=bullet.created_at, verified_at=now)
+    about = subject_key(bullet)
+    gone.extra = {"hash": bullet.key, **({"subject": about} if about else {})}
+    return gone
+
+
+def subject_key(bullet: Bullet) -> str:
+    """Hash of what kind of lesson it is and what about, whatever the words of its commands; empty for one that is only
+    what it says, as a preference is."""
+    if bullet.type == "preference":
+        return ""
+    commands = [_subject(one) for one in (bullet.guard.command, *sorted(bullet.trigger.commands)) if one]
+    what = bullet.evidence[0].what if bullet.evidence and not commands else ""
+    files = () if bullet.trigger.commands else bullet.trigger.paths
+    about = (*files, *dict.fromkeys(commands[1:]), *commands[:1], bullet.guard.path, bullet.expiry.symbol)
+    return content_key(bullet.type, "\0".join((what, *about))) if any(about) else ""
+
+
+def _subject(command: str) -> str:
+    """The program and what it is for; where that is not known, its first argument."""
+    found = parsed(command)
+    head = [word for word in found.words if not word.startswith("-")]
+    return " ".join((head[0], found.intent) if head and found.intent else head[:2])

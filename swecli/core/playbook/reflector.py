@@ -1,0 +1,207 @@
+"""Patterns in the order of tool calls: what a run of calls shows, in a category, with how sure that is.
+
+What it finds holds for most projects. A program decides for itself what to keep of it; swecli's own playbook takes only
+what passes ``novelty.judge``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from swecli.core.playbook.commands import parsed
+
+Outcome = str
+"""``success``; anything else stands for a run in which something failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call with its result or its error, as far as they are known."""
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    result: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """A pattern. ``confidence`` is 0..1."""
+
+    category: str
+    content: str
+    confidence: float
+    reasoning: str
+
+
+STORED_FROM: Final = 0.7
+"""Confidence from which on a reflection is worth keeping."""
+
+_KINDS: Final[Mapping[str, frozenset[str]]] = {
+    "list": frozenset(("list_files", "list_directory", "list_dir", "ls", "glob")),
+    "read": frozenset(("read_file", "read", "open_file", "view")),
+    "search": frozenset(("search", "grep", "search_code", "search_files", "grep_search", "find")),
+    "write": frozenset(("write_file", "edit_file", "create_file", "apply_patch", "write", "edit", "str_replace")),
+    "run": frozenset(("run_command", "bash", "shell", "shell_exec", "execute_command")),
+}
+_TEST_FILE: Final = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec))\.\w+$|(?:^|/)tests?/")
+_FILE_ERROR: Final = re.compile(r"(?i)not found|no such file|does not exist|is a directory|cannot open|enoent")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One call in the words that patterns are made of: ``kind``, the file it is about, what its command is for."""
+
+    kind: str
+    path: str
+    intent: str
+    command: str
+    failed: bool
+    error: str
+
+    @property
+    def is_test_file(self) -> bool:
+        return bool(_TEST_FILE.search(self.path))
+
+
+def _seen(call: ToolCall) -> _Seen:
+    kind = next((name for name, tools in _KINDS.items() if call.name in tools), "")
+    values = call.parameters
+    path = next((str(values[key]) for key in ("file_path", "path", "filename") if values.get(key)), "")
+    command = str(values.get("command", "")) if kind == "run" else ""
+    return _Seen(
+        kind, path, parsed(command).intent if command else "", command, call.error is not None, call.error or ""
+    )
+
+
+class ExecutionReflector:
+    """Looks at the calls that answered one query. Fewer than ``min_tool_calls`` show nothing; what is less sure than
+    ``min_confidence`` is left out."""
+
+    def __init__(self, min_tool_calls: int = 2, min_confidence: float = 0.6) -> None:
+        self.min_tool_calls = min_tool_calls
+        self.min_confidence = min_confidence
+
+    def reflect(self, query: str, tool_calls: Sequence[ToolCall], outcome: Outcome = "success") -> Reflection | None:
+        """The surest pattern; None where there is none. Calls that failed show only how one gets over a failure."""
+        if len(tool_calls) < self.min_tool_calls:
+            return None
+        seen = [_seen(call) for call in tool_calls]
+        failed = outcome != "success" or any(one.failed for one in seen)
+        found = [pattern for find in (_AFTER_ERRORS if failed else _PATTERNS) if (pattern := find(seen)) is not None]
+        best = max(found, key=lambda one: one.confidence, default=None)
+        return best if best is not None and best.confidence >= self.min_confidence else None
+
+
+def _follows(seen: Sequence[_Seen], first: Callable[[_Seen], bool], then: Callable[[_Seen], bool]) -> bool:
+    """Whether a call of the second kind comes after one of the first."""
+    start = next((number for number, one in enumerate(seen) if first(one)), None)
+    return start is not None and any(then(one) for one in seen[start + 1 :])
+
+
+def _is(kind: str) -> Callable[[_Seen], bool]:
+    return lambda one: one.kind == kind
+
+
+def _runs(intent: str) -> Callable[[_Seen], bool]:
+    return lambda one: one.kind == "run" and one.intent == intent
+
+
+def _file_operations(seen: Sequence[_Seen]) -> Reflection | None:
+    if _follows(seen, _is("list"), _is("read")):
+        return Reflection(
+            "file_operations",
+            "List directory before reading files to understand the structure",
+            0.75,
+            "a listing came before the file was read",
+        )
+    written = {one.path for one in seen if one.kind == "write" and one.path}
+    if any(_follows(seen, lambda one, p=path: one.kind == "read" and one.path == p, _is("write")) for path in written):
+        return Reflection(
+            "file_operations",
+            "Read file before writing to preserve data",
+            0.8,
+            "the file was read before it was written",
+        )
+    if len({one.path for one in seen if one.kind == "read"}) >= 3:
+        return Reflection(
+            "file_operations",
+            "Read multiple related files for complete picture",
+            0.7,
+            "several files were read for one answer",
+        )
+    return None
+
+
+def _navigation(seen: Sequence[_Seen]) -> Reflection | None:
+    if _follows(seen, _is("search"), _is("read")):
+        return Reflection(
+            "code_navigation", "Search for keywords before reading files", 0.8, "a search led to the file that was read"
+        )
+    if sum(one.kind == "search" for one in seen) >= 2:
+        return Reflection(
+            "code_navigation",
+            "Use multiple searches for exploration",
+            0.7,
+            "several searches were made one after another",
+        )
+    return None
+
+
+def _testing(seen: Sequence[_Seen]) -> Reflection | None:
+    test = _runs("test")
+    if _follows(seen, lambda one: one.kind == "write" and one.is_test_file, test) and _follows(
+        seen, test, lambda one: one.kind == "write" and not one.is_test_file
+    ):
+        return Reflection(
+            "testing",
+            "Write a failing test before the change that makes it pass",
+            0.8,
+            "test, run, change, in this order",
+        )
+    if _follows(seen, _is("write"), test):
+        return Reflection("testing", "Run tests after code changes", 0.85, "the tests ran after a file was changed")
+    if _follows(seen, lambda one: one.kind == "read" and one.is_test_file, test):
+        return Reflection("testing", "Read test files before execution", 0.7, "a test file was read before it ran")
+    return None
+
+
+def _shell(seen: Sequence[_Seen]) -> Reflection | None:
+    if _follows(seen, _runs("install"), lambda one: one.kind == "run" and one.intent in ("run", "test", "build")):
+        return Reflection("shell_commands", "Install dependencies before run", 0.75, "an installation came first")
+    if _follows(seen, _runs("build"), _runs("test")):
+        return Reflection("shell_commands", "Build before test", 0.75, "a build came before the tests")
+    status = _follows(
+        seen,
+        lambda one: one.command.startswith("git status"),
+        lambda one: one.command.startswith("git ") and not one.command.startswith("git status"),
+    )
+    if status:
+        return Reflection("shell_commands", "Check git status before operations", 0.7, "git status came first")
+    return None
+
+
+def _recovery(seen: Sequence[_Seen]) -> Reflection | None:
+    def lost(one: _Seen) -> bool:
+        return one.failed and one.kind in ("read", "write") and bool(_FILE_ERROR.search(one.error))
+
+    if _follows(seen, lost, lambda one: one.kind in ("list", "search") and not one.failed):
+        return Reflection(
+            "error_handling", "List directory on file access errors to find the right path", 0.75, "a listing followed"
+        )
+    if _follows(seen, lambda one: one.failed and one.kind == "run", lambda one: one.kind == "run" and not one.failed):
+        return Reflection(
+            "error_handling", "Verify environment on command failures", 0.7, "another command followed one that failed"
+        )
+    if _follows(seen, lambda one: one.failed, lambda one: one.kind in ("read", "list", "search") and not one.failed):
+        return Reflection(
+            "error_handling", "Check preconditions before operations", 0.65, "a look around followed a failure"
+        )
+    return None
+
+
+_PATTERNS: Final = (_file_operations, _navigation, _testing, _shell)
+_AFTER_ERRORS: Final = (_recovery,)

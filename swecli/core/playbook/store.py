@@ -1,0 +1,220 @@
+"""The playbook on disk: one JSON object a line, so that git merges it; read with patience, written by one at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from swecli.core.atomic_text import make_private, name_aside, one_writer, write_whole
+from swecli.core.playbook.bullet import PREFERENCES, Bullet, Expiry, from_record, to_record
+from swecli.core.playbook.novelty import unfit
+from swecli.core.playbook.playbook import Playbook, taken_in
+
+NAME: Final = "playbook.jsonl"
+ARCHIVE: Final = "playbook.archive.jsonl"
+MAX_BYTES: Final = 4_000_000
+MAX_LINE: Final = 20_000
+MAX_LINES: Final = 10_000
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Reading:
+    """Bullets of one file, and what of it was no bullet."""
+
+    bullets: list[Bullet] = field(default_factory=list[Bullet])
+    problems: list[str] = field(default_factory=list[str])
+
+
+def read_lines(text: str, name: str = NAME) -> Reading:
+    """Every line that is a bullet. What git writes around the two sides of a conflict is passed over, as is what both
+    sides come from; lines that are torn or none of ours are told of."""
+    found, marks, bad, base = Reading(), 0, 0, False
+    lines = text.split("\n")
+    if len(lines) > MAX_LINES:
+        found.problems.append(f"{name} has {len(lines):,} lines; only the first {MAX_LINES:,} are used")
+    for line in lines[:MAX_LINES]:
+        if line.startswith(("<<<<<<<", "=======", ">>>>>>>", "|||||||")):
+            marks += 1
+            base = line.startswith("|||||||")
+            continue
+        if base or not line.strip():
+            continue
+        try:
+            found.bullets.append(from_record(json.loads(line) if len(line) <= MAX_LINE else None))
+        except (ValueError, RecursionError):
+            bad += 1
+    if marks:
+        found.problems.append(f"{name} has the marks of a merge conflict; both sides are used")
+    if bad:
+        found.problems.append(
+            f"{bad} line{'s' if bad != 1 else ''} of {name} can't be read and {'are' if bad != 1 else 'is'} left out"
+        )
+    return found
+
+
+def written(bullets: Iterable[Bullet]) -> str:
+    """Lines in an order that does not depend on when something was added."""
+    ordered = sorted(bullets, key=lambda bullet: (bullet.id, bullet.content))
+    return "".join(json.dumps(to_record(bullet), ensure_ascii=False) + "\n" for bullet in ordered)
+
+
+def read_file(path: Path) -> Reading:
+    """The bullets of a file; none where there is no file.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
+
+    try:
+        data, _ = read_bytes(path, MAX_BYTES)
+    except FileNotFoundError:
+        return Reading()
+    except TooLargeError:
+        return Reading([], [f"{path.name} is larger than {MAX_BYTES:,} bytes and is not used"])
+    except NotRegularError:
+        return Reading([], [f"{path.name} is no regular file and is not used"])
+    return read_lines(data.decode("utf-8", "replace"), path.name)
+
+
+class PlaybookFile:
+    """One file with its archive. ``early`` is where bullets were kept before the file could be written; ``lock`` names
+    the file that sessions take turns by, in a folder of the user's."""
+
+    def __init__(self, path: Path, archive: Path, lock: Path, *, early: Path | None = None, preferences: bool = False):
+        self.path = path
+        self._archive = archive
+        self._lock = lock
+        self._early = early
+        self._preferences = preferences
+        self.problems: tuple[str, ...] = ()
+        """What was wrong with the file when it was read last."""
+
+    def read(self) -> Playbook:
+        """What the files hold now.
+
+        Raises:
+            OSError: one can't be read.
+        """
+        playbook, problems = Playbook(), list[str]()
+        for path in filter(None, (self.path, self._early, self._archive)):
+            reading = read_file(path)
+            problems += reading.problems
+            for bullet in reading.bullets:
+                if not self._preferences or bullet.section == PREFERENCES:
+                    taken_in(playbook, bullet)
+        playbook.bound()
+        playbook.forgotten = 0
+        self.problems = tuple(problems)
+        return playbook
+
+    def change(self, change: Callable[[Playbook], _T]) -> tuple[Playbook, _T, str]:
+        """Read what others wrote meanwhile, change it, and write it. Returns the playbook as it is now, what the change
+        gave, and a sentence for the user where something has to be told.
+
+        Raises:
+            OSError: it can't be written; what was there is kept.
+        """
+        with self._turn():
+            playbook = self.read()
+            result = change(playbook)
+            playbook.bound()
+            told = self._write(playbook)
+            if playbook.forgotten:
+                told = f"{told} {playbook.forgotten} archived bullets were let go, the oldest first.".strip()
+            return playbook, result, told
+
+    def _turn(self) -> AbstractContextManager[None]:
+        return one_writer(self._lock)
+
+    def _write(self, playbook: Playbook) -> str:
+        kept = [bullet for bullet in playbook.all() if bullet.status != "archived"]
+        archived = [bullet for bullet in playbook.all() if bullet.status == "archived"]
+        told = ""
+        if kept or self.path.exists():
+            make_private(self.path.parent)
+            told = self._put_aside()
+            _replace(self.path, written(kept))
+        if archived or self._archive.exists():
+            make_private(self._archive.parent)
+            _replace(self._archive, written(archived))
+        if self._early is not None:
+            with suppress(FileNotFoundError):
+                self._early.unlink()
+        return told
+
+    def _put_aside(self) -> str:
+        """Keep a damaged file under another name before it is written anew."""
+        if not self.problems or not os.path.lexists(self.path) or not read_file(self.path).problems:
+            return ""
+        place = name_aside(self.path)
+        self.path.rename(place)
+        said, self.problems = "; ".join(self.problems), ()
+        return f"{said}. The file as it was is kept as {place.name}."
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write only what is different: a file of a repository is not touched without need."""
+    with suppress(OSError, UnicodeDecodeError):
+        if not path.is_symlink() and path.read_text(encoding="utf-8") == text:
+            return
+    write_whole(path, text)
+
+
+MAX_SEARCHED: Final = 1_000_000
+
+
+def stale(bullet: Bullet, root: Path) -> str:
+    """Why a bullet is not to be told, as a clause; empty where nothing speaks against it: it holds no longer, or others
+    wrote something into the file that is no record. Looks at files and runs nothing."""
+    return unfit(bullet.content) or expired(bullet.expiry, root)
+
+
+def expired(expiry: Expiry, root: Path) -> str:
+    """What of a project is gone that something was said to hold with, as a clause; empty where all is there."""
+    texts: list[str] = []
+    for name in expiry.paths:
+        path = root / name
+        if os.path.isabs(name) or ".." in Path(name).parts:
+            continue
+        if not path.exists():
+            return f"{name} is gone"
+        if expiry.symbol and path.is_file():
+            with suppress(OSError), path.open("rb") as file:
+                texts.append(file.read(MAX_SEARCHED).decode("utf-8", "replace"))
+    if expiry.symbol and texts and not any(expiry.symbol in text for text in texts):
+        return f"{expiry.symbol} is not in {' or '.join(expiry.paths)} any more"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaybookOptions:
+    """``learn``: whether sentences are learned and outcomes counted, which both write the file. ``reflect``: whether a
+    model is asked at the end of a session. ``withhold`` is a share, 0..1."""
+
+    learn: bool = True
+    reflect: bool = False
+    withhold: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Playbooks:
+    """The playbook of a project and that of the user, who has preferences in it that count everywhere. ``known`` are
+    texts that the model sees anyway; ``masked`` covers secrets; ``clock`` gives Unix seconds."""
+
+    root: Path
+    project: PlaybookFile
+    own: PlaybookFile
+    options: PlaybookOptions = PlaybookOptions()
+    known: Callable[[], tuple[str, ...]] = tuple
+    masked: Callable[[str], str] = lambda text: text
+    clock: Callable[[], float] = time.time
+    core: frozenset[str] = frozenset()
+    """Ids of the bullets that are in the prompt."""

@@ -1,0 +1,142 @@
+"""Making an index and keeping it in a file; also the process that does so at low priority beside a session.
+
+As a process it reads one JSON request from stdin, writes the index, and prints one JSON line. It ends at once when its
+stdin is closed, so that it never outlives the session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from swecli.core.atomic_text import make_private
+from swecli.core.retrieval.history import ARGUMENTS, Commit, commits_of, history_of
+from swecli.core.retrieval.index import DamagedIndexError, Index, build, pack, unpack
+from swecli.core.retrieval.indexing import documents, tree_of
+
+ENDING: Final = ".index"
+_KEPT: Final = 24
+"""Indexes of workspaces that are kept, the newest."""
+_LARGEST: Final = 100_000_000
+_NICE: Final = 5
+"""Enough that the interface goes first, and not so much that a busy machine never gets to it."""
+_GIT_SECONDS: Final = 15.0
+_GIT_BYTES: Final = 20_000_000
+_QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+"""A repository may name programs that git would run."""
+
+
+def commits_below(root: Path, program: str, environment: Mapping[str, str]) -> list[Commit]:
+    """The newest commits, with their paths relative to ``root``. None where git can't say or takes too long."""
+    command = [program, *_QUIET, "-C", str(root), *ARGUMENTS[:-2], "--relative", *ARGUMENTS[-2:]]
+    safe = {**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=False,
+            env=safe,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    if done.returncode or len(done.stdout) > _GIT_BYTES:
+        return []
+    return list(commits_of(done.stdout.decode("utf-8", "replace")))
+
+
+def make_index(
+    root: Path,
+    program: str = "",
+    environment: Mapping[str, str] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Index:
+    """The index of a project as it is now. ``program`` is git; without it nothing is known of the past."""
+    tree = tree_of(root, stop=stop)
+    commits = commits_below(root, program, environment or {}) if program else []
+    history = history_of(commits, tree.paths)
+    return build(documents(root, tree.paths, stop), history, tree.folders, complete=tree.complete)
+
+
+def keep(index: Index, place: Path) -> None:
+    """Write the index to a file of the user's alone; of many indexes the oldest go.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    make_private(place.parent)
+    temporary = place.with_name(f"{place.name}.{os.getpid()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pack(index))
+        os.replace(temporary, place)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    others = sorted(place.parent.glob(f"*{ENDING}*"), key=_age, reverse=True)
+    for old in others[_KEPT:]:
+        with suppress(OSError):
+            old.unlink()
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def kept_index(place: Path) -> Index | None:
+    """The index in a file; None where there is none. A damaged one is set aside under another name."""
+    try:
+        if place.stat().st_size > _LARGEST:
+            return None
+        data = place.read_bytes()
+    except OSError:
+        return None
+    try:
+        return unpack(data)
+    except DamagedIndexError:
+        with suppress(OSError):
+            os.replace(place, place.with_name(f"{place.name}.damaged"))
+        return None
+
+
+def main() -> int:
+    """Serve one request; returns the exit status."""
+    request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(OSError, AttributeError):
+        os.nice(int(request.get("nice", _NICE)))
+    started = time.monotonic()
+    environment: Mapping[str, str] = request.get("environment") or {}
+    index = make_index(Path(request["root"]), str(request.get("git") or ""), environment)
+    keep(index, Path(request["place"]))
+    made = {"files": len(index.files), "complete": index.complete, "seconds": round(time.monotonic() - started, 3)}
+    sys.stdout.write(json.dumps(made) + "\n")
+    sys.stdout.flush()
+    return 0
+
+
+def _end_with_parent() -> None:
+    while os.read(0, 1):  # not through the buffer of stdin, which a thread must not hold when the program ends
+        pass
+    os._exit(3)
+
+
+BOOT: Final = "import sys;sys.path[:0]={paths!r};from swecli.core.retrieval.building import main;sys.exit(main())"
+
+
+def command(paths: Sequence[str]) -> list[str]:
+    """How the process is started: isolated, so that neither its folder nor the environment adds modules."""
+    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", BOOT.format(paths=list(paths))]

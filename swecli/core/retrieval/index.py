@@ -1,0 +1,443 @@
+"""The index of one project: which files have which words, what they define, and how they hang together.
+
+It is made once in another process and is then one value of bytes that is only read: postings are arrays that a query
+takes out one by one, so that the memory it needs is about its size on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final, Literal
+
+from swecli.core.retrieval.definitions import SOURCE_ENDINGS, Definition, definitions, ending_of
+from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, terms_of
+
+Kind = Literal["source", "test", "other"]
+Field = Literal["b", "s", "p", "h", "c"]
+"""Where a term stands: the body of a file, names that it defines, its path, messages of commits that changed it; or the
+message of one commit, by the number of the commit."""
+
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|testing|specs?|fixtures?|testdata|test_\w+|mocks?|__mocks__|__snapshots__|snapshots?"
+    r"|e2e|integration-tests?|evals?|benchmarks?|benches|examples?)/|(?:^|/)(?:test_[^/]*|conftest\.py)$"
+    r"|[^/]*(?:_test|_tests|_spec|\.test|\.spec|Tests?|TestCase)\.\w+$"
+)
+
+
+@lru_cache(maxsize=32_768)
+def kind_of(path: str) -> Kind:
+    """What a file is for, by its name."""
+    if _TEST.search(path):
+        return "test"
+    return "source" if ending_of(path) in SOURCE_ENDINGS else "other"
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """``modified`` is nanoseconds; ``size`` is bytes."""
+
+    path: str
+    size: int = 0
+    modified: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file as it is put into an index."""
+
+    state: FileState
+    names: Mapping[str, int]
+    """Identifiers and words with how often they occur."""
+    defined: Sequence[Definition] = ()
+
+
+def document(state: FileState, text: str) -> Document:
+    """What an index keeps of a text."""
+    return Document(state, Counter(IDENTIFIER.findall(text)), definitions(state.path, text))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One commit: the terms of its message with what each is worth, 1 to 10, and the paths that it changed."""
+
+    terms: Mapping[str, int]
+    paths: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What git tells about files. ``together`` are pairs of paths with how strongly they change together; ``churn`` is
+    how much a file was changed of late; ``said`` are words of the messages of commits that changed it; ``changes`` are
+    the commits, newest first."""
+
+    together: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: {})
+    churn: Mapping[str, float] = field(default_factory=lambda: {})
+    said: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {})
+    changes: Sequence[Change] = ()
+    head: str = ""
+    """The commit that it is read from."""
+
+
+# --- postings -------------------------------------------------------------------------------------------------
+
+_COUNTS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 24, 36, 60, 110, 220)
+"""How often a term occurs, in four bits."""
+_BITS: Final = 4
+_LEVEL = bytes(next((at for at in range(15, 0, -1) if _COUNTS[at] <= count), 1) for count in range(221))
+_COMMON: Final = 0.6
+"""A term that a larger share of the files has tells nothing and is left out."""
+_COMMON_FROM: Final = 40
+"""Files from which on that holds."""
+
+
+def key_of(where: Field, term: str) -> int:
+    """The number under which a term is kept: 32 bits. Two terms in a few thousand millions share one. The field is part
+    of what is summed: as the sum's start it would do no more than change the first letter."""
+    return zlib.crc32(f"{where}{term}".encode("utf-8", "replace"))
+
+
+def level_of(count: int) -> int:
+    return _LEVEL[count] if count <= 220 else 15
+
+
+class _Postings:
+    """Collects which files have which terms."""
+
+    def __init__(self) -> None:
+        self._terms: dict[Field, dict[str, array[int]]] = {"b": {}, "s": {}, "p": {}, "h": {}, "c": {}}
+
+    def add(self, number: int, where: Field, counts: Mapping[str, int]) -> None:
+        found, shifted = self._terms[where], number << _BITS
+        for term, count in counts.items():
+            postings = found.get(term)
+            if postings is None:
+                found[term] = array("I", (shifted | level_of(count),))
+            else:
+                postings.append(shifted | level_of(count))
+
+    def packed(self, files: int) -> tuple[array[int], array[int], array[int]]:
+        """Keys in order, where the postings of each begin, and all postings: distance from the file before << 4 | level
+        of the count, small numbers, which compress well."""
+        most = files * _COMMON if files >= _COMMON_FROM else files
+        found = {
+            key_of(where, term): postings
+            for where, terms in self._terms.items()
+            for term, postings in terms.items()
+            if len(postings) <= most or where == "c"
+        }
+        self._terms.clear()
+        keys, starts, values = array("I", sorted(found)), array("I"), array("I")
+        for key in keys:
+            starts.append(len(values))
+            before = 0
+            for value in found.pop(key):
+                values.append(value - before)
+                before = value & ~15
+        starts.append(len(values))
+        return keys, starts, values
+
+
+# --- the index ------------------------------------------------------------------------------------------------
+
+_MAGIC: Final = b"swecli-index 4\n"
+_BLOCK: Final = 16
+"""Files whose definitions are compressed together."""
+_MOST_EDGES: Final = 12
+_DAMAGED = "the index can't be read"
+
+
+class DamagedIndexError(Exception):
+    """The bytes are no index of this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``edges`` leads from a file to those whose definitions it uses, ``together`` to those that change with it, each
+    as number << 8 | strength; ``changed`` from a commit to its files, by their numbers; ``folders`` has the times of
+    change of folders, in nanoseconds."""
+
+    files: tuple[FileState, ...]
+    folders: Mapping[str, int]
+    head: str
+    complete: bool
+    """False where there were more files than are kept."""
+    lengths: array[int]
+    churn: array[int]
+    """0 to 255."""
+    central: array[int]
+    """How much others lead to a file, 0 to 255."""
+    keys: array[int]
+    starts: array[int]
+    values: array[int]
+    edges: tuple[array[int], array[int]]
+    together: tuple[array[int], array[int]]
+    changed: tuple[array[int], array[int]]
+    message_lengths: array[int]
+    """Terms of the message of each commit."""
+    definition_ends: array[int]
+    definition_blocks: bytes
+
+    def postings(self, where: Field, term: str) -> list[tuple[int, int]]:
+        """The files, of "c" the commits, that have a term, by number, and how often each."""
+        key = key_of(where, term)
+        at = bisect_left(self.keys, key)
+        if at == len(self.keys) or self.keys[at] != key:
+            return []
+        values = self.values[self.starts[at] : self.starts[at + 1]]
+        numbers = accumulate(value >> _BITS for value in values)
+        return [(number, _COUNTS[value & 15]) for number, value in zip(numbers, values, strict=True)]
+
+    def neighbours(self, of: tuple[array[int], array[int]], number: int) -> Iterator[tuple[int, float]]:
+        """The files that ``edges`` or ``together`` lead to from a file, with 0..1."""
+        starts, values = of
+        for value in values[starts[number] : starts[number + 1]]:
+            yield value >> 8, (value & 255) / 255
+
+    def changed_by(self, commit: int) -> Sequence[int]:
+        """The numbers of the files that a commit changed."""
+        starts, values = self.changed
+        return values[starts[commit] : starts[commit + 1]]
+
+    def definitions(self, number: int) -> list[Definition]:
+        """What a file defines.
+
+        Raises:
+            DamagedIndexError: that can't be read.
+        """
+        block = number // _BLOCK
+        start = self.definition_ends[block - 1] if block else 0
+        try:
+            text = zlib.decompress(self.definition_blocks[start : self.definition_ends[block]]).decode()
+            lines = text.split("\x1e")[number % _BLOCK].split("\n")
+            return [(name, int(line)) for line, _, name in (one.partition(" ") for one in lines if one)]
+        except (zlib.error, ValueError, IndexError) as error:
+            raise DamagedIndexError(_DAMAGED) from error
+
+
+def build(
+    documents: Iterable[Document],
+    history: History | None = None,
+    folders: Mapping[str, int] | None = None,
+    *,
+    complete: bool = True,
+) -> Index:
+    """An index of documents, whose paths are all different."""
+    history = history or History()
+    files: list[FileState] = []
+    names: list[Sequence[str]] = []
+    defined: list[Sequence[Definition]] = []
+    postings, lengths = _Postings(), array("I")
+    for number, one in enumerate(documents):
+        files.append(one.state)
+        names.append([name for name in one.names if len(name) > 3])
+        defined.append(one.defined)
+        lengths.append(_put(postings, number, one, history.said.get(one.state.path, {})))
+    numbers = {file.path: number for number, file in enumerate(files)}
+    edges = _uses(names, defined)
+    for number, change in enumerate(history.changes):
+        postings.add(number, "c", change.terms)
+    keys, starts, values = postings.packed(len(files))
+    ends, blocks = _definition_blocks(defined)
+    together = [
+        [
+            (numbers[other], strength)
+            for other, strength in history.together.get(file.path, {}).items()
+            if other in numbers
+        ]
+        for file in files
+    ]
+    return Index(
+        files=tuple(files),
+        folders=dict(folders or {}),
+        head=history.head,
+        complete=complete,
+        lengths=lengths,
+        churn=_scaled([history.churn.get(file.path, 0.0) for file in files]),
+        central=_scaled(_ranks(edges)),
+        keys=keys,
+        starts=starts,
+        values=values,
+        edges=_packed_edges(edges),
+        together=_packed_edges(together),
+        changed=_packed_lists([numbers[path] for path in one.paths if path in numbers] for one in history.changes),
+        message_lengths=array("I", (len(one.terms) for one in history.changes)),
+        definition_ends=ends,
+        definition_blocks=blocks,
+    )
+
+
+def field_terms(one: Document) -> dict[Field, Mapping[str, int]]:
+    """The terms of a file by field."""
+    counts: dict[str, int] = {}
+    for name, count in one.names.items():
+        if len(name) <= LONGEST:
+            for term in terms_of(name):
+                counts[term] = counts.get(term, 0) + count
+    return {
+        "b": counts,
+        "s": Counter(term for name, _ in one.defined for term in _words_of(name)),
+        "p": Counter(_words_of(one.state.path)),
+    }
+
+
+def _words_of(text: str) -> Iterator[str]:
+    for word in IDENTIFIER.findall(text):
+        yield from terms_of(word)
+
+
+def _put(postings: _Postings, number: int, one: Document, said: Mapping[str, int]) -> int:
+    """Add a document; returns its length in terms."""
+    fields = field_terms(one)
+    for where, counts in fields.items():
+        postings.add(number, where, counts)
+    postings.add(number, "h", said)
+    return sum(fields["b"].values())
+
+
+def _uses(names: Sequence[Sequence[str]], defined: Sequence[Sequence[Definition]]) -> list[list[tuple[int, float]]]:
+    """From each file to those whose definitions it uses, the strongest first: a name that few define and few use binds
+    most."""
+    owners: dict[str, list[int]] = {}
+    for number, several in enumerate(defined):
+        for name, _ in several:
+            if len(name) > 3:
+                owners.setdefault(name, []).append(number)
+    owners = {name: files for name, files in owners.items() if len(files) <= 3}
+    users = Counter(name for several in names for name in several if name in owners)
+    edges: list[list[tuple[int, float]]] = []
+    for number, several in enumerate(names):
+        strength: dict[int, float] = {}
+        for name in several:
+            for owner in owners.get(name, ()):
+                if owner != number:
+                    strength[owner] = strength.get(owner, 0.0) + 1 / (len(owners[name]) * (1 + users[name]) ** 0.5)
+        edges.append(sorted(strength.items(), key=lambda one: (-one[1], one[0]))[:_MOST_EDGES])
+    return edges
+
+
+def _ranks(edges: Sequence[Sequence[tuple[int, float]]]) -> list[float]:
+    """How much of a random walk along the edges ends in each file."""
+    if not edges:
+        return []
+    rank = [1.0] * len(edges)
+    totals = [sum(strength for _, strength in several) for several in edges]
+    for _ in range(8):
+        flow = [0.15] * len(edges)
+        for number, several in enumerate(edges):
+            for target, strength in several:
+                flow[target] += 0.85 * rank[number] * strength / totals[number]
+        rank = flow
+    return [value**0.5 for value in rank]
+
+
+def _scaled(values: Sequence[float]) -> array[int]:
+    most = max(values, default=0.0)
+    return array("B", (round(255 * value / most) if most > 0 else 0 for value in values))
+
+
+def _packed_edges(edges: Sequence[Sequence[tuple[int, float]]]) -> tuple[array[int], array[int]]:
+    starts, values = array("I", (0,)), array("I")
+    for several in edges:
+        most = max((strength for _, strength in several), default=1.0) or 1.0
+        values.extend(target << 8 | max(1, round(255 * strength / most)) for target, strength in several)
+        starts.append(len(values))
+    return starts, values
+
+
+def _packed_lists(lists: Iterable[Sequence[int]]) -> tuple[array[int], array[int]]:
+    starts, values = array("I", (0,)), array("I")
+    for several in lists:
+        values.extend(several)
+        starts.append(len(values))
+    return starts, values
+
+
+def _definition_blocks(defined: Sequence[Sequence[Definition]]) -> tuple[array[int], bytes]:
+    blocks: list[bytes] = []
+    for first in range(0, len(defined), _BLOCK):
+        texts = ("\n".join(f"{line} {name}" for name, line in several) for several in defined[first : first + _BLOCK])
+        blocks.append(zlib.compress("\x1e".join(texts).encode("utf-8", "replace"), 6))
+    return array("I", accumulate(len(block) for block in blocks)), b"".join(blocks)
+
+
+# --- as bytes -------------------------------------------------------------------------------------------------
+
+_HEADER = struct.Struct("<II")
+
+
+def pack(index: Index) -> bytes:
+    """The index as the bytes of a file."""
+    head = {
+        "files": [[file.path, file.size, file.modified] for file in index.files],
+        "folders": index.folders,
+        "head": index.head,
+        "complete": index.complete,
+    }
+    numbers = (
+        *(index.lengths, index.churn, index.central, index.keys, index.starts, index.values),
+        *(*index.edges, *index.together, *index.changed, index.message_lengths, index.definition_ends),
+    )
+    parts = [zlib.compress(json.dumps(head, ensure_ascii=True).encode(), 6)]
+    parts += [zlib.compress(several.tobytes(), 3) for several in numbers]
+    parts.append(index.definition_blocks)
+    body = b"".join(struct.pack("<I", len(part)) + part for part in parts)
+    return _MAGIC + _HEADER.pack(len(body), zlib.crc32(body)) + body
+
+
+def unpack(data: bytes) -> Index:
+    """The index that ``pack`` made bytes of.
+
+    Raises:
+        DamagedIndexError: the bytes are something else, or damaged.
+    """
+    at = len(_MAGIC) + _HEADER.size
+    if not data.startswith(_MAGIC) or len(data) < at:
+        raise DamagedIndexError(_DAMAGED)
+    size, checksum = _HEADER.unpack_from(data, len(_MAGIC))
+    if len(data) - at != size or zlib.crc32(memoryview(data)[at:]) != checksum:
+        raise DamagedIndexError(_DAMAGED)
+    try:
+        parts: list[bytes] = []
+        while at < len(data):
+            (length,) = struct.unpack_from("<I", data, at)
+            parts.append(data[at + 4 : at + 4 + length])
+            at += 4 + length
+        return _unpacked(parts)
+    except (ValueError, KeyError, TypeError, struct.error, zlib.error) as error:
+        raise DamagedIndexError(_DAMAGED) from error
+
+
+def _unpacked(parts: Sequence[bytes]) -> Index:
+    head = json.loads(zlib.decompress(parts[0]))
+    codes = "IBBIIIIIIIIIII"
+    numbers = [array(code, zlib.decompress(part)) for code, part in zip(codes, parts[1:-1], strict=True)]
+    lengths, churn, central, keys, starts, values, edges_at, edges, together_at, together, *rest = numbers
+    changed_at, changed, message_lengths, ends = rest
+    return Index(
+        files=tuple(FileState(*one) for one in head["files"]),
+        folders=head["folders"],
+        head=head["head"],
+        complete=head["complete"],
+        lengths=lengths,
+        churn=churn,
+        central=central,
+        keys=keys,
+        starts=starts,
+        values=values,
+        edges=(edges_at, edges),
+        together=(together_at, together),
+        changed=(changed_at, changed),
+        message_lengths=message_lengths,
+        definition_ends=ends,
+        definition_blocks=parts[-1],
+    )

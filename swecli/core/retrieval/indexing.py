@@ -1,0 +1,223 @@
+"""From the files of a project to its index: what is read, how much of it, and what has changed since."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
+from swecli.core.retrieval.index import Document, FileState, Index, document, kind_of
+from swecli.core.workspace.text_file import read_bytes
+from swecli.core.workspace.walk import IGNORE_FILES, Entry, IgnoreRules, ignore_root, walk
+
+LARGEST: Final = 400_000
+"""Bytes of a program's file that is read; of a larger one only its name is known."""
+LARGEST_OTHER: Final = 60_000
+"""The same of any other file; of those that tests read only the names are known."""
+MOST_FILES: Final = 20_000
+"""Files of one index: programs first, then tests, then the rest."""
+MOST_BYTES: Final = 200_000_000
+_LOOKED_AT: Final = 200_000
+"""Entries of a tree that are looked at."""
+
+_NO_TEXT_ENDINGS = """
+    .7z .a .avi .avif .bin .bmp .bz2 .class .dat .db .dll .dylib .eot .exe .gif .gz .ico .icns .jar .jpeg .jpg .lib
+    .lock .map .mo .mov .mp3 .mp4 .o .obj .ogg .onnx .otf .parquet .pack .pdf .pkl .png .pyc .pyd .rlib .so .sqlite .sum
+    .svg .tar .tgz .tif .tiff .ttf .wasm .wav .webm .webp .whl .woff .woff2 .xz .zip .zst .snap .po .pot .log .csv .tsv
+    .jsonl .ipynb .min.js .pem .key .crt .p12 .keystore"""
+_NO_TEXT = frozenset(_NO_TEXT_ENDINGS.split())
+_NO_TEXT_NAMES = re.compile(
+    r"(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go\.sum|[^/]*\.min\.(?:js|css)|\.env(?:\.[^/]*)?"
+    r"|\.netrc|\.npmrc|\.pypirc|id_[a-z0-9]+|[^/]*_pb2(?:_grpc)?\.pyi?|[^/]*\.pb\.go|[^/]*\.generated\.\w+"
+    r"|[^/]*secrets?\.[^/]*|credentials[^/]*)$|(?:^|/)(?:node_modules|vendor|third_party|bower_components|\.git|\.venv"
+    r"|__pycache__|site-packages)/",
+    re.IGNORECASE,
+)
+
+
+def is_indexed(path: str) -> bool:
+    """Whether a file of this name is read: no data, no key, nothing that others brought in or a program made."""
+    return ending_of(path) not in _NO_TEXT and _NO_TEXT_NAMES.search(path) is None
+
+
+def text_of(data: bytes) -> str | None:
+    """The text of a file; None where it is none."""
+    if b"\0" in data[:8_192]:
+        return None
+    return data.decode("utf-8", "replace")
+
+
+def largest(path: str) -> int:
+    """Bytes of a file that are read."""
+    if ending_of(path) in SOURCE_ENDINGS:
+        return LARGEST
+    return LARGEST_OTHER if kind_of(path) == "other" else 0
+
+
+def state_of(root: Path, path: str) -> FileState | None:
+    """The state of a file now; None where it is gone."""
+    try:
+        status = os.lstat(root / path)
+    except (OSError, ValueError):
+        return None
+    return FileState(path, status.st_size, status.st_mtime_ns)
+
+
+def read_document(root: Path, path: str, *, empty: bool = False) -> Document | None:
+    """A file as it is now; None where it is gone, or no text. What changes while it is read is found changed later, as
+    its state is the one from before."""
+    state = state_of(root, path)
+    if state is None:
+        return None
+    if empty or state.size > largest(path):
+        return document(state, "")
+    try:
+        data, _ = read_bytes(root / path, largest(path))
+    except (OSError, ValueError):
+        return None
+    text = text_of(data)
+    return document(state, text) if text is not None else None
+
+
+# --- what there is ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The files to index, with the folders that were seen and when they changed. ``complete`` is False where there are
+    more than are kept or looked at."""
+
+    paths: tuple[str, ...]
+    folders: dict[str, int]
+    complete: bool = True
+
+
+_ORDER: Final = {"source": 0, "test": 1, "other": 2}
+
+
+def tree_of(root: Path, *, most: int = MOST_FILES, stop: Callable[[], bool] = lambda: False) -> Tree:
+    """The files below ``root`` that no ignore file leaves out. Links are not followed."""
+    paths: list[str] = []
+    folders: dict[str, int] = {"": _modified(root)}
+    seen = 0
+    for seen, entry in enumerate(walk(root, (root,), stop=stop), 1):
+        if seen > _LOOKED_AT:
+            break
+        if entry.is_dir:
+            folders[entry.path] = _modified(root / entry.path)
+        elif _may_be_indexed(entry):
+            paths.append(entry.path)
+    complete = seen <= _LOOKED_AT and len(paths) <= most and not stop()
+    chosen = sorted(paths, key=lambda path: (_ORDER[kind_of(path)], path.count("/")))[:most]
+    return Tree(tuple(sorted(chosen)), folders, complete)
+
+
+def is_small(root: Path, most: int) -> bool:
+    """Whether there are at most so many files to index; looks at no more entries than that takes."""
+    seen = files = 0
+    for seen, entry in enumerate(walk(root, (root,)), 1):
+        files += _may_be_indexed(entry)
+        if files > most or seen > 10 * most:
+            return False
+    return True
+
+
+def _may_be_indexed(entry: Entry) -> bool:
+    return entry.is_file and is_indexed(entry.path)
+
+
+def _modified(folder: Path) -> int:
+    try:
+        return os.lstat(folder).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def documents(root: Path, paths: Iterable[str], stop: Callable[[], bool] = lambda: False) -> Iterator[Document]:
+    """The files as an index takes them; what is no text or can't be read is left out. Of a large project the last are
+    known by their names only."""
+    left = MOST_BYTES
+    for path in paths:
+        if stop():
+            return
+        one = read_document(root, path, empty=left <= 0)
+        if one is not None:
+            left -= one.state.size if one.state.size <= largest(path) else 0
+            yield one
+
+
+# --- what has changed --------------------------------------------------------------------------------------------
+
+MOST_CHANGED: Final = 150
+"""Files that may have changed before an index is made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Paths that are to be read again, and numbers of files that count no longer as the index has them. ``too_many``:
+    the index is to be made anew."""
+
+    changed: tuple[str, ...] = ()
+    gone: frozenset[int] = frozenset()
+    too_many: bool = False
+
+
+def changes_since(index: Index, root: Path, *, seconds: float = 5.0) -> Changes:
+    """What differs from the index on disk: a look at each file and each folder that it knows, and at the entries of
+    folders that have changed. Where that would take longer than ``seconds``, nothing is said to differ."""
+    ends = time.monotonic() + seconds
+    known = {file.path for file in index.files}
+    changed: list[str] = []
+    gone: set[int] = set()
+    for number, file in enumerate(index.files):
+        try:
+            status = os.lstat(f"{root}/{file.path}")  # a third of the time of a Path
+        except OSError:
+            gone.add(number)
+            continue
+        if (status.st_mtime_ns, status.st_size) != (file.modified, file.size):
+            changed.append(file.path)
+            gone.add(number)
+        if len(gone) > MOST_CHANGED:
+            return Changes(too_many=True)
+        if not number % 1_000 and time.monotonic() > ends:
+            return Changes()  # a slow disk: what the index has is better than nothing
+    changed += _added(index, root, known)
+    rules_changed = any(path.rpartition("/")[2] in IGNORE_FILES for path in changed)
+    return Changes(tuple(changed), frozenset(gone), rules_changed or len(changed) > MOST_CHANGED)
+
+
+def _added(index: Index, root: Path, known: set[str]) -> list[str]:
+    """Files of folders that have changed, also of new ones, that the index does not know."""
+    waiting = [folder for folder, modified in index.folders.items() if _modified(root / folder) not in (0, modified)]
+    if not waiting:
+        return []
+    start = ignore_root(root, (root,))
+    rules = IgnoreRules(start)
+    prefix = "" if start == root else f"{root.relative_to(start).as_posix()}/"
+    found: list[str] = []
+    while waiting and len(found) <= MOST_CHANGED:
+        folder = waiting.pop()
+        try:
+            with os.scandir(root / folder) as entries:
+                listed = [
+                    (one.name, one.is_dir(follow_symlinks=False), one.is_file(follow_symlinks=False)) for one in entries
+                ]
+        except OSError:
+            continue
+        for name, is_dir, is_file in listed:
+            path = f"{folder}/{name}" if folder else name
+            if path in known or (is_dir and path in index.folders) or not (is_dir or (is_file and is_indexed(path))):
+                continue
+            if rules.entry_ignored(prefix + path, is_dir):
+                continue
+            if is_dir:
+                waiting.append(path)
+            else:
+                found.append(path)
+    return found

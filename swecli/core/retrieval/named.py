@@ -1,0 +1,152 @@
+"""Files that a text names: paths, lines of stack traces, and bare names that only one file has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
+
+_LONGEST_TEXT: Final = 100_000
+"""Characters of a text that are looked at: its beginning and, as traces end with what matters, its end."""
+MOST: Final = 20
+
+_PATH = r"(?:[A-Za-z]:(?=[\\/]))?[\w./\\@+~\[\]$-]{0,240}\w\.[A-Za-z]\w{0,9}"
+_BEFORE = r"(?<![\w@/\\.:$~+-])"
+_PYTHON = re.compile(r"""File ["']([^"'\n]{1,300})["'], line (\d{1,7})""")
+_JAVA = re.compile(r"\bat (?:[\w.-]+/)*((?:[\w$]+\.)+)[\w$<>]+\(([\w$]+\.(?:java|kt|scala|groovy))(?::(\d{1,7}))?\)")
+_WRITTEN = re.compile(
+    rf"{_BEFORE}({_PATH})"
+    r"(?::(?:line )?(\d{1,7})(?::\d+)?|#L(\d{1,7})|\((\d{1,7})(?:[,:]\d+)?\)|(?:,| on|:) line (\d{1,7}))?"
+)
+_PLAIN = re.compile(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,80}})(?![\w/.])")
+"""A path whose name has no ending."""
+_MODULE = re.compile(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\w/])")
+_BLOB = re.compile(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
+_ADDRESS = re.compile(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
+
+_FOREIGN = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|go/pkg/mod|lib/python\d|\.m2|gems"
+    r"|usr/(?:lib|local/lib|share|include)|opt/homebrew|Library/Frameworks|jdk|internal/modules|\.venv|venv)(?:/|$)"
+    r"|^(?:node:|<)|^[A-Za-z]:/(?:Program Files|Python\d)"
+)
+"""Where code of others lies: a frame there is none of the project's."""
+_USUAL_NAMES = """
+    __init__.py __main__.py conftest.py setup.py main.py index.js index.ts index.tsx index.jsx index.html mod.rs
+    lib.rs main.rs main.go doc.go package.json tsconfig.json README.md readme.md CHANGELOG.md LICENSE.md CONTRIBUTING.md
+    AGENTS.md CLAUDE.md index.php utils.py types.py types.ts pyproject.toml Cargo.toml go.mod Gemfile Rakefile
+    Makefile composer.json pom.xml build.gradle Main.java"""
+_USUAL = frozenset(_USUAL_NAMES.split())
+"""Names that people say without meaning one file of this project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """``word`` is what is written, ``line`` the line it names, or 0. ``sure``: it can only be this file."""
+
+    word: str
+    path: str
+    line: int = 0
+    sure: bool = True
+    frame: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    line: int
+    frame: bool = False
+    is_module: bool = False
+
+
+class Files:
+    """The paths of a project, found by their names."""
+
+    def __init__(self, paths: Iterable[str], root: str = "") -> None:
+        """``root`` is the absolute folder that the paths are in."""
+        self._root = root.replace("\\", "/").rstrip("/")
+        self._by_name: dict[str, list[str]] = {}
+        for path in paths:
+            self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+
+    def named_by(self, text: str) -> list[Named]:
+        """The files that a text names, each once, in the order of the text; at most 20."""
+        if len(text) > _LONGEST_TEXT:
+            text = f"{text[: _LONGEST_TEXT // 2]}\n{text[-_LONGEST_TEXT // 2 :]}"
+        text = _ADDRESS.sub(" ", _BLOB.sub(" ", text))
+        found: dict[str, Named] = {}
+        for word in _words(text):
+            for one in self._resolved(word):
+                known = found.get(one.path)
+                if known is None or (one.sure, bool(one.line)) > (known.sure, bool(known.line)):
+                    found[one.path] = one
+        return list(found.values())[:MOST]
+
+    def _resolved(self, word: _Word) -> list[Named]:
+        name = word.text.replace("\\", "/").removeprefix("file://")
+        absolute = name.startswith(("/", "~")) or name[1:3] == ":/"
+        if _FOREIGN.search(name):
+            return []
+        if self._root and name.startswith(f"{self._root}/"):
+            name, absolute = name[len(self._root) + 1 :], False
+        while name.startswith(("./", "../")):
+            name = name.partition("/")[2]
+        bare = name.rpartition("/")[2]
+        candidates = self._by_name.get(bare, [])
+        if not candidates:
+            return []
+        found, sure = self._fitting(name, candidates, absolute, word)
+        return [Named(word.text, path, word.line, sure and len(found) == 1, word.frame) for path in found[:3]]
+
+    def _fitting(self, name: str, candidates: list[str], absolute: bool, word: _Word) -> tuple[list[str], bool]:
+        if "/" not in name:
+            # People say package.json and config.yml of any project; only of programs' files a bare name means one.
+            usual = name in _USUAL or ending_of(name) not in SOURCE_ENDINGS
+            sure = not absolute and (not usual or bool(word.frame and word.line))
+            return (candidates, sure) if len(candidates) == 1 or word.line else ([], False)
+        if not absolute and name in candidates:
+            return [name], not word.is_module
+        ends = [path for path in candidates if path.endswith(f"/{name}")]
+        if ends and not absolute:
+            return ends, not word.is_module
+        inside = sorted((path for path in candidates if f"/{name}".endswith(f"/{path}")), key=len)
+        if inside:
+            best = inside[-1]
+            place = f"/{name}"[: -len(best) - 1].rpartition("/")[2]
+            return [best], "/" in best or place == self._root.rpartition("/")[2]
+        for prefix in ("a/", "b/"):  # as a diff writes it
+            if name.startswith(prefix) and name[2:] in candidates:
+                return [name[2:]], True
+        shared = [path for path in candidates if _shared(path, name) >= 2]
+        return (shared, False) if len(shared) == 1 else ([], False)
+
+
+def _shared(first: str, second: str) -> int:
+    """Parts at the end of two paths that are the same."""
+    pairs = zip(reversed(first.split("/")), reversed(second.split("/")), strict=False)
+    return next((count for count, (one, other) in enumerate(pairs) if one != other), 99)
+
+
+def _words(text: str) -> Iterator[_Word]:
+    """What may name a file, in the order of the text, frames of Python and Java before what is written like them."""
+    found: list[tuple[int, _Word]] = []
+    for match in _PYTHON.finditer(text):
+        found.append((match.start(), _Word(match[1], int(match[2]), frame=True)))
+    for match in _JAVA.finditer(text):
+        package = match[1].split(".")[:-2]
+        path = "/".join((*package, match[2]))
+        found.append((match.start(), _Word(path, int(match[3] or 0), frame=True)))
+    for match in _WRITTEN.finditer(text):
+        line = next((int(group) for group in match.groups()[1:] if group), 0)
+        before = text[max(0, match.start() - 24) : match.start()]
+        frame = bool(line) and re.search(r"(?:\bat |--> ?|\(|^\s*|\bin |#\d+ |\bfrom )$", before) is not None
+        found.append((match.start(), _Word(match[1], line, frame=frame)))
+    found += [(match.start(), _Word(match[1], 0)) for match in _PLAIN.finditer(text)]
+    for match in _MODULE.finditer(text):
+        parts = match[1].split(".")
+        for end in (len(parts), len(parts) - 1):
+            if end >= 2:
+                found.append((match.start(), _Word("/".join(parts[:end]) + ".py", 0, is_module=True)))
+    return (word for _, word in sorted(found, key=lambda one: one[0]))

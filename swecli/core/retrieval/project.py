@@ -1,0 +1,266 @@
+"""The index of the folder that a session works in: opened, made in the background, kept fresh, asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from swecli.core.git_files import git_facts, head_commit
+from swecli.core.workspace.search import module_folders
+
+if TYPE_CHECKING:  # patterns are compiled there, which no start has to wait for
+    from swecli.core.retrieval.index import FileState, Index
+    from swecli.core.retrieval.named import Files
+    from swecli.core.retrieval.ranking import Corpus
+    from swecli.core.retrieval.retrieve import Retrieval
+
+SETTLED: Final = 2.0
+"""Seconds after the start of a session until the index is looked at, unless a message comes first."""
+FIRST_WAIT: Final = 1.0
+"""Seconds that a message waits for the first index of a project; later ones use it."""
+UNATTENDED_WAIT: Final = 5.0
+"""The same where nobody watches, and there may be no later message."""
+TOOL_WAIT: Final = 15.0
+"""The same of a call of the model, which has nothing else to go by."""
+FRESH_WAIT: Final = 0.15
+"""Seconds that a message waits for news of the disk."""
+_LOOK_AGAIN: Final = 1.0
+"""Seconds for which a look at the disk holds."""
+_BUILD_SECONDS: Final = 120.0
+_SMALL: Final = 150
+"""Files that are indexed without a process of their own, which takes longer to start."""
+_STALE: Final = 6 * 3_600
+"""Seconds after which an index from an earlier commit is made anew: what it knows of the history has grown."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """``files`` that are known; ``complete`` is False where there are more. ``problem`` says why there is no index."""
+
+    files: int = 0
+    complete: bool = True
+    building: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProject:
+    """An index with what changed since it was made."""
+
+    corpus: Corpus
+    files: Files
+
+    def retrieval(self, text: str) -> Retrieval:
+        """What a text names and is about."""
+        from swecli.core.retrieval.retrieve import retrieve
+
+        return retrieve(self.corpus, text, self.files)
+
+
+def open_project(
+    root: Path, place: Path | None, git: str = "", environment: Mapping[str, str] | None = None
+) -> OpenProject:
+    """The project as it is now; takes the seconds of making its index where there is none, or too much has changed."""
+    from swecli.core.retrieval.building import keep, kept_index, make_index
+
+    index = kept_index(place) if place is not None else None
+    opened, outdated = refreshed(index, root) if index is not None else (None, True)
+    if opened is not None and not outdated:
+        return opened
+    index = make_index(root, git, environment)
+    if place is not None:
+        with suppress(OSError):  # what can't be kept is made again
+            keep(index, place)
+    return refreshed(index, root)[0]
+
+
+def refreshed(index: Index, root: Path, before: OpenProject | None = None) -> tuple[OpenProject, bool]:
+    """The project as it is now, and whether so much has changed that its index is to be made anew. What ``before``
+    knows already is not read again."""
+    from swecli.core.retrieval.indexing import MOST_CHANGED, changes_since, read_document, state_of
+    from swecli.core.retrieval.named import Files
+    from swecli.core.retrieval.ranking import Corpus, Fresh
+
+    changes = changes_since(index, root)
+    known: dict[FileState | None, Fresh] = {one.state: one for one in before.corpus.fresh} if before is not None else {}
+    fresh: list[Fresh] = []
+    for path in changes.changed[:MOST_CHANGED]:
+        state = state_of(root, path)
+        if state in known:
+            fresh.append(known[state])
+        elif (document := read_document(root, path)) is not None:
+            fresh.append(Fresh.of(document))
+    corpus = Corpus(index, tuple(fresh), changes.gone)
+    if before is None or before.corpus != corpus:
+        before = OpenProject(corpus, Files((path for _, path in corpus.paths()), str(root)))
+    return before, changes.too_many
+
+
+class ProjectIndex:
+    """Everything in it happens off the event loop. ``git`` gives the program to ask for the history, or "" where it is
+    not to be started."""
+
+    def __init__(
+        self,
+        root: Path,
+        place: Path | None,
+        git: Callable[[], str] = str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """``place`` is the file that the index is kept in; None: for this run only."""
+        self.root = root
+        self._place = place
+        self._git = git
+        self._environment = dict(environment or {})
+        self._index: Index | None = None
+        self._known: OpenProject | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._child: asyncio.subprocess.Process | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._looked = 0.0
+        self._made = False
+        self._problem = ""
+        self._closed = False
+
+    @property
+    def state(self) -> IndexState:
+        index, building = self._index, self._task is not None and not self._task.done()
+        if index is None:
+            return IndexState(building=building, problem=self._problem)
+        size = self._known.corpus.size if self._known is not None else len(index.files)
+        return IndexState(size, index.complete, building, self._problem)
+
+    def begin(self) -> None:
+        """Look at the disk, and make the index where there is none or too much has changed. On the event loop."""
+        busy = self._task is not None and not self._task.done()
+        if busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_AGAIN:
+            return
+        self._task = asyncio.create_task(self._work())
+
+    def begin_soon(self) -> None:
+        """Begin once the interface stands: until then nothing is read."""
+        self._timer = asyncio.get_running_loop().call_later(SETTLED, self.begin)
+
+    def look_again(self) -> None:
+        """What was seen of the disk holds no longer: something was written."""
+        self._looked = 0.0
+
+    async def retrieval(self, text: str, *, first_wait: float = FIRST_WAIT) -> Retrieval | None:
+        """What a text names and is about; None while there is no index."""
+        self.begin()
+        if self._task is not None and not self._task.done():
+            await asyncio.wait((self._task,), timeout=first_wait if self._known is None else FRESH_WAIT)
+        return await asyncio.to_thread(self._known.retrieval, text) if self._known is not None else None
+
+    async def close(self) -> None:
+        """No process and no task is left."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._child is not None:
+            with suppress(ProcessLookupError):
+                self._child.kill()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _work(self) -> None:
+        try:
+            if await asyncio.to_thread(self._refreshed):
+                await self._make()
+                await asyncio.to_thread(self._refreshed)
+        except OSError as error:
+            self._problem = f"the index can't be made: {error}"
+        self._looked = time.monotonic()
+
+    def _refreshed(self) -> bool:
+        """Take in what is on disk. True where the index is to be made anew."""
+        from swecli.core.retrieval.building import kept_index
+
+        if self._index is None and self._place is not None:
+            self._index = kept_index(self._place)
+        if self._index is None:
+            return True
+        self._known, outdated = refreshed(self._index, self.root, self._known)
+        return outdated or self._is_stale(self._index)
+
+    def _is_stale(self, index: Index) -> bool:
+        """Whether the history went on for long since the index was made."""
+        if self._made or self._place is None or not index.head:
+            return False
+        try:
+            age = time.time() - self._place.stat().st_mtime
+        except OSError:
+            return False
+        git = git_facts(self.root)
+        return age > _STALE and git is not None and head_commit(git) not in ("", index.head)
+
+    async def _make(self) -> None:
+        """Make the index, here where the project is small, else in a process at low priority."""
+        if self._made and self._index is not None:
+            return  # once in a session: what changes all the time would be indexed all the time
+        self._made = True
+        index = await asyncio.to_thread(self._made_here)
+        if index is not None:
+            self._index = index
+            return
+        with tempfile.TemporaryDirectory(prefix="swecli-index-") as folder:
+            place = self._place or Path(folder) / "project.index"
+            if await self._made_there(place):
+                from swecli.core.retrieval.building import kept_index
+
+                self._index = await asyncio.to_thread(kept_index, place) or self._index
+
+    def _made_here(self) -> Index | None:
+        from swecli.core.retrieval.building import keep, make_index
+        from swecli.core.retrieval.indexing import is_small
+
+        if not is_small(self.root, _SMALL):
+            return None
+        index = make_index(self.root, self._git(), self._environment)
+        if self._place is not None:
+            with suppress(OSError):  # it serves this run
+                keep(index, self._place)
+        return index
+
+    async def _made_there(self, place: Path) -> bool:
+        from swecli.core.retrieval.building import command
+
+        git = await asyncio.to_thread(self._git)
+        request = {"root": str(self.root), "place": str(place), "git": git, "environment": self._environment}
+        self._child = child = await asyncio.create_subprocess_exec(
+            *command(module_folders()),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd="/" if sys.platform != "win32" else None,
+            env=self._environment,
+        )
+        try:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            assert child.stderr is not None
+            child.stdin.write(json.dumps(request).encode() + b"\n")
+            async with asyncio.timeout(_BUILD_SECONDS):  # its stdin stays open: when it closes, the process ends
+                _, said = await asyncio.gather(child.stdout.read(), child.stderr.read())
+                status = await child.wait()
+        except TimeoutError:
+            self._problem = f"the index took longer than {_BUILD_SECONDS:.0f} seconds"
+            return False
+        finally:
+            with suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+            self._child = None
+        if status:
+            lines = said.decode("utf-8", "replace").strip().splitlines()
+            self._problem = f"the index can't be made: {lines[-1] if lines else f'exit status {status}'}"
+        return not status

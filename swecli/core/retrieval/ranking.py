@@ -1,0 +1,340 @@
+"""Which files of an index a text is about: several signals, each between 0 and 1, added up by fixed weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from math import log
+from typing import Final
+
+from swecli.core.retrieval.index import (
+    Definition,
+    Document,
+    Field,
+    FileState,
+    Index,
+    Kind,
+    field_terms,
+    kind_of,
+)
+from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, STOP_WORDS, TASK_WORDS, is_compound, stem, terms_of
+
+WEIGHTS: Final[Mapping[str, float]] = {
+    "body": 1.25,
+    "cover": 0.4,
+    "path": 0.5,
+    "symbol": 0.3,
+    "said": 0.5,
+    "alike": 0.4,
+    "mention": 1.2,
+    "refs": 0.1,
+    "together": 0.15,
+    "beside": 0.2,
+    "churn": 0.25,
+    "central": 0.1,
+}
+"""Set by hand on histories of public repositories and checked on others, see docs/retrieval.md. ``cover`` is how many
+of the words a file has, however often; ``said`` are the words of all commits that changed it, ``alike`` single commits
+whose message is like the text; ``refs`` are files whose definitions the best files use, ``together`` files that change
+with them, ``beside`` files in their folders."""
+
+ASIDE: Final[Mapping[Kind, float]] = {"source": 1.0, "test": 0.3, "other": 0.2}
+ASKED: Final[Mapping[Kind, float]] = {"source": 1.0, "test": 0.7, "other": 0.5}
+"""Tests, and what is no program, come behind, less so where the first line asks for them."""
+_ASKS: Final[Mapping[Kind, re.Pattern[str]]] = {
+    "test": re.compile(
+        r"\b(?:(?:failing|flaky|unit|regression|integration|write|fix|the|these|those) tests?"
+        r"|tests? (?:fail|suite|case|for)|test_\w+|spec|fixture|benchmark)\b",
+        re.IGNORECASE,
+    ),
+    "other": re.compile(
+        r"\b(?:docs?|documentation|readme|markdown|json|ya?ml|toml|ini|html|template|config file|workflow|ci|docker\w*"
+        r"|makefile|changelog|dependenc\w+|package|lock ?file)\b",
+        re.IGNORECASE,
+    ),
+}
+_K1: Final = 1.5
+_B: Final[Mapping[Field, float]] = {"b": 0.75, "s": 0.0, "p": 0.0, "h": 0.2}
+"""How much a long file is held against what is found in a field of it."""
+_OF_FILES: Final = ("b", "s", "p", "h")
+_SEEDS: Final = 8
+"""The best files by words, whose neighbours come in by uses and by history."""
+_BESIDE: Final = 12
+"""The best files, whose folders come in."""
+_LIKELY: Final = 200
+"""The best files, to which what is beside others is added."""
+_ALIKE: Final = 60
+"""Commits most like a text that are looked at."""
+_PER_TERM: Final = 0.02
+"""How much each term of a message is held against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a text asks for: terms with weights, names that are written as in code, kinds of files, and how many words
+    say something."""
+
+    terms: Mapping[str, float]
+    names: frozenset[str]
+    kinds: frozenset[Kind]
+    words: int
+
+
+_TRAILER = re.compile(
+    r"^(?:[\w-]+-by|co-authored-by|change-id|git-svn-id|fixes|closes|refs?): .*$", re.IGNORECASE | re.MULTILINE
+)
+_ADDRESS = re.compile(r"https?://\S+|\b[0-9a-f]{7,40}\b|#\d+|\S+@\S+\.\w+")
+_QUOTED = re.compile(r"`([^`\n]{2,80})`")
+_LONGEST: Final = 20_000
+"""Characters of a text that are looked at for words."""
+_MOST_TERMS: Final = 120
+_FIRST: Final = 0.7
+"""Weight of the first line; the whole text has the rest."""
+_HALF: Final = 2.0
+"""A term of this weight counts half of the most that any can."""
+_OF_TASK: Final = 0.5
+"""A word of people about their work, to any other word."""
+_MARKED: Final = 1.5
+"""A name that is written as in code, to any other word."""
+
+
+def query_of(text: str) -> Query:
+    """What a text asks for. Its first line counts more, as does what is written as a name in code."""
+    text = _ADDRESS.sub(" ", _TRAILER.sub(" ", text[:_LONGEST]))
+    first, _, _ = text.strip().partition("\n")
+    weights: dict[str, float] = {}
+    quoted = frozenset(word for piece in _QUOTED.findall(text) for word in IDENTIFIER.findall(piece))
+    names: set[str] = set()
+    said: set[str] = set()
+    for line, worth in ((first, _FIRST), (text, 1.0 - _FIRST)):
+        before = ""
+        for word in IDENTIFIER.findall(line):
+            if len(word) > LONGEST or word.lower() in STOP_WORDS:
+                before = ""
+                continue
+            said.add(word.lower())
+            compound = is_compound(word)
+            marked = compound or word in quoted
+            if marked:
+                names.add(word)
+            weight = _MARKED if marked else _OF_TASK if word.lower() in TASK_WORDS else 1.0
+            for term in terms_of(word):
+                if term not in _STEMMED_STOPS:
+                    weights[term] = weights.get(term, 0.0) + worth * weight
+            if before and not compound:  # "shell config" may be written shellConfig
+                joined = f"{before}{word}".lower()
+                weights[joined] = weights.get(joined, 0.0) + worth
+            before = "" if compound else word
+    most = dict(sorted(weights.items(), key=lambda one: -one[1])[:_MOST_TERMS])
+    kinds: set[Kind] = {"source"}
+    kinds |= {kind for kind, pattern in _ASKS.items() if pattern.search(first)}
+    terms = {term: weight / (_HALF + weight) for term, weight in most.items()}
+    return Query(terms, frozenset(names), frozenset(kinds), len(said))
+
+
+_STEMMED_STOPS: Final = frozenset(stem(word) for word in STOP_WORDS if len(word) > 2)
+STEMMED_TASK_WORDS: Final = frozenset(map(stem, TASK_WORDS))
+
+Scores = dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A file that was read after the index was made."""
+
+    state: FileState
+    fields: Mapping[Field, Mapping[str, int]]
+    length: int
+    defined: Sequence[Definition]
+
+    @classmethod
+    def of(cls, one: Document) -> Fresh:
+        fields = field_terms(one)
+        return cls(one.state, fields, sum(fields["b"].values()), one.defined)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """An index, and what changed since: ``fresh`` files take the place of others, or join them with numbers from the
+    index's last on; ``gone`` are the numbers that no longer count."""
+
+    index: Index
+    fresh: tuple[Fresh, ...] = ()
+    gone: frozenset[int] = frozenset()
+
+    @property
+    def size(self) -> int:
+        return len(self.index.files) - len(self.gone) + len(self.fresh)
+
+    def path(self, number: int) -> str:
+        base = len(self.index.files)
+        return self.index.files[number].path if number < base else self.fresh[number - base].state.path
+
+    def paths(self) -> Iterator[tuple[int, str]]:
+        for number, file in enumerate(self.index.files):
+            if number not in self.gone:
+                yield number, file.path
+        for number, one in enumerate(self.fresh, len(self.index.files)):
+            yield number, one.state.path
+
+    def definitions(self, number: int) -> Sequence[Definition]:
+        base = len(self.index.files)
+        return self.index.definitions(number) if number < base else self.fresh[number - base].defined
+
+
+class Words:
+    """The occurrences of a query's terms in a corpus."""
+
+    def __init__(self, corpus: Corpus, query: Query) -> None:
+        self.corpus = corpus
+        self._fresh = list(enumerate(corpus.fresh, len(corpus.index.files)))
+        self.lengths = {number: one.length for number, one in self._fresh}
+        self.found: dict[tuple[Field, str], list[tuple[int, int]]] = {
+            (where, term): self._postings(where, term) for where in _OF_FILES for term in query.terms
+        }
+        self._holders: dict[tuple[Field, str], frozenset[int]] = {}
+
+    def _postings(self, where: Field, term: str) -> list[tuple[int, int]]:
+        gone = self.corpus.gone
+        found = self.corpus.index.postings(where, term)
+        if gone:
+            found = [one for one in found if one[0] not in gone]
+        if self._fresh:
+            counts = ((number, one.fields.get(where, {}).get(term, 0)) for number, one in self._fresh)
+            found += [(number, count) for number, count in counts if count]
+        return found
+
+    def holders(self, where: Field, term: str) -> frozenset[int]:
+        """The files that have a term."""
+        known = self._holders.get((where, term))
+        if known is None:
+            known = self._holders[where, term] = frozenset(number for number, _ in self.found[where, term])
+        return known
+
+    def rarity(self, where: Field, term: str) -> float:
+        """How much it tells that a file has a term."""
+        size, having = max(1, self.corpus.size), len(self.found[where, term])
+        return log(1 + (size - having + 0.5) / (having + 0.5)) if having else 0.0
+
+    def scores(self, where: Field, query: Query) -> Scores:
+        """BM25 of one field."""
+        lengths, fresh = self.corpus.index.lengths, self.lengths
+        base, share = len(self.corpus.index.files), _B[where]
+        mean = max(1.0, sum(lengths) / max(1, len(lengths)))
+        scores: Scores = {}
+        for term, weight in query.terms.items():
+            rarity = weight * self.rarity(where, term)
+            for number, count in self.found[where, term]:
+                length = lengths[number] if number < base else fresh[number]
+                norm = _K1 * (1 - share + share * length / mean)
+                scores[number] = scores.get(number, 0.0) + rarity * count * (_K1 + 1) / (count + norm)
+        return scores
+
+    def coverage(self, query: Query) -> Scores:
+        """What the terms tell that a file has at all."""
+        scores: Scores = {}
+        for term, weight in query.terms.items():
+            told = weight * self.rarity("b", term)
+            for number in self.holders("b", term) | self.holders("s", term) | self.holders("p", term):
+                scores[number] = scores.get(number, 0.0) + told
+        return scores
+
+
+def _alike(corpus: Corpus, query: Query) -> Scores:
+    """The files that commits changed whose messages are like the text: programs where a commit changed any."""
+    index = corpus.index
+    size = len(index.message_lengths)
+    likeness: Scores = {}
+    for term, weight in query.terms.items():
+        found = index.postings("c", term)
+        told = weight * log(1 + (size - len(found) + 0.5) / (len(found) + 0.5))
+        for commit, worth in found:
+            likeness[commit] = likeness.get(commit, 0.0) + told * worth
+    for commit in likeness:
+        likeness[commit] /= 1 + _PER_TERM * index.message_lengths[commit]
+    scores: Scores = {}
+    for commit, score in sorted(likeness.items(), key=lambda one: -one[1])[:_ALIKE]:
+        files = [number for number in index.changed_by(commit) if number not in corpus.gone]
+        files = [number for number in files if kind_of(corpus.path(number)) == "source"] or files
+        for number in files:
+            scores[number] = scores.get(number, 0.0) + score**2 / len(files) ** 0.5
+    return scores
+
+
+def _beside(corpus: Corpus, scores: Scores) -> Scores:
+    """For each file what the best others in its folder have."""
+    likely = sorted(nlargest(_LIKELY, scores, key=scores.__getitem__), key=lambda number: (-scores[number], number))
+    best = likely[:_BESIDE]
+    folders: dict[str, float] = {}
+    for number in best:
+        folder = corpus.path(number).rpartition("/")[0]
+        folders[folder] = folders.get(folder, 0.0) + scores[number]
+    folders.pop("", None)
+    found = {number: folders.get(corpus.path(number).rpartition("/")[0], 0.0) for number in likely}
+    for number in best:
+        found[number] -= scores[number]
+    return {number: score for number, score in found.items() if score > 0}
+
+
+def _unit(scores: Scores) -> Scores:
+    most = max(scores.values(), default=0.0)
+    return {number: score / most for number, score in scores.items()} if most > 0 else {}
+
+
+def scored(corpus: Corpus, query: Query, words: Words, mentioned: Mapping[int, float]) -> Scores:
+    """How likely the text is about each file that any signal speaks of. ``mentioned`` are files that it names, 0..1."""
+    lexical: Scores = {}
+    _add(lexical, "body", _unit(words.scores("b", query)))
+    _add(lexical, "cover", _unit(words.coverage(query)))
+    _add(lexical, "path", _unit(words.scores("p", query)))
+    _add(lexical, "symbol", _unit(words.scores("s", query)))
+    _add(lexical, "said", _unit(words.scores("h", query)))
+    _add(lexical, "alike", _unit(_alike(corpus, query)))
+    _add(lexical, "mention", mentioned)
+    worth = _Worth(corpus, query)
+    index = corpus.index
+    base = len(index.files)
+    seeds = nlargest(_SEEDS, ((score * worth[number], -number) for number, score in lexical.items()))
+    known = [(-number, score) for score, number in seeds if -number < base]
+    total = dict(lexical)
+    _add(total, "refs", _unit(_spread(known, lambda number: index.neighbours(index.edges, number), corpus.gone)))
+    _add(total, "together", _unit(_spread(known, lambda number: index.neighbours(index.together, number), corpus.gone)))
+    _add(total, "churn", {number: index.churn[number] / 255 for number in lexical if number < base})
+    _add(total, "central", {number: index.central[number] / 255 for number in lexical if number < base})
+    total = {number: score * worth[number] for number, score in total.items()}
+    for number, score in _unit(_beside(corpus, total)).items():
+        total[number] += WEIGHTS["beside"] * score * worth[number]
+    return total
+
+
+def _add(total: Scores, name: str, scores: Mapping[int, float]) -> None:
+    weight = WEIGHTS[name]
+    for number, score in scores.items():
+        total[number] = total.get(number, 0.0) + weight * score
+
+
+class _Worth(dict[int, float]):
+    """What a file counts by its kind, looked up once."""
+
+    def __init__(self, corpus: Corpus, query: Query) -> None:
+        self._corpus, self._query = corpus, query
+
+    def __missing__(self, number: int) -> float:
+        kind = kind_of(self._corpus.path(number))
+        worth = self[number] = ASKED[kind] if kind in self._query.kinds else ASIDE[kind]
+        return worth
+
+
+def _spread(
+    seeds: Sequence[tuple[int, float]],
+    neighbours: Callable[[int], Iterator[tuple[int, float]]],
+    gone: frozenset[int],
+) -> Scores:
+    scores: Scores = {}
+    for number, score in seeds:
+        for other, strength in neighbours(number):
+            if other not in gone:
+                scores[other] = scores.get(other, 0.0) + score * strength
+    return scores

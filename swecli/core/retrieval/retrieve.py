@@ -1,0 +1,143 @@
+"""From a text to the files it names, the files it is about, and a few lines that point there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Final
+
+from swecli.core.retrieval.index import Definition, Index
+from swecli.core.retrieval.named import Files, Named
+from swecli.core.retrieval.ranking import (
+    STEMMED_TASK_WORDS,
+    Corpus,
+    Query,
+    Words,
+    query_of,
+    scored,
+)
+from swecli.core.retrieval.terms import IDENTIFIER, terms_of
+
+MOST_POINTERS: Final = 10
+MOST_TOKENS: Final = 300
+KEPT: Final = 50
+"""Places of the ranking that are kept."""
+FLOOR: Final = 7.0
+"""What the words of a text must tell of one file before it is pointed to: the sum of their rarities, the natural
+logarithm of one over the share of files that have them."""
+FLOOR_OF_FEW: Final = 8.0
+"""The same for a text of ``FEW`` words or less that names nothing as code does: two words that meet by chance are more
+likely there than a subject."""
+FEW: Final = 4
+_COMMON: Final = 1.0
+"""A word of this rarity or less, which more than a third of the files have, tells nothing of any."""
+_NEAR_BEST: Final = 0.35
+"""Of the best file's score, that a pointer has at least."""
+_UNSURE: Final = 0.5
+_PER_TOKEN: Final = 3.0
+"""Characters of paths and names that a token stands for, at the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    path: str
+    score: float
+    symbol: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place} {self.symbol}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """``named`` are files that the text names. ``ranked`` are the files that it is about, the likeliest first;
+    ``evidence`` is how much its words tell of the likeliest; ``pointers`` are those of them that are worth telling."""
+
+    named: tuple[Named, ...] = ()
+    ranked: tuple[Ranked, ...] = ()
+    pointers: tuple[Ranked, ...] = ()
+    evidence: float = 0.0
+
+    @property
+    def mentioned_paths(self) -> tuple[str, ...]:
+        return tuple(one.path for one in self.named if one.sure)
+
+    @property
+    def tokens(self) -> int:
+        """An upper estimate of what the pointers take."""
+        return sum(_cost(one) for one in self.pointers)
+
+
+def _cost(pointer: Ranked) -> int:
+    return round(len(str(pointer)) / _PER_TOKEN) + 1
+
+
+def retrieve(corpus: Corpus | Index, text: str, files: Files | None = None) -> Retrieval:
+    """What a text names and is about. Takes milliseconds."""
+    corpus = Corpus(corpus) if isinstance(corpus, Index) else corpus
+    numbers = {path: number for number, path in corpus.paths()}
+    named = tuple((files or Files(numbers)).named_by(text))
+    query = query_of(text)
+    worth = {numbers[one.path]: 1.0 if one.sure else _UNSURE for one in named if one.path in numbers}
+    if not query.terms and not worth:
+        return Retrieval(named)
+    words = Words(corpus, query)
+    total = scored(corpus, query, words, worth)
+    likely = nlargest(2 * KEPT, total, key=total.__getitem__)
+    best = sorted(likely, key=lambda number: (-total[number], corpus.path(number)))[:KEPT]
+    evidence = max((_evidence(words, query, number) for number in best[:3]), default=0.0)
+    ranked = [_placed(corpus, words, query, number, total[number], place) for place, number in enumerate(best)]
+    sure = {one.path for one in named if one.sure}
+    floor = FLOOR_OF_FEW if query.words <= FEW and not query.names else FLOOR
+    return Retrieval(named, tuple(ranked), tuple(_pointers(ranked, evidence, floor, sure)), evidence)
+
+
+def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Iterable[str]) -> list[Ranked]:
+    """What is worth telling: nothing below the floor, nothing far behind the best, nothing that is attached anyway."""
+    if evidence < floor or not ranked:
+        return []
+    kept: list[Ranked] = []
+    left = MOST_TOKENS - 40  # the words around them
+    for one in ranked[:MOST_POINTERS]:
+        if one.path in sure or one.score < _NEAR_BEST * ranked[0].score:
+            continue
+        left -= _cost(one)
+        if left < 0:
+            break
+        kept.append(one)
+    return kept
+
+
+def _evidence(words: Words, query: Query, number: int) -> float:
+    """How much the words that a file has tell: rare ones much, those that most files have nothing."""
+    total = 0.0
+    for term in query.terms.keys() - STEMMED_TASK_WORDS:
+        fields = ("b", "s", "p")
+        told = [words.rarity(where, term) for where in fields if number in words.holders(where, term)]
+        if told and min(told) > _COMMON:
+            total += min(told)
+    return total
+
+
+def _placed(corpus: Corpus, words: Words, query: Query, number: int, score: float, place: int) -> Ranked:
+    """A file with the definition in it that fits best; only for those that may be shown."""
+    name, line = "", 0
+    if place < MOST_POINTERS:
+        name, line = _best_definition(corpus.definitions(number), words, query)
+    return Ranked(corpus.path(number), round(score, 4), name, line)
+
+
+def _best_definition(defined: Sequence[Definition], words: Words, query: Query) -> tuple[str, int]:
+    """The definition whose name shares most with the query; none where nothing is shared."""
+    rarity: Mapping[str, float] = {term: words.rarity("s", term) * weight for term, weight in query.terms.items()}
+    best, chosen = 0.0, ("", 0)
+    for name, line in defined:
+        terms = {term for word in IDENTIFIER.findall(name) for term in terms_of(word)}
+        score = sum(rarity.get(term, 0.0) for term in terms) / (1 + 0.15 * len(terms))
+        score += 4.0 if name in query.names else 0.0
+        if score > best:
+            best, chosen = score, (name, line)
+    return chosen

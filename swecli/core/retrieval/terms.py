@@ -1,0 +1,77 @@
+"""Words of code and of sentences: identifiers, their parts, and one form for what is written differently."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+IDENTIFIER = re.compile(r"[^\W\d]\w+")
+"""A name or a word of at least two letters."""
+LONGEST = 60
+"""Longer names are data, such as keys and hashes."""
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_VOWEL = re.compile(r"[aeiouy]")
+
+_STOP = """
+    a about above after again all also although always am an and any are as at be because been before being below
+    between both but by can cannot could did do does doing done down due during each either else etc even ever every few
+    for from further get gets getting given go goes going good got had has have having he hello help her here hey hi him
+    his how however i if in instead into is it its itself just keep let lets like likely look make makes making many may
+    maybe me might more most much must my myself need needed needs neither new no nor not now of off ok okay on once one
+    only onto or other our out over own per please possible properly put rather really same see shall she should show
+    since so some still such sure take tell than thank thanks that the their them then there these they thing things
+    this those though through thus to too try trying two under until up upon us use used uses using very via want wants
+    was way we well were what when where whether which while who why will with within without work working works would
+    yes yet you your"""
+_TASK_WORDS = """
+    commit pr pull request issue issues bug bugs closes close fixes fixed fix resolve resolves added adds adding add
+    change changed changes update updated updates updating remove removed removes removing improve improved improves
+    implement implements implemented support supports supported ensure allow allows feat chore refactor refactored
+    bump merge merged release changelog
+    co authored signed reviewed summary description note notes todo review following previously currently
+    code file files function functions method methods project repo repository"""
+STOP_WORDS = frozenset(_STOP.split())
+"""Words that say nothing about where in a project something is."""
+TASK_WORDS = frozenset(_TASK_WORDS.split())
+"""Words of people about their work. They say little, except in a project that is about just that."""
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """One form for a word in lower case and its usual endings: ``indexes``, ``indexed`` and ``indexing`` are one."""
+    if len(word) < 4 or not word.isascii():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        word = word[:-3] + "y"
+    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed", "er", "ion", "or"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and _VOWEL.search(word[: -len(ending)]):
+            word = word[: -len(ending)]
+            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+                word = word[:-1]
+            break
+    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+
+
+@lru_cache(maxsize=262_144)
+def terms_of(identifier: str) -> tuple[str, ...]:
+    """The terms under which an identifier is found: its parts, and where it has several also the whole of it, the same
+    for ``parse_file`` and ``parseFile``."""
+    parts = [part.lower() for part in _PART.findall(identifier)]
+    kept = [stem(part) for part in parts if len(part) > 1 and not part.isdigit()]
+    if len(parts) < 2:
+        return tuple(kept)
+    return (*dict.fromkeys(kept), "".join(parts))
+
+
+def is_compound(identifier: str) -> bool:
+    """Whether a word of a sentence is written as only names in code are."""
+    return "_" in identifier.strip("_") or len(_PART.findall(identifier)) > 1
+
+
+def words(text: str) -> list[str]:
+    """The identifiers and words of a text, in order."""
+    return [word for word in IDENTIFIER.findall(text) if len(word) <= LONGEST]

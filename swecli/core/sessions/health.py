@@ -1,0 +1,125 @@
+"""The health of a session database that is in its place: what a full check says, and repairs that lose nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from swecli.core.atomic_text import ASIDE
+from swecli.core.sessions.database import SIDE_FILES, open_database, read_only
+from swecli.core.sessions.rescue import bring_over, is_damage
+from swecli.core.sessions.schema import MIGRATIONS
+from swecli.core.sessions.search import FILE as INDEX
+from swecli.core.sessions.search import SearchIndex, refresh
+
+WASTE = 0.25
+"""Share of free pages from which on making the file smaller is worth it."""
+SMALLEST = 8_000_000
+"""Bytes of a file below which it is not."""
+TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
+"""Tables with what was stored, those that others refer to first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """``damage`` says what is wrong, empty where nothing is; ``free`` is bytes of the file that hold nothing."""
+
+    size: int = 0
+    sessions: int = 0
+    free: int = 0
+    damage: str = ""
+    trouble: str = ""
+    """Why it can't be looked at, where that is no damage."""
+
+    @property
+    def wasteful(self) -> bool:
+        return self.size > SMALLEST and self.free > WASTE * self.size
+
+
+def health_of(path: Path) -> Health:
+    """Read the whole file and check it. Nothing is changed; may take seconds for a large one."""
+    size = sum(one.stat().st_size for suffix in SIDE_FILES if (one := Path(f"{path}{suffix}")).exists())
+    try:
+        with closing(read_only(path)) as connection:
+            verdict = str(connection.execute("PRAGMA integrity_check(3)").fetchone()[0])
+            pages = int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+            page = int(connection.execute("PRAGMA page_size").fetchone()[0])
+            sessions = int(connection.execute("SELECT count(*) FROM sessions").fetchone()[0])
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return Health(size, damage=str(error)) if is_damage(error) else Health(size, trouble=str(error))
+    return Health(size, sessions, pages * page, "" if verdict == "ok" else " ".join(verdict.split()))
+
+
+def quarantined(path: Path) -> Sequence[Path]:
+    """Damaged databases that were put aside here, the oldest first."""
+    found = (one for one in path.parent.glob(f"{path.name}{ASIDE}*") if not one.name.endswith(("-wal", "-shm")))
+    return sorted(found)
+
+
+def shrink(path: Path) -> int:
+    """Give back the space of what was deleted. Returns the bytes.
+
+    Raises:
+        sqlite3.Error: the disk is full, or another process is in the way; nothing was changed.
+    """
+    before = path.stat().st_size
+    with closing(open_database(path)) as database, database.alone() as connection:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return max(0, before - path.stat().st_size)
+
+
+def rebuild_index(path: Path) -> None:
+    """Make the search index of a database anew.
+
+    Raises:
+        OSError, sqlite3.Error: it can't be written.
+    """
+    index = path.with_name(INDEX)
+    for suffix in SIDE_FILES:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{index}{suffix}")
+    refresh(path)
+    with closing(SearchIndex(index)):
+        pass
+
+
+def recover(path: Path, damaged: Path) -> int:
+    """Bring what can be read of a damaged database that was put aside into the one in its place, which keeps all it
+    has. Returns how many sessions are new there. The damaged one stays.
+
+    Raises:
+        OSError, sqlite3.Error: one of the disks fails; nothing was changed.
+    """
+    fresh = path.with_name(f"{path.name}.fresh-{os.getpid()}")
+    try:
+        os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        with closing(sqlite3.connect(fresh, isolation_level=None)) as found:
+            for statements in MIGRATIONS:
+                for statement in statements:
+                    found.execute(statement)
+            bring_over(damaged, found)
+            with closing(open_database(path)) as database, database.write(power_safe=True) as target:
+                before = target.execute("SELECT count(*) FROM sessions").fetchone()[0]
+                copy_rows(found, target)
+                return int(target.execute("SELECT count(*) FROM sessions").fetchone()[0]) - int(before)
+    finally:
+        for suffix in (*SIDE_FILES, "-journal"):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{fresh}{suffix}")
+
+
+def copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Add the sessions of a database to another one, inside of its transaction; what is there already stays."""
+    target.execute("PRAGMA defer_foreign_keys=ON")
+    for table in TABLES:
+        columns = [str(row[1]) for row in source.execute(f"PRAGMA table_info({table})")]
+        named, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        target.executemany(
+            f"INSERT INTO {table}({named}) VALUES ({marks}) ON CONFLICT DO NOTHING",
+            source.execute(f"SELECT {named} FROM {table}"),
+        )

@@ -1,0 +1,60 @@
+"""What sessions have lost when a damaged database was recovered: it can be told from what is left of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_NAMED = 5
+"""Sessions that a sentence names."""
+_LEFT = """
+    SELECT s.id, coalesce(nullif(s.name, ''), s.title), coalesce(e.events, 0),
+        max(coalesce(e.newest, 0), coalesce(n.state_facts, 0)),
+        coalesce(s.size, 0), coalesce(e.size, 0), coalesce(s.turns, 0)
+    FROM sessions s
+    LEFT JOIN (SELECT session_id, count(*) AS events, max(fact) AS newest, sum(length(CAST(body AS BLOB))) AS size
+               FROM events WHERE :session IN ('', session_id) GROUP BY session_id) e ON e.session_id = s.id
+    LEFT JOIN session_snapshots n ON n.session_id = s.id
+    WHERE :session IN ('', s.id) ORDER BY s.updated DESC
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A session of which events are missing: ``left`` of ``least`` or more. Those missing at its end have no number."""
+
+    session: str
+    title: str
+    left: int
+    least: int
+
+    def __str__(self) -> str:
+        if not self.left:
+            return "no event is left, unless it was deleted before"
+        if self.least > self.left:
+            return f"{self.left:,} of at least {self.least:,} events are left"
+        return f"{self.left:,} events are left, it is not known of how many"
+
+
+def losses(connection: sqlite3.Connection, session: str = "") -> Sequence[Loss]:
+    """Sessions that have fewer events than were stored: they are numbered without a gap, and the row of a session
+    has the bytes of all. Of one ``session``, or of all.
+
+    Raises:
+        sqlite3.Error: the database can't be read.
+    """
+    found: list[Loss] = []
+    for identifier, title, left, newest, stored, there, turns in connection.execute(_LEFT, {"session": session}):
+        if newest > left or stored > there or (not left and turns):
+            found.append(Loss(str(identifier), " ".join(str(title).split()), left, max(left, newest)))
+    return found
+
+
+def loss_sentence(lost: Sequence[Loss]) -> str:
+    """Which sessions lost what; empty where none did."""
+    if not lost:
+        return ""
+    named = [f"{one.session}{f' ({one.title})' if one.title else ''}: {one}" for one in lost[:_NAMED]]
+    rest = f"; and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+    return f"Events are missing in {'; '.join(named)}{rest}"

@@ -1,0 +1,444 @@
+"""A session as one JSON document, to be taken along: written from its facts, read back into a store.
+
+Nothing that was hidden comes back, and nothing is given away: keys were covered when the facts were stored and are
+covered again when they are written, and of what is read no permission, no waiting message and no open question counts.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import SystemRandom
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import structs
+
+from swecli.core.protocol.codec import CodecError, decode_body, encode_body, to_text
+from swecli.core.protocol.events import (
+    MAIN,
+    Body,
+    Event,
+    ItemsOffloaded,
+    ModelChanged,
+    PermissionResolved,
+    QueueChanged,
+    SessionStarted,
+    TurnStarted,
+    Unknown,
+    UntrustedContent,
+)
+from swecli.core.protocol.messages import Opaque
+from swecli.core.sessions.database import Database
+from swecli.core.sessions.journal import masked
+from swecli.core.sessions.log import visible_json
+from swecli.core.sessions.results import ResultStore, result_reference
+from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore, new_session_id
+from swecli.core.sessions.titles import storable
+
+FORMAT: Final = "swecli-session"
+VERSION: Final = 1
+MAX_BYTES: Final = 512_000_000
+"""Bytes of the largest document that is read."""
+_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
+_REFERENCE: Final = re.compile(r"r[0-9a-f]{12}")
+
+
+class PortableError(Exception):
+    """A document is none, or can't be taken in; the message says why. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A large result beside the conversation, by the reference that the conversation has of it."""
+
+    id: str
+    tool: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Portable:
+    """A session outside of any store. Times are Unix seconds; ``left_out`` says in sentences what of a document was not
+    taken over. Without a ``model`` it goes on with that of the settings."""
+
+    id: str
+    title: str
+    cwd: str
+    model: str
+    created: float
+    updated: float
+    swecli: str
+    events: tuple[Event, ...]
+    results: tuple[StoredResult, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def references(events: Iterable[Event]) -> list[str]:
+    """The references of results that a session stored outside of its conversation, each once."""
+    found: dict[str, None] = {}
+    for event in events:
+        if isinstance(event.body, ItemsOffloaded):
+            found.update(dict.fromkeys(item.ref for item in event.body.items))
+    return list(found)
+
+
+def portable_document(session: Portable, cover: Callable[[str], str]) -> str:
+    """The JSON text, one event a line. ``cover`` puts stars in place of keys; what a provider wants back byte for byte
+    is left out where a key is in it."""
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "exported_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "session": {
+            "id": session.id,
+            "title": cover(session.title),
+            "cwd": cover(session.cwd),
+            "model": session.model,
+            "created": session.created,
+            "updated": session.updated,
+            "swecli": session.swecli,
+        },
+    }
+    events = ",\n".join(_event_text(event, cover) for event in session.events if event.body.type != UNREADABLE)
+    results = ",\n".join(to_text(_result(result, cover)) for result in session.results)
+    return visible_json(f'{to_text(head)[:-1]},\n"events":[\n{events}\n],\n"results":[\n{results}\n]}}\n')
+
+
+def _event_text(event: Event, cover: Callable[[str], str]) -> str:
+    body = masked(event.body, cover)
+    text = encode_body(body)
+    if not isinstance(body, Unknown) and cover(text) != text:  # in what is kept byte for byte
+        body = _without_keys(body, cover)
+        text = encode_body(body)
+    else:
+        text = encode_body(Unknown(body.type, masked(body.data, cover))) if isinstance(body, Unknown) else text
+    head = {"v": event.v, "seq": event.seq, "ts": event.ts, "turn": event.turn, "agent": event.agent}
+    return f'{to_text(head)[:-1]},"body":{text}}}'
+
+
+def _without_keys(value: Any, cover: Callable[[str], str]) -> Any:
+    """``value`` without the data of providers in which a key is."""
+    if isinstance(value, tuple):
+        return tuple(_without_keys(each, cover) for each in cast("tuple[Any, ...]", value))
+    if isinstance(value, msgspec.Struct):
+        changes: dict[str, Any] = {}
+        for name in value.__struct_fields__:
+            old = getattr(value, name)
+            if isinstance(old, Opaque):
+                text = to_text(old)
+                new = old if cover(text) == text else _emptied(value, name, old)
+            else:
+                new = _without_keys(old, cover)
+            if new is not old:
+                changes[name] = new
+        return structs.replace(value, **changes) if changes else value
+    return value
+
+
+def _emptied(part: msgspec.Struct, name: str, opaque: Opaque) -> Opaque | None:
+    """None where the part can be without it."""
+    optional = any(field.name == name and not field.required for field in structs.fields(part))
+    return None if optional else structs.replace(opaque, data=None)
+
+
+def _result(result: StoredResult, cover: Callable[[str], str]) -> dict[str, str]:
+    try:
+        text = result.content.decode()
+    except UnicodeDecodeError:
+        covered = cover(result.content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return {"id": result.id, "tool": result.tool, "base64": base64.b64encode(covered).decode()}
+    return {"id": result.id, "tool": result.tool, "text": cover(text)}
+
+
+def read_portable(text: str) -> Portable:
+    """The session of a document.
+
+    Raises:
+        PortableError: it is none, of a later version, or an event of it is broken.
+    """
+    try:
+        document: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PortableError(f"it is no JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise PortableError("it is no export of a session")
+    found = cast("dict[str, Any]", document)
+    if found.get("format") != FORMAT:
+        raise PortableError("it is no export of a session")
+    version = found.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise PortableError(f"it was written by a later swecli (version {version} of the format); update this one")
+    session, events = found.get("session"), found.get("events")
+    if not isinstance(session, dict) or not isinstance(events, list):
+        raise PortableError("its session or its events are missing")
+    row = cast("dict[str, Any]", session)
+    identifier = row.get("id")
+    if not isinstance(identifier, str) or not _ID.fullmatch(identifier):
+        raise PortableError(f"its session has no usable id: {identifier!r}")
+    taken = [_event(entry, number, identifier) for number, entry in enumerate(cast("list[Any]", events), 1)]
+    if not taken:
+        raise PortableError("it has no events")
+    if any(after.seq <= before.seq for before, after in itertools.pairwise(taken)):
+        raise PortableError("its events are not in order")
+    harmless, left_out = without_power(taken)
+    return Portable(
+        identifier,
+        _string(row, "title"),
+        _string(row, "cwd"),
+        "" if _asked_elsewhere(taken) else _string(row, "model"),
+        _time(row.get("created"), taken[0].ts),
+        _time(row.get("updated"), taken[-1].ts),
+        _string(row, "swecli"),
+        harmless,
+        tuple(_read_results(found.get("results"))),
+        left_out,
+    )
+
+
+def _event(entry: object, number: int, session: str) -> Event:
+    try:
+        bounded(entry)
+        if not isinstance(entry, dict):
+            raise CodecError("no JSON object")
+        data = cast("dict[str, Any]", entry)
+        body = decode_body(json.dumps(data["body"]))
+        seq, turn = data["seq"], data["turn"]
+        if not isinstance(seq, int) or not isinstance(turn, int) or not 0 < seq < 2**53 or not 0 <= turn < 2**53:
+            raise CodecError("its place is no number")
+        agent = data.get("agent", MAIN)
+        if not isinstance(agent, str):
+            raise CodecError("its agent is no text")
+        return Event(seq, _time(data.get("ts"), 0.0), session, turn, body, agent, 1)
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        raise PortableError(f"event {number} can't be read ({error})") from error
+
+
+DEEPEST: Final = 200
+"""Levels of nesting of a JSON value that is read; nothing that swecli writes comes near."""
+
+
+def bounded(value: object) -> None:
+    """Refuse a JSON value that is nested so deeply that something might fail over it later.
+
+    Raises:
+        ValueError: it is.
+    """
+    level: list[object] = [value]
+    for _ in range(DEEPEST):
+        level = [each for one in level for each in _inside(one)]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _read_results(entries: object) -> Iterable[StoredResult]:
+    for entry in cast("list[Any]", entries) if isinstance(entries, list) else ():
+        result = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+        name, tool = result.get("id"), result.get("tool", "")
+        if not isinstance(name, str) or not _REFERENCE.fullmatch(name) or not isinstance(tool, str):
+            raise PortableError(f"a stored result has no usable reference: {name!r}")
+        try:
+            if isinstance(text := result.get("text"), str):
+                content = text.encode("utf-8", "replace")
+            else:
+                content = base64.b64decode(str(result.get("base64", "")), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise PortableError(f"the stored result {name} can't be read ({error})") from error
+        yield StoredResult(name, tool, content)
+
+
+def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
+    """Events of a file without what would act in a session: rules, waiting messages. Also sentences about it."""
+    rules = queued = 0
+    addresses: dict[str, None] = {}
+    harmless: list[Event] = []
+    for event in events:
+        body = event.body
+        match body:
+            case SessionStarted(address=address) | ModelChanged(address=address) if not _stays_here(address):
+                addresses[address] = None
+                body = structs.replace(body, address="")
+            case PermissionResolved(choice="always", span=span) if span != "turn":
+                rules += 1
+                body = structs.replace(body, span="turn")
+            case TurnStarted(allowed=allowed) if allowed:
+                rules += 1
+                body = structs.replace(body, allowed=())
+            case QueueChanged(queue=queue) if queue:
+                queued = max(queued, len(queue))
+                body = structs.replace(body, queue=())
+            case _:
+                pass
+        harmless.append(event if body is event.body else structs.replace(event, body=body))
+    said: list[str] = []
+    if addresses:
+        said.append(
+            f"Addresses of models were not taken over ({', '.join(addresses)}): the session goes on with the model of "
+            "your settings."
+        )
+    if rules:
+        said.append(f"Permissions that the session had were not taken over ({rules}).")
+    if queued:
+        said.append("Messages that waited to be sent were not taken over.")
+    return tuple(harmless), tuple(said)
+
+
+def _asked_elsewhere(events: Sequence[Event]) -> bool:
+    """Whether the newest model of the events was asked at an address that is not taken over."""
+    named = (event.body for event in reversed(events) if isinstance(event.body, SessionStarted | ModelChanged))
+    return any(not _stays_here(body.address) for body in list(named)[:1])
+
+
+def _stays_here(address: str) -> bool:
+    """Whether asking a model there sends nothing to another machine that the file names."""
+    from urllib.parse import urlsplit
+
+    try:
+        return not address or (urlsplit(address).hostname or "") in ("127.0.0.1", "::1", "localhost")
+    except ValueError:
+        return False
+
+
+def _string(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object, otherwise: float) -> float:
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 32_503_680_000
+    return float(value) if usable and isinstance(value, int | float) else otherwise
+
+
+# --- out of a store and into one -----------------------------------------------------------------------------
+
+
+def stored_session(store: SessionStore, name: str, report: Callable[[str], None]) -> Portable:
+    """A stored session, whole. ``report`` is told in sentences what can't be read.
+
+    Raises:
+        SessionError: there is none of that name, or several.
+    """
+    info = store.get(name)
+    events = store.load(info.id, report)
+    results = ResultStore(store.database, info.id)
+    tools = _tools(store.database, info.id)
+    refs = dict.fromkeys([*references(events), *tools])
+    kept = results_of(refs, results.get, tools, report)
+    return Portable(
+        info.id, info.shown, info.cwd, info.model, info.created, info.updated, info.swecli, tuple(events), kept
+    )
+
+
+def results_of(
+    refs: Iterable[str],
+    get: Callable[[str], bytes | None],
+    tools: Mapping[str, str],
+    report: Callable[[str], None],
+) -> tuple[StoredResult, ...]:
+    """The results of these references; what is missing or damaged is reported."""
+    from swecli.core.ports import BlobError
+
+    found: list[StoredResult] = []
+    for ref in refs:
+        try:
+            content = get(ref)
+        except BlobError as error:
+            report(str(error))
+            continue
+        if content is None:
+            report(f"The stored result {ref} is missing, so it is not in the export.")
+        else:
+            found.append(StoredResult(ref, tools.get(ref, ""), content))
+    return tuple(found)
+
+
+def _tools(database: Database, session: str) -> dict[str, str]:
+    with database.read() as connection:
+        rows = connection.execute("SELECT id, tool_name FROM tool_result_blobs WHERE session_id = ?", (session,))
+        return {str(name): str(tool) for name, tool in rows.fetchall()}
+
+
+_ADD = (
+    "INSERT INTO sessions(id, cwd, model, created, updated, swecli, turns, tokens, cost, size)"
+    " VALUES (?, ?, ?, ?, ?, ?, 0, 0, '0', 0)"
+)
+_SETTLE = "UPDATE sessions SET title = CASE WHEN ? = '' THEN title ELSE ? END, model = ? WHERE id = ?"
+"""After the events, which tell title and model too: a title of its own stays, and without a model it goes on with that
+of the settings."""
+
+
+def take_in(store: SessionStore, session: Portable, cwd: str, cover: Callable[[str], str], origin: str) -> str:
+    """Put a session into a store, as one of the folder ``cwd``; all of it or nothing. Its id stays where it is free.
+    ``origin`` is where it came from: its text counts as that of strangers. Returns the id.
+
+    Raises:
+        SessionError: it can't be stored; nothing was.
+        sqlite3.Error: the same.
+    """
+    identifier = session.id if session.id and not _exists(store.database, session.id) else _free_id(store.database)
+    names = {result.id: result_reference(identifier, _covered(result.content, cover)) for result in session.results}
+    changed = {old: new for old, new in names.items() if old != new}
+    events = [_renamed(event, identifier, changed) for event in session.events]
+    last = events[-1]
+    events.append(Event(last.seq + 1, last.ts, identifier, 0, UntrustedContent("", origin)))
+    covered = [structs.replace(event, body=masked(event.body, cover)) for event in events]
+    with store.database.write() as connection:
+        # Used now, so that it is not taken for one that nobody wants any more.
+        texts = [storable(text) for text in (identifier, cwd, session.model, session.swecli)]
+        connection.execute(_ADD, (*texts[:3], session.created, time.time(), texts[3]))
+    try:
+        store.append(covered)
+        with store.database.write() as connection:
+            title = storable(cover(session.title))
+            connection.execute(_SETTLE, (title, title, storable(session.model), identifier))
+        results = ResultStore(store.database, identifier)
+        for result in session.results:
+            results.put(result.tool, _covered(result.content, cover))
+    except BaseException as error:
+        with store.database.write() as connection:
+            connection.execute("DELETE FROM sessions WHERE id = ?", (identifier,))
+        if isinstance(error, sqlite3.Error | SessionError | KeyboardInterrupt):
+            raise
+        raise SessionError(f"The session could not be stored ({error}). Nothing was changed.") from error
+    return identifier
+
+
+def _covered(content: bytes, cover: Callable[[str], str]) -> bytes:
+    return cover(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _renamed(event: Event, session: str, names: Mapping[str, str]) -> Event:
+    """The event in its new session, with the new references of results."""
+    body: Body | Unknown = event.body
+    if names:
+        text = encode_body(body)
+        renamed = _REFERENCE.sub(lambda found: names.get(found[0], found[0]), text)
+        body = decode_body(renamed) if renamed != text else body
+    return structs.replace(event, session=session, body=body)
+
+
+def _exists(database: Database, session: str) -> bool:
+    with database.read() as connection:
+        return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone() is not None
+
+
+def _free_id(database: Database) -> str:
+    while True:
+        name = new_session_id(datetime.now(), SystemRandom())
+        if not _exists(database, name):
+            return name

@@ -1,0 +1,277 @@
+"""What was said in all sessions of a folder, found by its words: an index beside the database, made from it alone.
+
+It is brought up to date when a session ends and before a search, a little at a time, and made anew where it is damaged:
+nothing is in it that is not in the events, which hold no keys.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from swecli.core.sessions.rescue import is_damage, lenient
+
+FILE = "search.db"
+_VERSION = 1
+_SCHEMA = (
+    "CREATE VIRTUAL TABLE said USING fts5(text, session UNINDEXED, seq UNINDEXED, prefix='2 3',"
+    " tokenize=\"unicode61 remove_diacritics 2 tokenchars '_'\")",
+    "CREATE TABLE reached(session TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
+)
+_LONGEST = {"text": 50_000, "tool_result": 2_000, "tool_call": 1_000}
+"""Characters of a part that are searched, by its type: of results the beginning, the rest is rarely what was meant."""
+_WORD = re.compile(r"[\w]+")
+_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+_PICTURES = re.compile(f"({_SIGN})")
+"""Signs of scripts that put no blanks between words: each counts as a word."""
+_BETWEEN = re.compile(f"(?<={_SIGN}) +(?={_SIGN})")
+_HITS = 4_000
+_SHOWN = 160
+"""Characters of a place that are shown."""
+_PORTION = 200
+"""Events of one transaction."""
+_STALE = "SELECT id, (SELECT max(seq) FROM events e WHERE e.session_id = s.id) FROM sessions s ORDER BY updated DESC"
+_ITEMS = """
+    SELECT seq, CAST(body AS BLOB) FROM events WHERE session_id = ? AND seq > ? AND agent = 'main'
+    AND type IN ('item_completed', 'item_checkpointed') ORDER BY seq
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session with the searched words. ``text`` is the newest place, on one line; ``places`` how many there are."""
+
+    session: str
+    text: str
+    places: int
+
+
+class SearchIndex:
+    """The index file of one folder; without a path one in memory. Every method waits for the disk and may raise
+    ``sqlite3.Error``."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        if path is not None:
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        self._connection = self._prepared() if path is None else self._open(path)
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        try:
+            return self._prepared()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                os.unlink(f"{path}{suffix}")
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return self._prepared()
+
+    def _prepared(self) -> sqlite3.Connection:
+        place = ":memory:" if self._path is None else self._path
+        connection = sqlite3.connect(place, timeout=1, isolation_level=None, check_same_thread=False)
+        try:
+            connection.text_factory = lenient
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            if version != _VERSION:
+                connection.execute("BEGIN IMMEDIATE")
+                if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                    connection.execute("DROP TABLE IF EXISTS said")
+                    connection.execute("DROP TABLE IF EXISTS reached")
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version={_VERSION}")
+                connection.execute("COMMIT")
+            connection.execute("SELECT count(*) FROM reached").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @staticmethod
+    def sound(path: Path) -> bool:
+        """Whether an index that is there is what was written.
+
+        Raises:
+            sqlite3.Error: it can't be read.
+        """
+        with closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
+            try:
+                connection.execute("INSERT INTO said(said) VALUES ('integrity-check')")
+                return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0]) == "ok"
+            except sqlite3.Error as error:
+                if is_damage(error):
+                    return False
+                raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def update(self, source: sqlite3.Connection, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Take in what the database ``source`` has and the index has not, session by session, the newest first, and
+        drop sessions that are gone. False where ``stop`` ended it before."""
+        index = self._connection
+        reached = {str(name): int(seq) for name, seq in index.execute("SELECT session, seq FROM reached").fetchall()}
+        newest = {str(name): int(seq or 0) for name, seq in source.execute(_STALE).fetchall()}
+        self.forget(reached.keys() - newest.keys())
+        for session, seq in newest.items():
+            known = reached.get(session, 0)
+            if seq == known:
+                continue
+            if stop():
+                return False
+            if seq < known:  # another session of this id came in its place
+                self.forget((session,))
+                known = 0
+            for upto, texts in _texts(source, session, known):
+                self._add(session, upto, texts)
+                if stop():
+                    return False
+            self._add(session, seq, ())
+        return True
+
+    def _add(self, session: str, seq: int, texts: Sequence[tuple[str, str, int]]) -> None:
+        index = self._connection
+        index.execute("BEGIN IMMEDIATE")
+        try:
+            index.executemany("INSERT INTO said(text, session, seq) VALUES (?, ?, ?)", texts)
+            index.execute("INSERT OR REPLACE INTO reached(session, seq) VALUES (?, ?)", (session, seq))
+            index.execute("COMMIT")
+        except BaseException:
+            if index.in_transaction:
+                index.execute("ROLLBACK")
+            raise
+
+    def forget(self, sessions: Collection[str]) -> None:
+        if sessions:
+            marks = ",".join("?" * len(sessions))
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(f"DELETE FROM said WHERE session IN ({marks})", tuple(sessions))
+            self._connection.execute(f"DELETE FROM reached WHERE session IN ({marks})", tuple(sessions))
+            self._connection.execute("COMMIT")
+
+    def find(self, words: str, limit: int = 100) -> list[Found]:
+        """Sessions in which one message, result or call has all the words, each as a word or its beginning; the one
+        with the newest such place first."""
+        query = _query(words)
+        if not query:
+            return []
+        rows = self._connection.execute(
+            "SELECT rowid, session FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?", (query, _HITS)
+        ).fetchall()
+        places: dict[str, list[int]] = {}
+        for row, session in rows:
+            places.setdefault(str(session), []).append(int(row))
+        found: list[Found] = []
+        for session, hits in list(places.items())[:limit]:
+            (text,) = self._connection.execute("SELECT text FROM said WHERE rowid = ?", (hits[0],)).fetchone()
+            found.append(Found(session, _closed(_around(str(text), words)), len(hits)))
+        return found
+
+
+def _around(text: str, words: str) -> str:
+    """The place of a text that has the first of the words, on one line."""
+    wanted = next(iter(_WORD.findall(_spaced(words))), "")
+    at = max(0, _plain(text).find(_plain(wanted)))
+    begin = max(0, at - _SHOWN // 3)
+    piece = " ".join(text[begin : begin + _SHOWN].split())
+    return f"{'…' if begin else ''}{piece}{'…' if begin + _SHOWN < len(text) else ''}"
+
+
+def _plain(text: str) -> str:
+    """A text as it is compared: without case and accents. Of the same length, as far as places in it matter."""
+    lowered = text.lower()
+    return lowered if lowered.isascii() else "".join(unicodedata.normalize("NFD", sign)[:1] or " " for sign in lowered)
+
+
+def searched(database: Path, words: str, limit: int = 100, stop: Callable[[], bool] = lambda: False) -> Sequence[Found]:
+    """What the sessions of the database at ``database`` have of the words; its index is brought up to date before.
+    Where the index can't be written, one in memory takes its place. Nothing where this SQLite has no full-text
+    search."""
+    for place in (database.with_name(FILE), None):
+        try:
+            with closing(SearchIndex(place)) as index:
+                _bring_up_to_date(database, index, stop)
+                return index.find(words, limit)
+        except (sqlite3.Error, OSError):
+            continue
+    return ()
+
+
+def refresh(database: Path, stop: Callable[[], bool] = lambda: False) -> None:
+    """Bring the index of a database up to date, as far as ``stop`` lets it."""
+    with suppress(sqlite3.Error, OSError), closing(SearchIndex(database.with_name(FILE))) as index:
+        _bring_up_to_date(database, index, stop)
+
+
+def _bring_up_to_date(database: Path, index: SearchIndex, stop: Callable[[], bool]) -> None:
+    from swecli.core.sessions.database import read_only
+
+    with suppress(sqlite3.Error), closing(read_only(database)) as source:  # busy elsewhere: what is there is searched
+        index.update(source, stop)
+
+
+def _query(words: str) -> str:
+    """The words for FTS5, quoted, so that nothing of them is taken for an operator."""
+    found = (_WORD.findall(_spaced(word)) for word in unicodedata.normalize("NFC", words).split()[:16])
+    return " AND ".join(f'"{" ".join(parts)}"*' for parts in found if parts)
+
+
+def _spaced(text: str) -> str:
+    return _PICTURES.sub(r" \1 ", text)
+
+
+def _closed(text: str) -> str:
+    """Without the blanks that ``_spaced`` put between signs."""
+    return _BETWEEN.sub("", text)
+
+
+def _texts(source: sqlite3.Connection, session: str, after: int) -> Iterator[tuple[int, list[tuple[str, str, int]]]]:
+    """What is to be searched of a session, in portions, each with the event that it reaches to."""
+    from msgspec import DecodeError, json
+
+    portion: list[tuple[str, str, int]] = []
+    for number, (seq, raw) in enumerate(source.execute(_ITEMS, (session, after)), 1):
+        try:
+            body = json.decode(bytes(raw))
+        except (DecodeError, ValueError):
+            body = None
+        text = _text_of(body) if isinstance(body, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
+        if text:
+            portion.append((text.encode("utf-8", "replace").decode("utf-8"), session, int(seq)))
+        if number % _PORTION == 0:
+            yield int(seq), portion
+            portion = []
+    if portion:
+        yield portion[-1][2], portion
+
+
+def _text_of(body: dict[str, Any]) -> str:
+    if body.get("type") == "item_completed":
+        parts = body.get("parts")
+    elif body.get("running"):
+        return ""  # the same call once more
+    else:
+        part = cast("object", body.get("part"))
+        call = isinstance(part, dict) and cast("dict[str, Any]", part).get("type") == "tool_call"
+        parts = cast("list[object]", [part]) if call else None
+    texts: list[str] = []
+    for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
+        if isinstance(part, dict):
+            one = cast("dict[str, Any]", part)
+            kind = str(one.get("type"))
+            text = one.get("arguments" if kind == "tool_call" else "text")
+            if kind in _LONGEST and isinstance(text, str):
+                texts.append(text[: _LONGEST[kind]])
+    return _spaced("\n".join(texts))

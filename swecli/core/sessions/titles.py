@@ -1,0 +1,84 @@
+"""What a session is called before the user names it: the first message, made short and readable. No model is asked."""
+
+from __future__ import annotations
+
+import re
+
+from swecli.core.protocol.events import ItemCompleted
+from swecli.core.protocol.messages import TextPart
+
+TITLE_LENGTH = 64
+"""Characters of the longest title."""
+FIRST_LENGTH = 200
+"""Characters of a first message that are kept beside the title."""
+_SHORTEST = 12
+"""Characters that a first sentence needs to stand alone."""
+_LEAST = 4
+"""Characters that have to be left without a courtesy."""
+_READ = 4_000
+"""Characters of a message that are looked at."""
+_COURTESIES = re.compile(
+    r"(?:(?:hi|hello|hey)(?:\s+there)?|ok(?:ay)?|so|please|(?:can|could|would|will)\s+you|kindly|"
+    r"i(?:\s+would|'d|’d)\s+like\s+(?:you\s+)?to|i\s+(?:want|need)\s+(?:you\s+)?to|let(?:'|’)?s|help\s+me(?:\s+to)?)"
+    r"(?:\s*[,!.:]+\s*|\s+)",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_MARKS = re.compile(r"^\s*(?:#{1,6}\s+|[-*+]\s+|>\s*|\d{1,3}[.)]\s+)+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_]|[\"'(])|(?<=[。！？])")
+_EMPHASIS = re.compile(r"(\*\*|`)(?=\S)(.+?)(?<=\S)\1")
+"""Not with underscores, which names have."""
+
+
+def title_of(message: ItemCompleted) -> str:
+    """The title that the first message of a user gives its session: on one line."""
+    return title_from(text_of(message))
+
+
+def text_of(message: ItemCompleted) -> str:
+    return " ".join(part.text for part in message.parts if isinstance(part, TextPart))
+
+
+def title_from(text: str) -> str:
+    """The first sentence, without courtesies and Markdown, cut between words; all of it where nothing else is left."""
+    text = text[:_READ]
+    paragraphs = (_first_words(part) for part in re.split(r"\n\s*\n", _FENCE.sub("\n\n", text)))
+    prose = _EMPHASIS.sub(r"\2", next(filter(None, paragraphs), ""))
+    bare = prose
+    while (found := _COURTESIES.match(bare)) is not None and len(bare) - found.end() >= _LEAST:
+        bare = bare[found.end() :]
+    asked = bare != prose
+    for end in _SENTENCE.finditer(bare):
+        if end.start() >= _SHORTEST:
+            bare = bare[: end.start()]
+            break
+    bare = bare.rstrip(" .,;:!。！" + ("?？" if asked else ""))
+    if not any(character.isalnum() for character in bare):
+        return line_of(text)
+    first = bare.split(maxsplit=1)[0]
+    if first.isalpha() and first.islower():
+        bare = bare[0].upper() + bare[1:]
+    return line_of(bare)
+
+
+def _first_words(paragraph: str) -> str:
+    """A paragraph on one line; of a heading or a list the first entry."""
+    lines = [line for line in paragraph.splitlines() if line.strip()]
+    if any(_MARKS.match(line) for line in lines):
+        lines = [bare for line in lines if (bare := _MARKS.sub("", line).strip())][:1]
+    return " ".join(" ".join(lines).split())
+
+
+def line_of(text: str, length: int = TITLE_LENGTH) -> str:
+    """A text on one line, cut between words where it is longer than ``length`` characters."""
+    line = " ".join(text[: length * 20].split())
+    if len(line) > length:
+        cut = line[: length - 1]
+        blank = cut.rfind(" ")
+        line = f"{cut[:blank] if blank > length * 2 // 3 else cut}…"
+    return storable(line)
+
+
+def storable(text: str) -> str:
+    """``text`` as UTF-8 can hold it: names of files may have lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,345 @@
+"""The model's memory: files that outlive a conversation, under the same permissions as other files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from swecli.core.memory.places import MAX_FILES, NOTES, ROOT, MemoryPathError, MemoryPlaces, Place
+from swecli.core.permissions.types import Effects
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.tools.apply_patch import reverted
+from swecli.core.tools.base import (
+    ChangedFile,
+    Params,
+    Preview,
+    ToolContext,
+    ToolError,
+    ToolOutcome,
+    plural,
+    readable_size,
+)
+from swecli.core.tools.edit_file import ChangePlan, ChangeTool, FileChange, chosen, read_target, write
+from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
+from swecli.core.workspace.text_file import TextFile, decode
+
+MemoryCommand = Literal["view", "create", "str_replace", "insert", "delete", "rename"]
+
+_UNTOLD = ("overwrite", "old_path")
+"""Parameters that are understood and that the model is not told of: others say the same."""
+_MOST_LINES = 2_000
+
+
+class MemoryParams(Params):
+    command: MemoryCommand
+    path: str = ""
+    file_text: str | None = None
+    view_range: tuple[int, int] | None = None
+    old_str: str | None = None
+    new_str: str | None = None
+    insert_line: int | None = None
+    insert_text: str | None = None
+    old_path: str = ""
+    new_path: str = ""
+    overwrite: bool = False
+
+
+class MemoryTool(ChangeTool[MemoryParams]):
+    """``places`` may be replaced while a session runs. ``limit`` is the most bytes of one file. ``holds_secret`` finds
+    texts that must not be kept."""
+
+    name = "memory"
+    verb = "Memory"
+    params = MemoryParams
+
+    def __init__(self, places: MemoryPlaces, limit: int, holds_secret: Callable[[str], bool]) -> None:
+        self.places = places
+        self._limit = limit
+        self._holds_secret = holds_secret
+
+    def schema(self) -> Mapping[str, Any]:
+        whole = dict(super().schema())
+        whole["properties"] = {name: one for name, one in whole["properties"].items() if name not in _UNTOLD}
+        pair = {"type": "array", "items": {"type": "integer"}}
+        whole["properties"]["view_range"] = pair
+        whole["required"] = ["command", "path"]
+        return whole
+
+    def effects(self, params: MemoryParams, ctx: ToolContext) -> Effects:
+        files = tuple(str(place.file) for place in self._named(params))
+        return Effects(reads=files) if params.command == "view" else Effects(writes=files)
+
+    def title(self, params: MemoryParams, ctx: ToolContext) -> str:
+        names = " → ".join(place.path for place in self._named(params))
+        return f"{params.command} {names}"
+
+    async def preview(self, params: MemoryParams, ctx: ToolContext) -> Preview:
+        return Preview() if params.command == "view" else await super().preview(params, ctx)
+
+    async def target_state(self, params: MemoryParams, ctx: ToolContext) -> str | None:
+        return None if params.command == "view" else await super().target_state(params, ctx)
+
+    async def run(self, params: MemoryParams, ctx: ToolContext) -> ToolOutcome:
+        if params.command == "view":
+            return await asyncio.to_thread(self._view, params, ctx)
+        return await super().run(params, ctx)
+
+    def targets(self, params: MemoryParams, ctx: ToolContext) -> Sequence[Path]:
+        return [change.path for change in self._changes(params, ctx)]
+
+    def plan(self, params: MemoryParams, ctx: ToolContext) -> ChangePlan:
+        return ChangePlan(tuple(chosen(self._changes(params, ctx), ctx)))
+
+    def apply(self, plan: ChangePlan, ctx: ToolContext) -> ToolOutcome:
+        done: list[tuple[FileChange, ChangedFile]] = []
+        wanted = [change for change in plan.changes if not change.changes_nothing]
+        if not wanted:
+            return ToolOutcome("The memory is like that already; nothing was changed.", (), "unchanged")
+        for change in wanted:
+            try:
+                done.append((change, write(change, ctx)))
+            except ToolError as error:
+                raise ToolError(f"{error}{reverted(done, ctx)}") from error
+        self._remove_empty(change.path.parent for change in wanted if change.after is None)
+        counts = [change.counts for change in wanted]
+        total = f"+{sum(added for added, _ in counts)} -{sum(removed for _, removed in counts)}"
+        text = f"Memory changed: {plural(len(wanted), 'file')}, {total}."
+        # The notes are written by swecli too: that they change is no news for the model.
+        changed = tuple(one for _, one in done if Path(one.path).name != NOTES)
+        blocks = tuple(change.block(ctx) for change in wanted)
+        verb = "forgotten" if all(change.after is None for change in wanted) else "remembered"
+        return ToolOutcome(text, blocks, f"{verb} {total}, /undo {ctx.item}", changed=changed)
+
+    # --- what a call names ------------------------------------------------------------------------------------
+
+    def _named(self, params: MemoryParams) -> tuple[Place, ...]:
+        if params.command == "rename":
+            if not params.new_path:
+                raise ToolError("rename needs path and new_path.")
+            return self._place(params.old_path or params.path), self._place(params.new_path)
+        return (self._place(params.path or params.old_path),)
+
+    def _place(self, path: str) -> Place:
+        try:
+            return self.places.place(path)
+        except (MemoryPathError, OSError) as error:
+            raise ToolError(str(error)) from error
+
+    # --- looking ----------------------------------------------------------------------------------------------
+
+    def _view(self, params: MemoryParams, ctx: ToolContext) -> ToolOutcome:
+        (place,) = self._named(params)
+        if place.file.is_dir() or place.is_base:
+            return self._listed(place)
+        text = self._read(place, ctx)[0].text
+        lines = text.splitlines()
+        first, last = _span(params.view_range, len(lines), place)
+        numbered = "\n".join(f"{number:>6}\t{lines[number - 1]}" for number in range(first, last + 1))
+        more = f"\n[{len(lines) - last:,} more lines]" if params.view_range is None and last < len(lines) else ""
+        return ToolOutcome(f"{place.path}\n{numbered or '(empty)'}{more}", (), plural(max(0, last - first + 1), "line"))
+
+    def _listed(self, place: Place) -> ToolOutcome:
+        try:
+            names = self.places.names(place)
+        except FileNotFoundError:
+            names = []
+        except OSError as error:
+            raise ToolError(f"{place.path} can't be listed: {error.strerror or error}.") from error
+        if place.path == ROOT and not names and self.places.user is not None:
+            names = ["user/"]
+        shown = "\n".join(names) or "(nothing is remembered there)"
+        count = "1 entry" if len(names) == 1 else f"{len(names):,} entries"
+        return ToolOutcome(f"{place.path}/\n{shown}", (TextBlock(shown),), count)
+
+    def _read(self, place: Place, ctx: ToolContext) -> tuple[TextFile, FileChange]:
+        """The file, and the change that leaves it as it is."""
+        try:
+            found = read_target(place.file, ctx)
+        except ToolError as error:
+            raise ToolError(f"{place.path}: {_reason(error, place)}") from error
+        if found is None:
+            raise ToolError(f"{place.path} does not exist.{self._others(place)}")
+        data, state = found
+        file = decode(data)
+        if file.looks_binary:
+            raise ToolError(f"{place.path} is no text.")
+        return file, FileChange(place.file, data, data, state)
+
+    def _others(self, place: Place) -> str:
+        names = [file.place.path for file in self.places.files(0)]
+        near = [name for name in names if name.rpartition("/")[2] == place.file.name] or names
+        return f" There is {', '.join(near[:8])}." if near else " Nothing is remembered yet; create makes a file."
+
+    # --- changing ---------------------------------------------------------------------------------------------
+
+    def _changes(self, params: MemoryParams, ctx: ToolContext) -> list[FileChange]:
+        named = self._named(params)
+        for place in named:
+            if place.is_base:
+                raise ToolError(f"{place.path} itself can't be changed by {params.command}; name what is in it.")
+        match params.command:
+            case "create":
+                return [self._created(params, named[0], ctx)]
+            case "str_replace":
+                return [self._replaced(params, named[0], ctx)]
+            case "insert":
+                return [self._inserted(params, named[0], ctx)]
+            case "delete":
+                return self._removed(named[0], ctx)
+            case _:
+                return self._moved(named[0], named[-1], ctx)
+
+    def _created(self, params: MemoryParams, place: Place, ctx: ToolContext) -> FileChange:
+        if params.file_text is None:
+            raise ToolError("create needs file_text.")
+        after = self._kept(params.file_text, place)
+        if place.file.is_dir():
+            raise ToolError(f"{place.path} is a folder. Name a file in it.")
+        self._require_folder(place)
+        if not place.file.exists():
+            if sum(file.place.base == place.base for file in self.places.files(0)) >= MAX_FILES:
+                raise ToolError(f"There are {MAX_FILES} files of memory already; delete some first.")
+            return FileChange(place.file, None, after, None)
+        if not params.overwrite:
+            raise ToolError(f"{place.path} exists. Change it with str_replace or insert, or pass overwrite: true.")
+        _, unchanged = self._read(place, ctx)
+        return FileChange(place.file, unchanged.before, after, unchanged.state, "overwrites")
+
+    def _replaced(self, params: MemoryParams, place: Place, ctx: ToolContext) -> FileChange:
+        old, new = params.old_str, params.new_str or ""
+        if not old:
+            raise ToolError("str_replace needs old_str, the text to replace.")
+        file, unchanged = self._read(place, ctx)
+        try:
+            after = replace_all_of(file, (Replacement(old, new, False),)).data
+        except EditError as error:
+            reason = str(error).replace("_string", "_str").replace(", or set replace_all to change all of them", "")
+            raise ToolError(f"{place.path}: {reason}") from error
+        self._kept(decode(after).text, place)
+        return FileChange(place.file, unchanged.before, after, unchanged.state)
+
+    def _inserted(self, params: MemoryParams, place: Place, ctx: ToolContext) -> FileChange:
+        if params.insert_line is None or params.insert_text is None:
+            raise ToolError("insert needs insert_line and insert_text.")
+        file, unchanged = self._read(place, ctx)
+        lines = file.text.splitlines(keepends=True)
+        if not 0 <= params.insert_line <= len(lines):
+            raise ToolError(f"{place.path} has {plural(len(lines), 'line')}: insert_line is from 0 to {len(lines)}.")
+        if params.insert_line and not lines[params.insert_line - 1].endswith("\n"):
+            lines[params.insert_line - 1] += "\n"
+        lines.insert(params.insert_line, params.insert_text.rstrip("\n") + "\n")
+        return self._with(unchanged, file, "".join(lines), place)
+
+    def _removed(self, place: Place, ctx: ToolContext) -> list[FileChange]:
+        if not place.file.is_dir():
+            _, unchanged = self._any(place, ctx)
+            return [_gone(unchanged)]
+        found = self._below(place)
+        if not found:
+            raise ToolError(f"{place.path} has no files of memory in it.")
+        return [_gone(self._any(one, ctx)[1]) for one in found]
+
+    def _moved(self, old: Place, new: Place, ctx: ToolContext) -> list[FileChange]:
+        if new.path == old.path:
+            raise ToolError("Both paths are the same; nothing was changed.")
+        if new.path.startswith(f"{old.path}/"):
+            raise ToolError(f"{old.path} can't be moved into itself.")
+        if new.file.exists():
+            raise ToolError(f"{new.path} exists. Delete it first, or choose another name.")
+        self._require_folder(new)
+        if not old.file.is_dir():
+            return self._moved_file(old, new, ctx)
+        found = self._below(old)
+        if not found:
+            raise ToolError(f"{old.path} has no files of memory in it.")
+        pairs = [(one, self._place(new.path + one.path[len(old.path) :])) for one in found]
+        return [change for one, target in pairs for change in self._moved_file(one, target, ctx)]
+
+    def _moved_file(self, old: Place, new: Place, ctx: ToolContext) -> list[FileChange]:
+        data, unchanged = self._any(old, ctx)
+        return [
+            FileChange(new.file, None, data, None, f"moved from {old.path}"),
+            FileChange(old.file, data, None, unchanged.state, f"moved to {new.path}", tied=True),
+        ]
+
+    def _any(self, place: Place, ctx: ToolContext) -> tuple[bytes, FileChange]:
+        """A file whatever it holds."""
+        try:
+            found = read_target(place.file, ctx)
+        except ToolError as error:
+            raise ToolError(f"{place.path}: {_reason(error, place)}") from error
+        if found is None:
+            raise ToolError(f"{place.path} does not exist.{self._others(place)}")
+        return found[0], FileChange(place.file, found[0], found[0], found[1])
+
+    def _below(self, folder: Place) -> list[Place]:
+        return [file.place for file in self.places.files(0) if file.place.path.startswith(f"{folder.path}/")]
+
+    def _require_folder(self, place: Place) -> None:
+        for folder in place.file.parents:
+            if folder == place.base:
+                return
+            if folder.exists() and not folder.is_dir():
+                name = f"{place.path.rpartition('/')[0].rpartition('/')[0]}/{folder.name}"
+                raise ToolError(f"{name} is a file, so nothing can be kept below it.")
+
+    def _with(self, unchanged: FileChange, file: TextFile, text: str, place: Place) -> FileChange:
+        self._kept(text, place)
+        try:
+            after = file.bom + file.encode(text)
+        except UnicodeEncodeError:
+            after = self._kept(text, place)
+        return FileChange(place.file, unchanged.before, after, unchanged.state)
+
+    def _kept(self, text: str, place: Place) -> bytes:
+        """The bytes to keep.
+
+        Raises:
+            ToolError: they may not be kept.
+        """
+        try:
+            data = text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ToolError("The text has an unpaired surrogate, which no file can hold.") from error
+        if len(data) > self._limit:
+            raise ToolError(
+                f"{place.path} would have {readable_size(len(data))}; a file of memory has at most "
+                f"{readable_size(self._limit)} (memory.max_file_bytes). Keep what matters, or split it."
+            )
+        if "\0" in text:
+            raise ToolError("A memory is text, and this has a NUL character in it.")
+        if self._holds_secret(text):
+            raise ToolError("The text has a key or password of the environment in it, so it is not kept.")
+        return data
+
+    def _remove_empty(self, folders: Iterable[Path]) -> None:
+        bases = (self.places.project, self.places.user)
+        for folder in set(folders):
+            with suppress(OSError):  # it still holds something
+                while folder not in bases:
+                    folder.rmdir()
+                    folder = folder.parent
+
+
+def _gone(change: FileChange) -> FileChange:
+    return FileChange(change.path, change.before, None, change.state)
+
+
+def _reason(error: ToolError, place: Place) -> str:
+    said = str(error).partition(": ")[2] or str(error)
+    return said.replace(str(place.file), place.path)
+
+
+def _span(wanted: tuple[int, int] | None, count: int, place: Place) -> tuple[int, int]:
+    if wanted is None:
+        return 1, min(count, _MOST_LINES)
+    first, last = wanted
+    last = count if last == -1 else min(last, count)
+    if first < 1 or first > max(1, count) or last < first - 1 or (last < first and count):
+        raise ToolError(
+            f"{place.path} has {plural(count, 'line')}; view_range is [first, last], from 1, -1 for the end."
+        )
+    return first, last

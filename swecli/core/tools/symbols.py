@@ -1,0 +1,164 @@
+"""Asking a language server where a name is defined and used, and what a file contains."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from swecli.core.permissions.paths import is_secret
+from swecli.core.permissions.types import Effects
+from swecli.core.ports import CodeError, CodePlace, CodeServers
+from swecli.core.protocol.blocks import FileEntry, FileListBlock
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
+from swecli.core.workspace.text_file import decode, read_bytes
+
+MOST: int = 100
+"""Places that are told."""
+_MAX_FILE = 1_000_000
+_MOST_COLUMNS = 200
+_WORD = re.compile(r"\w")
+
+Action = Literal["definition", "references", "outline", "search"]
+
+
+class SymbolsParams(Params):
+    action: Action
+    path: str | None = Field(None, description="File with the name; for search any file of the language, or none")
+    symbol: str | None = Field(None, description="The name; not for outline")
+    line: int | None = Field(None, ge=1, description="Line where it is; default: its first in the file")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.action in ("definition", "references", "outline") and not self.path:
+            raise ValueError(f"path is required for {self.action}")
+        if self.action in ("definition", "references", "search") and not self.symbol:
+            raise ValueError(f"symbol is required for {self.action}")
+        return self
+
+
+class Symbols(Tool[SymbolsParams]):
+    name = "symbols"
+    verb = "Symbols"
+    params = SymbolsParams
+
+    def effects(self, params: SymbolsParams, ctx: ToolContext) -> Effects:
+        paths = [str(ctx.resolve(params.path))] if params.path else []
+        if params.action != "outline":
+            paths.append(str(ctx.cwd))
+        return Effects(reads=tuple(dict.fromkeys(paths)))
+
+    def title(self, params: SymbolsParams, ctx: ToolContext) -> str:
+        where = ctx.display(ctx.resolve(params.path)) if params.path else ""
+        if params.action == "outline":
+            return f"outline of {where}"
+        place = f" in {where}" if where else ""
+        return f"{params.action} of {params.symbol}{place}" if params.action != "search" else f"{params.symbol}{place}"
+
+    async def run(self, params: SymbolsParams, ctx: ToolContext) -> ToolOutcome:
+        if ctx.code is None:
+            raise ToolError("There is no language server here. Use search.")
+        try:
+            places = await _asked(params, ctx, ctx.code)
+        except CodeError as error:
+            raise ToolError(f"No answer: {error}.") from error
+        if not places:
+            what = f"of {params.symbol!r}" if params.symbol else "in the file"
+            return ToolOutcome(f"The language server knows no {_NOUNS[params.action]} {what}.", (), "nothing")
+        if params.action == "outline":
+            return _outline(places, ctx)
+        return await asyncio.to_thread(_listed, params.action, places, ctx)
+
+
+_NOUNS = {"definition": "definition", "references": "uses", "outline": "names", "search": "name like that"}
+
+
+async def _asked(params: SymbolsParams, ctx: ToolContext, code: CodeServers) -> Sequence[CodePlace]:
+    path = ctx.resolve(params.path) if params.path else None
+    if params.action == "search":
+        return await code.search(params.symbol or "", path)
+    assert path is not None  # the parameters were checked
+    if params.action == "outline":
+        return await code.ask("outline", path)
+    text = await asyncio.to_thread(_text, path, ctx)
+    line, column = _found(params.symbol or "", params.line, text, ctx.display(path))
+    return await code.ask(params.action, path, line, column)
+
+
+def _text(path: Path, ctx: ToolContext) -> str:
+    try:
+        return decode(read_bytes(path, _MAX_FILE)[0]).text
+    except OSError as error:
+        raise explained(error, path, ctx) from error
+
+
+def _found(symbol: str, line: int | None, text: str, name: str) -> tuple[int, int]:
+    """Line from 1 and column from 0 of a name: as a whole word, on this line or its first in the text.
+
+    Raises:
+        ToolError: it is not there.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    # Of a dotted name the last part is meant.
+    word = symbol.strip().removesuffix("()").rpartition(".")[2] or symbol.strip()
+    begin, end = (r"\b" if _WORD.match(each) else "" for each in (word[0], word[-1])) if word else ("", "")
+    expression = re.compile(f"{begin}{re.escape(word)}{end}")
+    if line is not None and line > len(lines):
+        raise ToolError(f"{name} has {plural(len(lines), 'line')}; there is no line {line}.")
+    numbers = range(len(lines)) if line is None else (line - 1,)
+    for number in numbers:
+        match = expression.search(lines[number]) if word else None
+        if match is not None:
+            return number + 1, match.start()
+    where = f"on line {line} of {name}" if line is not None else f"in {name}"
+    raise ToolError(f"{word!r} is not {where}. Give the line where it is, or use search.")
+
+
+def _outline(places: Sequence[CodePlace], ctx: ToolContext) -> ToolOutcome:
+    shown = places[: MOST * 3]
+    lines = [f"{one.line:>5} {'  ' * one.depth}{one.kind or 'name'} {_name(one)}" for one in shown]
+    if len(places) > len(shown):
+        lines.append(f"[{len(shown)} of {len(places):,} names]")
+    entries = tuple(FileEntry(ctx.display(one.path), one.line, f"{one.kind} {one.name}") for one in shown)
+    return ToolOutcome("\n".join(lines), (FileListBlock(entries, len(places)),), plural(len(places), "name"))
+
+
+def _name(place: CodePlace) -> str:
+    name = " ".join(place.name.split())
+    return f"{name} (in {place.within})" if place.within else name
+
+
+def _listed(action: Action, places: Sequence[CodePlace], ctx: ToolContext) -> ToolOutcome:
+    """The places with their lines; of files outside of the workspace, and of such as may hold secrets, only where."""
+    shown = places[:MOST]
+    texts: dict[Path, list[str]] = {}
+    lines: list[str] = []
+    entries: list[FileEntry] = []
+    for one in shown:
+        inside = any(one.path.is_relative_to(root) for root in (ctx.cwd, *ctx.roots))
+        about = f"{one.kind} {_name(one)}".strip() if action == "search" else ""
+        if not about and inside and not is_secret(str(one.path)):
+            if one.path not in texts:
+                texts[one.path] = _lines(one.path)
+            known = texts[one.path]
+            about = known[one.line - 1].strip()[:_MOST_COLUMNS] if one.line <= len(known) else ""
+        name = ctx.display(one.path)
+        lines.append(f"{name}:{one.line}: {about}".removesuffix(": "))
+        entries.append(FileEntry(name, one.line, about))
+    if len(places) > len(shown):
+        lines.append(f"[{len(shown)} of {len(places):,}; narrow it with search and a glob]")
+    files = len({one.path for one in places})
+    count = f"{plural(len(places), 'place')} in {plural(files, 'file')}"
+    return ToolOutcome("\n".join(lines), (FileListBlock(tuple(entries), len(places)),), count)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = decode(read_bytes(path, _MAX_FILE)[0]).text
+    except OSError:
+        return []  # gone since the server saw it: then only the place is told
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

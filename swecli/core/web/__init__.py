@@ -1,0 +1,1 @@
+"""Pages of the web: fetching one, and HTML as text."""

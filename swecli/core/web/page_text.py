@@ -1,0 +1,132 @@
+"""HTML as text that keeps headings, lists, code and links.
+
+The parser's table of character names is half a megabyte: this is imported when the first page has come.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+SECONDS = 5.0
+"""For one page; what was read until then is taken."""
+_PIECE = 1 << 16
+_SKIPPED = frozenset(("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "select"))
+_BLOCKS = frozenset(
+    (
+        *(
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "dd",
+            "details",
+            "div",
+            "dl",
+            "dt",
+            "fieldset",
+            "figure",
+            "footer",
+        ),
+        *("form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section"),
+        *("summary", "table", "tr", "ul"),
+    )
+)
+_BLANKS = re.compile(r"[ \t\r\f\v\n]+")
+_LINES = re.compile(r"\n{3,}")
+
+
+class _Reader(HTMLParser):
+    def __init__(self, base: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self._base = base
+        self._parts: list[str] = []
+        self._skip: list[str] = []
+        self._pre = 0
+        self._links: list[str] = []
+        self._in_title = False
+        self.title = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _SKIPPED:
+            self._skip.append(tag)
+        if self._skip:
+            return
+        if tag == "title":
+            self._in_title = True
+        elif tag == "br":
+            self._parts.append("\n")
+        elif tag in ("td", "th"):
+            self._parts.append(" | ")
+        elif tag == "a":
+            self._links.append(urljoin_safely(self._base, dict(attrs).get("href") or ""))
+        elif tag in _BLOCKS:
+            self._parts.append("\n" if tag in ("li", "tr", "dd", "dt") else "\n\n")
+            self._pre += tag == "pre"
+            if tag == "li":
+                self._parts.append("- ")
+            elif tag[0] == "h" and tag[1:].isdigit():
+                self._parts.append("#" * int(tag[1:]) + " ")
+            elif tag == "pre":
+                self._parts.append("```\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._skip:
+            if tag == self._skip[-1]:
+                self._skip.pop()
+            return
+        if tag == "title":
+            self._in_title = False
+        elif tag == "a" and self._links:
+            link = self._links.pop()
+            if link:
+                self._parts.append(f" ({link})")
+        elif tag in _BLOCKS:
+            if tag == "pre" and self._pre:
+                self._pre -= 1
+                self._parts.append("\n```")
+            self._parts.append("\n" if tag in ("li", "tr", "dd", "dt") else "\n\n")
+
+    def handle_data(self, data: str) -> None:
+        if self._skip:
+            return
+        if self._in_title:
+            self.title = (self.title + data)[:300]
+        else:
+            self._parts.append(data if self._pre else _BLANKS.sub(" ", data))
+
+    def text(self) -> str:
+        lines = [line.rstrip() for line in "".join(self._parts).split("\n")]
+        return _LINES.sub("\n\n", "\n".join(lines)).strip()
+
+
+def urljoin_safely(base: str, href: str) -> str:
+    """The absolute address of a link to the web; empty where it leads nowhere else."""
+    if not href or href.startswith("#"):
+        return ""
+    try:
+        found = urljoin(base, href.strip())
+    except ValueError:
+        return ""
+    return found if found.startswith(("http://", "https://")) and len(found) <= 500 else ""
+
+
+def page_text(html: str, base: str, seconds: float = SECONDS) -> str:
+    """The text of a page, its title first. ``base`` is the page's own address."""
+    reader = _Reader(base)
+    deadline = time.monotonic() + seconds
+    # The parser of the standard library raises AssertionError at some marked sections that are cut, such as ``<![;``:
+    # the page ends there.
+    with suppress(AssertionError):
+        for start in range(0, len(html), _PIECE):
+            reader.feed(html[start : start + _PIECE])
+            if time.monotonic() > deadline:
+                break
+        else:
+            reader.close()
+    title = _BLANKS.sub(" ", reader.title).strip()
+    text = reader.text()
+    return f"# {title}\n\n{text}" if title and not text.startswith(f"# {title}") else text

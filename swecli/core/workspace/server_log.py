@@ -1,0 +1,70 @@
+"""What a program that runs beside the session writes to stderr, kept in a file of bounded size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from swecli.core.atomic_text import make_private
+
+LARGEST_LOG: Final = 1_000_000
+"""Bytes of a log; the half before that is kept in a second file."""
+NEWEST: Final = 2_000
+"""Characters of the log that stay in memory, in whole lines, for messages."""
+OWN: Final = "[swecli] "
+"""Begins the lines that are not the program's."""
+STRAY: Final = "not a message: "
+"""Begins, after that, what the program wrote where a message was expected."""
+
+
+class ServerLog:
+    """What a server writes to stderr, and what swecli has to say about it. ``mask`` takes secrets out."""
+
+    def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
+        self.path = path
+        self._mask = mask
+        self._size = 0
+        self.newest = ""
+
+    def write(self, text: str) -> None:
+        """Add a text. A log that can't be written is only kept in memory."""
+        text = self._mask(text)
+        self.newest = _ending(self.newest + text)
+        if self.path is None:
+            return
+        try:
+            make_private(self.path.parent)
+            if self._size == 0 and self.path.exists():
+                self._size = self.path.stat().st_size
+            if self._size + len(text) > LARGEST_LOG:
+                os.replace(self.path, self.path.with_suffix(".old.log"))
+                self._size = 0
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
+                file.write(text[-LARGEST_LOG:])
+            self._size += len(text)
+        except OSError:
+            self.path = None
+
+    def line(self, text: str) -> None:
+        self.write(f"{OWN}{text}\n")
+
+    def stray(self, text: str) -> None:
+        """The program wrote this where a message was expected."""
+        self.line(f"{STRAY}{text}")
+
+    @property
+    def said(self) -> str:
+        """The newest line that the program itself wrote, on whatever stream; empty where there is none."""
+        lines = (line.removeprefix(OWN + STRAY).strip() for line in reversed(self.newest.splitlines()))
+        return next((line for line in lines if line and not line.startswith(OWN)), "")
+
+
+def _ending(text: str) -> str:
+    """The newest whole lines, or the end of a line that is longer than what is kept."""
+    if len(text) <= NEWEST:
+        return text
+    kept = text[-NEWEST:]
+    return kept.partition("\n")[2] or kept

@@ -1,0 +1,117 @@
+"""Where an export goes: its format by name or file, and files that are written without touching what is there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from swecli.core.atomic_text import write_whole
+
+ExportFormat = Literal["markdown", "json", "html"]
+FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
+_SUFFIXES: Final[dict[str, ExportFormat]] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".json": "json",
+    ".html": "html",
+    ".htm": "html",
+}
+_NAMES: Final[dict[str, ExportFormat]] = {"markdown": "markdown", "md": "markdown", "json": "json", "html": "html"}
+ENDING: Final[dict[ExportFormat, str]] = {"markdown": ".md", "json": ".json", "html": ".html"}
+FORCE: Final = "--force"
+
+
+class DestinationError(Exception):
+    """A file can't be written there; one sentence for the user. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """``replace``: the user asked for what is there to be replaced."""
+
+    path: Path
+    format: ExportFormat
+    replace: bool = False
+
+
+def format_of(name: str) -> ExportFormat:
+    """The format that the ending of a file's name stands for.
+
+    Raises:
+        DestinationError: none.
+    """
+    found = _SUFFIXES.get(Path(name).suffix.lower())
+    if found is None:
+        raise DestinationError(
+            f"The name of the file decides the format: {', '.join(ENDING.values())}; {name} has none of these endings."
+        )
+    return found
+
+
+def destination(words: str, folder: Path, stem: str) -> Destination:
+    """What the words after ``/export`` ask for: nothing (Markdown), a format, or a file; with ``--force`` before or
+    after it a file that is there is replaced. Without a file's name a free one is taken in ``folder``.
+
+    Raises:
+        DestinationError: they make no sense.
+    """
+    replace = False
+    wanted = words.strip()
+    for mark in (f"{FORCE} ", f" {FORCE}"):
+        if f" {wanted} ".find(mark) >= 0 and (wanted.startswith(FORCE) or wanted.endswith(FORCE)):
+            wanted, replace = wanted.removeprefix(FORCE).removesuffix(FORCE).strip(), True
+    if not wanted or wanted.lower() in _NAMES:
+        chosen = _NAMES.get(wanted.lower(), "markdown")
+        return Destination(free_name(folder, stem, ENDING[chosen]), chosen)
+    return Destination(located(wanted, folder), format_of(wanted), replace)
+
+
+def located(name: str, folder: Path) -> Path:
+    """The file of that name, relative to ``folder``.
+
+    Raises:
+        DestinationError: no file can have this name.
+    """
+    if "\0" in name:
+        raise DestinationError("The name of the file has a null character.")
+    return Path(os.path.normpath(folder / os.path.expanduser(name)))
+
+
+def free_name(folder: Path, stem: str, ending: str) -> Path:
+    """A name in ``folder`` that nothing has."""
+    place, number = folder / f"{stem}{ending}", 1
+    while os.path.lexists(place):
+        number += 1
+        place = folder / f"{stem}-{number}{ending}"
+    return place
+
+
+def write_export(path: Path, text: str, *, replace: bool = False) -> None:
+    """Write a file of the user's, readable by them alone. What is there stays unless ``replace``.
+
+    Raises:
+        DestinationError: it exists, or can't be written.
+    """
+    try:
+        if replace and not path.is_dir():
+            write_whole(path, text)
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(path, flags, 0o600)
+    except FileExistsError:
+        what = "is a folder" if path.is_dir() else f"exists. Add {FORCE} to replace it, or choose another name"
+        raise DestinationError(f"{path} {what}. Nothing was written.") from None
+    except IsADirectoryError:
+        raise DestinationError(f"{path} is a folder. Nothing was written.") from None
+    except FileNotFoundError:
+        raise DestinationError(f"The folder {path.parent} does not exist. Nothing was written.") from None
+    except (OSError, ValueError) as error:
+        raise DestinationError(f"{path} can't be written ({getattr(error, 'strerror', None) or error}).") from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise DestinationError(f"{path} can't be written ({error.strerror or error}). Nothing was kept.") from error

@@ -1,0 +1,378 @@
+"""What a session says to a reader: its facts as turns of entries. Pure; nothing of it is cut or made safe here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.events import (
+    MAIN,
+    AgentEnded,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionRedone,
+    CompactionUndone,
+    Event,
+    FilesRestored,
+    HookRan,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    ModeChanged,
+    ModelChanged,
+    ModelResponded,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    RewindUndone,
+    Rewound,
+    SessionStarted,
+    StepEnded,
+    StepStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from swecli.core.protocol.hook_words import hook_line
+from swecli.core.protocol.messages import (
+    ImagePart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+    added,
+)
+from swecli.event_lines import REDONE, UNDONE, completed_line, restored_line
+
+EntryKind = Literal["user", "shell", "attachment", "answer", "reasoning", "tool", "note", "notice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was said or done. ``title`` is the target of a call or what the user sees of a note; ``text`` what
+    was said, for a call what the model read; ``arguments`` its raw JSON."""
+
+    kind: EntryKind
+    text: str = ""
+    name: str = ""
+    title: str = ""
+    status: str = "ok"
+    detail: str = ""
+    arguments: str = ""
+    decision: str = ""
+    """How it came to run, or why it did not: the user's answer."""
+    duration: float | None = None
+    blocks: tuple[DisplayBlock, ...] = ()
+    images: tuple[ImagePart, ...] = ()
+    level: Literal["info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPoint:
+    """How full the context was at a request: tokens of the request, of those from the cache, and the room for them."""
+
+    used: int
+    effective: int
+    cached: int = 0
+    compacted_from: int = 0
+    """Tokens before a compaction that came ahead of this request; 0 = none did."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One turn; number 0 holds what was before the first. ``later`` is what came after its end, ahead of the next;
+    ``context`` that of its requests, in order."""
+
+    number: int
+    at: float
+    entries: list[Entry] = field(default_factory=list[Entry])
+    later: list[Entry] = field(default_factory=list[Entry])
+    context: list[ContextPoint] = field(default_factory=list[ContextPoint])
+    outcome: str = ""
+    reason: str = ""
+    duration: float = 0.0
+    usage: Usage | None = None
+    costs: list[str | None] = field(default_factory=list[str | None])
+    """US dollars of each request as decimal strings; None = unknown."""
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars of the turn; None where a part of it is unknown."""
+        return total_cost(self.costs)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What stands above a transcript. Times are Unix seconds."""
+
+    session: str
+    title: str
+    cwd: str
+    model: str
+    created: float
+    updated: float
+    swecli: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    heading: Heading
+    turns: tuple[Turn, ...]
+    unreadable: int = 0
+    """Events that can't be read any more."""
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars of all turns; None where a part of it is unknown."""
+        return total_cost([cost for turn in self.turns for cost in turn.costs])
+
+    @property
+    def usage(self) -> Usage:
+        total = Usage()
+        for turn in self.turns:
+            total = added(total, turn.usage) if turn.usage is not None else total
+        return total
+
+
+def total_cost(costs: Sequence[str | None]) -> Decimal | None:
+    """The sum of decimal numbers; None where there are none, or one is unknown."""
+    try:
+        return sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0)) if all(costs) and costs else None
+    except InvalidOperation:  # of a file that somebody changed
+        return None
+
+
+def heading_of(events: Sequence[Event], title: str = "") -> Heading:
+    """From the events alone; ``title`` where the session has a name of its own."""
+    first = next((event.body for event in events if isinstance(event.body, SessionStarted)), None)
+    newest = first
+    model = first.model if first is not None else ""
+    for event in events:
+        if event.agent == MAIN and isinstance(event.body, SessionStarted | ModelChanged):
+            model = event.body.model or model
+            newest = event.body if isinstance(event.body, SessionStarted) else newest
+    times = [event.ts for event in events if event.ts > 0] or [0.0]
+    return Heading(
+        session=events[0].session if events else "",
+        title=title or _first_words(events),
+        cwd=first.cwd if first is not None else "",
+        model=model,
+        created=times[0],
+        updated=times[-1],
+        swecli=newest.swecli if newest is not None else "",
+    )
+
+
+def _first_words(events: Iterable[Event]) -> str:
+    users: set[str] = set()
+    for event in events:
+        if event.agent == MAIN and isinstance(event.body, ItemStarted) and event.body.kind == "user":
+            users.add(event.body.item)
+        elif isinstance(event.body, ItemCompleted) and event.body.item in users:
+            words = " ".join(" ".join(part.text for part in event.body.parts if isinstance(part, TextPart)).split())
+            if words:
+                return words if len(words) <= 80 else f"{words[:79]}…"
+    return ""
+
+
+class _Reading:
+    """Takes events in order; ``turns`` is what they came to."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = [Turn(0, 0.0)]
+        self.unreadable = 0
+        self._open: dict[str, Entry] = {}
+        self._said: dict[str, str] = {}
+        """The first words of the user's messages by item, for a rewind to name them."""
+        self._asked: dict[str, str] = {}
+        """Items by the request that waits for the user."""
+        self._compacted = 0
+        self._restored: FilesRestored | None = None
+        """Not told yet: a rewind says itself what became of files."""
+
+    @property
+    def _turn(self) -> Turn:
+        return self.turns[-1]
+
+    def take(self, event: Event) -> None:
+        body = event.body
+        if body.type == "unreadable":
+            self.unreadable += 1
+        if event.agent != MAIN:
+            self._of_agent(event)
+            return
+        self._tell_restored(told=isinstance(body, Rewound | RewindUndone))
+        match body:
+            case FilesRestored():
+                self._restored = body
+            case TurnStarted():
+                self.turns.append(Turn(event.turn, event.ts))
+            case TurnEnded():
+                self._turn.outcome, self._turn.reason, self._turn.duration = body.outcome, body.reason, body.duration
+            case ItemStarted() | ItemCheckpointed() | ItemCompleted():
+                self._item(body)
+            case PermissionRequested() | PermissionResolved() | QuestionAnswered():
+                self._permission(body)
+            case StepStarted(budget=budget):
+                self._turn.context.append(ContextPoint(budget.used, budget.effective, compacted_from=self._compacted))
+                self._compacted = 0
+            case ModelResponded(usage=usage) if usage is not None and self._turn.context:
+                last = self._turn.context[-1]
+                used = usage.input_total or last.used
+                self._turn.context[-1] = replace(last, used=used, cached=min(used, usage.cache_read or 0))
+            case StepEnded(usage=usage, cost=cost):
+                self._turn.costs.append(cost)
+                if usage is not None:
+                    self._turn.usage = added(self._turn.usage or Usage(), usage)
+            case _:
+                self._notice(event)
+
+    def _item(self, body: ItemStarted | ItemCheckpointed | ItemCompleted) -> None:
+        match body:
+            case ItemStarted(item=item, kind=kind, name=name, title=title):
+                shown = _KINDS.get(kind)
+                if shown is not None:
+                    shown = "shell" if (kind, name) == ("user", "shell") else shown
+                    self._open[item] = Entry(shown, name=name, title=title)
+            case ItemCheckpointed(item=item, part=part, title=title) if item in self._open:
+                known = self._open[item]
+                raw = part.arguments if isinstance(part, ToolCallPart) else known.arguments
+                so_far = part.text if isinstance(part, TextPart | ReasoningPart) else ""
+                self._open[item] = replace(known, title=title or known.title, arguments=raw, text=so_far)
+            case ItemCompleted() if body.item in self._open:
+                entry = _completed(self._open.pop(body.item), body)
+                if entry.kind == "user":
+                    self._said[body.item] = " ".join((entry.title or entry.text).split())[:60]
+                if entry.text.strip() or entry.blocks or entry.images or entry.kind == "tool":
+                    self._add(entry)
+            case _:
+                pass
+
+    def _permission(self, body: PermissionRequested | PermissionResolved | QuestionAnswered) -> None:
+        match body:
+            case PermissionRequested(request=request, item=item):
+                self._asked[request] = item
+            case PermissionResolved(request=request, choice=choice, by=by, note=note):
+                item = self._asked.pop(request, "")
+                if item in self._open:
+                    words = _DECISIONS.get(choice, choice)
+                    who = "" if by == "user" else f" ({by})"
+                    decision = f"{words}{who}{f': {note}' if note else ''}"
+                    self._open[item] = replace(self._open[item], decision=decision)
+            case _:
+                pass
+
+    def _of_agent(self, event: Event) -> None:
+        """Of subagents only what they cost: their report is the result of the call that began them."""
+        if isinstance(event.body, StepEnded):
+            self._turn.costs.append(event.body.cost)
+            if event.body.usage is not None:
+                self._turn.usage = added(self._turn.usage or Usage(), event.body.usage)
+
+    def _tell_restored(self, *, told: bool) -> None:
+        restored, self._restored = self._restored, None
+        if restored is not None and not told and (line := restored_line(restored)):
+            self._add(Entry("notice", line))
+
+    def _notice(self, event: Event) -> None:
+        level: Literal["info", "warning", "error"] = "info"
+        match event.body:
+            case Notice(text=text, level=level, hint=hint):
+                line = f"{text} {hint}".strip()
+            case CompactionCompleted() as body:
+                self._compacted = body.tokens_before
+                line = completed_line(body)
+            case CompactionFailed(reason=reason):
+                line, level = f"Compaction failed; nothing was changed: {reason}", "warning"
+            case CompactionUndone():
+                line = UNDONE
+            case CompactionRedone():
+                line = REDONE
+            case SessionStarted(resumed=True, swecli=version):
+                line = f"Session continued, swecli {version}."
+            case ModeChanged(mode=mode):
+                line = f"Mode: {mode}"
+            case ModelChanged(model=model, switched=True):
+                line = f"Model: {model}"
+            case Rewound(item=item, scope=scope, reason=reason):
+                said = self._said.get(item, "")
+                place = f"to before {f'“{said}”' if said else item}"
+                rest = f". {reason}" if scope == "files" else ": what came after it no longer counts."
+                line = f"{'Files rewound' if scope == 'files' else 'Rewound'} {place}{rest}"
+                line = f"{line} {reason}" if reason and scope == "both" else line
+            case RewindUndone(reason=reason):
+                line = f"Rewind undone: what came after it counts again. {reason}".strip()
+            case AgentEnded(agent=agent, steps=steps, tokens=tokens):
+                line = f"Subagent {agent} ended after {steps} step{'' if steps == 1 else 's'} and {tokens:,} tokens."
+            case HookRan() as ran:
+                line, level = hook_line(ran), "warning" if ran.outcome == "problem" else "info"
+            case _:
+                return
+        entry = Entry("notice", line, level=level)
+        if line and not (isinstance(event.body, SessionStarted) and self._newest() == entry):  # once is enough
+            self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        (self._turn.later if self._turn.outcome else self._turn.entries).append(entry)
+
+    def _newest(self) -> Entry | None:
+        entries = self._turn.later or self._turn.entries
+        return entries[-1] if entries else None
+
+    def end(self) -> None:
+        """What was never completed: the session was cut off, or is still at work."""
+        self._tell_restored(told=False)
+        for entry in self._open.values():
+            if entry.kind == "tool":
+                self._add(replace(entry, status="interrupted", detail="no result"))
+            elif entry.text.strip():
+                self._add(replace(entry, status="interrupted", detail="not complete"))
+
+
+_KINDS: dict[str, EntryKind] = {
+    "user": "user",
+    "attachment": "attachment",
+    "text": "answer",
+    "reasoning": "reasoning",
+    "tool": "tool",
+    "note": "note",
+}
+_DECISIONS = {
+    "once": "allowed once",
+    "always": "always allowed",
+    "reject": "rejected",
+    "edit": "edited",
+    "cancelled": "cancelled",
+}
+
+
+def _completed(entry: Entry, body: ItemCompleted) -> Entry:
+    texts = [part.text for part in body.parts if isinstance(part, TextPart | ReasoningPart | ToolResultPart)]
+    images = [part for part in body.parts if isinstance(part, ImagePart)]
+    for part in body.parts:
+        images += part.images if isinstance(part, ToolResultPart) else ()
+    text = "\n".join(texts) if entry.kind in ("user", "tool") else "".join(texts)
+    blocks = tuple(block for block in body.blocks if not (isinstance(block, TextBlock) and not block.text))
+    return replace(
+        entry,
+        text=text,
+        status=body.status,
+        detail=body.detail,
+        duration=body.duration,
+        blocks=blocks,
+        images=tuple(images),
+    )
+
+
+def transcript_of(events: Sequence[Event], title: str = "") -> Transcript:
+    """The transcript of a session's facts, in order. ``title`` where the session has a name of its own."""
+    reading = _Reading()
+    for event in events:
+        reading.take(event)
+    reading.end()
+    turns = [turn for turn in reading.turns if turn.entries or turn.number]
+    return Transcript(heading_of(events, title), tuple(turns), reading.unreadable)

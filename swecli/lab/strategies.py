@@ -1,0 +1,126 @@
+"""Strategies by name, and the settings that would have served stored sessions best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swecli.core.config.load import toml_text
+from swecli.lab.replay import Recording, Replayed, Strategy
+
+PRESETS: Mapping[str, Mapping[str, object]] = {
+    "current": {},
+    "early": {"agent.compact_trigger": 0.8, "context.warn": 0.7},
+    "half": {"agent.compact_trigger": 0.5, "context.warn": 0.4},
+    "truncation": {"context.strategy": "truncation"},
+    "importance": {"context.strategy": "importance"},
+    "summarization": {"context.strategy": "summarization"},
+    "lean": {"context.keep_recent": 4, "context.max_summary_tokens": 800},
+}
+"""Names that ``--strategy`` knows: what each changes in the settings in force."""
+GRID: tuple[str, ...] = ("early", "half", "truncation", "importance", "summarization", "lean")
+"""What is tried to propose settings."""
+WORTHWHILE = 0.03
+"""Share of the cost that a proposal has to save."""
+
+MakeStrategy = Callable[[str, Mapping[str, object]], Strategy]
+"""A strategy of this name from the settings in force with these changes. Raises ValueError with what is wrong."""
+
+
+def changes_of(text: str, read: Callable[[str, str], object]) -> Mapping[str, object]:
+    """What a word of ``--strategy`` changes: a preset, or ``key=value`` several of which are joined by ``+``. ``read``
+    gives the value that a text means for a key.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text in PRESETS:
+        return PRESETS[text]
+    changes: dict[str, object] = {}
+    for part in text.split("+"):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"{text!r} is no strategy: use {', '.join(PRESETS)} or KEY=VALUE")
+        changes[key.strip()] = read(key.strip(), value)
+    return changes
+
+
+def with_changes(document: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str, Any]:
+    """A document of settings with other values at dotted keys."""
+    changed: dict[str, Any] = {
+        name: dict(part) if isinstance(part, Mapping) else part for name, part in document.items()
+    }
+    for key, value in changes.items():
+        section, _, name = key.partition(".")
+        changed[section] = {**changed.get(section, {}), name: value}
+    trigger, warn = changed["agent"]["compact_trigger"], changed["context"]["warn"]
+    if "context.warn" not in changes and isinstance(trigger, float) and trigger < warn:
+        changed["context"] = {**changed["context"], "warn": trigger}  # a warning after the compaction makes no sense
+    return changed
+
+
+# --- proposals ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One strategy over several sessions. ``cost`` is in units of one uncached input token."""
+
+    name: str
+    cost: float
+    lost: int
+    needed_again: int
+    blocked: int
+
+    @classmethod
+    def of(cls, name: str, results: Sequence[Replayed]) -> Tried:
+        return cls(
+            name,
+            sum(one.cost for one in results),
+            sum(len(one.lost) for one in results),
+            sum(one.needed_again for one in results),
+            sum(one.blocked for one in results),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The strategy to change to, None where the settings in force serve best; ``reason`` is a sentence."""
+
+    best: Tried | None
+    reason: str
+
+    @property
+    def toml(self) -> str:
+        """The settings as lines of a settings file; empty without a proposal."""
+        if self.best is None:
+            return ""
+        lines: list[str] = []
+        for key, value in PRESETS[self.best.name].items():
+            section, _, name = key.partition(".")
+            if f"[{section}]" not in lines:
+                lines.append(f"[{section}]")
+            lines.append(f"{name} = {toml_text(value)}")
+        return "\n".join(lines)
+
+
+def propose(current: Tried, others: Iterable[Tried]) -> Proposal:
+    """The cheapest strategy that loses no more and has no more looked up again than the one in force."""
+    fit = [
+        one
+        for one in others
+        if one.lost <= current.lost and one.needed_again <= current.needed_again and one.blocked <= current.blocked
+    ]
+    best = min(fit, key=lambda one: (one.cost, one.name), default=None)
+    if best is None:
+        return Proposal(None, "Every other strategy loses more or makes the model look up more again.")
+    saved = 1 - best.cost / current.cost if current.cost else 0.0
+    if saved < WORTHWHILE:
+        return Proposal(None, f"No other strategy that loses nothing more saves {WORTHWHILE:.0%} of the cost.")
+    return Proposal(best, f"{best.name} costs {saved:.0%} less, and loses nothing more.")
+
+
+def worth_replaying(recordings: Iterable[Recording], least: int = 10) -> list[Recording]:
+    """Those with so many requests that a strategy can make a difference."""
+    return [one for one in recordings if one.requests >= least]

@@ -1,0 +1,1 @@
+"""swecli as an MCP server: other agents give it tasks."""

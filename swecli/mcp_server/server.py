@@ -1,0 +1,483 @@
+"""The methods of the protocol: what is offered, tasks that run, and the sessions that are open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from pydantic import ValidationError
+
+from swecli import __version__
+from swecli.core.protocol.events import PermissionRequested
+from swecli.core.tools.bounding import bound_result
+from swecli.core.workspace.text_file import usable_folder
+from swecli.launch import LaunchOptions, StartError
+from swecli.mcp_server import asking
+from swecli.mcp_server.tasks import Request, Task
+from swecli.mcp_server.tools import (
+    CANCEL_TASK,
+    INSTRUCTIONS,
+    LIST_SESSIONS,
+    READ_RESULT,
+    RUN_TASK,
+    BadArguments,
+    Report,
+    Wish,
+    allowed_mode,
+    definitions,
+    folder_of,
+    report_document,
+    report_text,
+    seconds_of,
+    session_of,
+    wish_of,
+)
+from swecli.output import safe
+from swecli.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+Context = ServerRequestContext[Any, Any]
+MOST_OPEN: Final = 8
+"""Sessions that are open at once. One more closes the one that was idle longest; it opens again when it is asked."""
+MOST_LISTED: Final = 100
+MOST_TRANSCRIPT: Final = 1_000_000
+"""Bytes of a transcript; of a longer one the beginning and the end are given."""
+ANSWER_SECONDS: Final = 900.0
+"""For which a question waits that the client was handed and has not come back with."""
+SCHEME: Final = "swecli://session/"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored session. ``updated`` is Unix seconds."""
+
+    id: str
+    title: str
+    folder: str
+    updated: float
+
+
+OpenSession = Callable[[LaunchOptions], Awaitable["Session"]]
+ListSessions = Callable[[Path], Sequence[Stored]]
+"""Stored sessions of a folder, newest first. For a thread."""
+
+
+class TaskServer:
+    """Serves one client. ``options`` are those of the start: their folders are where tasks may work."""
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        open_session: OpenSession,
+        stored: ListSessions,
+        log: Callable[[str], None],
+    ) -> None:
+        self._options = options
+        self._open_session = open_session
+        self._stored = stored
+        self._log = log
+        self._tasks: dict[str, Task] = {}
+        """By id, the one that was used last at the end."""
+        self._opening = asyncio.Lock()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def server(self) -> Server[Any]:
+        """The SDK's server, which calls these methods."""
+        return Server(
+            "swecli",
+            version=__version__,
+            title="swecli",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+        )
+
+    async def close(self) -> None:
+        """End all tasks and close all sessions."""
+        self._closed = True
+        async with self._opening:
+            tasks = list(self._tasks.values())
+            self._tasks.clear()
+        results = await asyncio.gather(*(each.close() for each in tasks), return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                self._log(f"a session could not be closed: {result}")
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    # --- tools ------------------------------------------------------------------------------------------------
+
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in definitions()])
+
+    async def _call(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        arguments: Mapping[str, Any] = params.arguments or {}
+        try:
+            match params.name:
+                case "run_task" if params.request_state is not None:
+                    return await self._answered(context, params)
+                case "run_task":
+                    return await self._run(context, wish_of(arguments))
+                case "read_result":
+                    return _result(await self._result_of(session_of(arguments, "wait"), seconds_of(arguments)))
+                case "cancel_task":
+                    return _result(await self._cancel(session_of(arguments)))
+                case "list_sessions":
+                    return await self._sessions(folder_of(arguments))
+                case name:
+                    known = ", ".join((RUN_TASK, READ_RESULT, CANCEL_TASK, LIST_SESSIONS))
+                    raise MCPError(
+                        types.INVALID_PARAMS, f"there is no tool {safe_line(name[:80])!r}; there are: {known}"
+                    )
+        except (BadArguments, StartError) as error:
+            return types.CallToolResult(content=[types.TextContent(text=safe(str(error)))], is_error=True)
+
+    async def _run(self, context: Context, wish: Wish) -> types.CallToolResult | types.InputRequiredResult:
+        unasked = asking.IN_BACKGROUND if wish.background else "" if _can_ask(context) else asking.NO_FORMS
+        task = await self._task_for(wish, asked=not unasked)
+        task.unasked = unasked
+        task.begin(wish.prompt, allowed_mode(wish.mode, task.mode))
+        self._log(f"session {task.id} works{' in the background' if wish.background else ''}")
+        if wish.background:
+            return _result(task.report)
+        return await self._attend(context, task)
+
+    async def _attend(self, context: Context, task: Task) -> types.CallToolResult | types.InputRequiredResult:
+        """Wait for the end of a task; meanwhile tell the client what it does, and let it ask its user. Where the client
+        cancels, the task is stopped."""
+        finished = asyncio.ensure_future(task.finished())
+        try:
+            while not finished.done():
+                request = next(iter(task.open.values()), None)
+                if request is None:
+                    await self._progress(context, task)
+                    moved = asyncio.ensure_future(task.moved())
+                    await asyncio.wait((finished, moved), return_when=asyncio.FIRST_COMPLETED)
+                    moved.cancel()
+                elif not context.session.can_send_request:
+                    return self._handed_over(task)
+                else:
+                    await self._ask(context, task, request)
+        except asyncio.CancelledError:
+            self._stop(task)
+            raise
+        finally:
+            finished.cancel()
+        return _result(task.report)
+
+    async def _progress(self, context: Context, task: Task) -> None:
+        """Tell what it does, where that is news: also where the client has made the call again with an answer."""
+        if task.happened != task.told and task.doing:
+            task.told = task.happened
+            await context.session.report_progress(float(task.happened), None, task.doing)
+
+    def _stop(self, task: Task) -> None:
+        self._log(f"session {task.id} is cancelled")
+        self._beside(task.stop())
+
+    async def _result_of(self, session: str, wait: float) -> Report:
+        task = self._tasks.get(session)
+        if task is not None:
+            finished = asyncio.ensure_future(task.finished())
+            await asyncio.wait((finished,), timeout=wait)
+            finished.cancel()
+            return task.report
+        looked = await self._looked_at(session)
+        try:
+            return Report(session, "idle", looked.answer)
+        finally:
+            await looked.close()
+
+    async def _cancel(self, session: str) -> Report:
+        task = self._tasks.get(session)
+        if task is None:
+            raise BadArguments(f"No task of session {safe_line(session[:80])!r} works here; nothing was stopped.")
+        await task.stop()
+        return task.report
+
+    async def _sessions(self, folder: str) -> types.CallToolResult:
+        place = self._folder(folder)
+        found = await asyncio.to_thread(self._stored, place) if self._options.store else ()
+        states = {task.id: task.report.state for task in self._tasks.values() if task.session.view.cwd == place}
+        entries = [
+            {
+                "session": one.id,
+                "title": safe(one.title)[:200],
+                "updated": datetime.fromtimestamp(one.updated, UTC).isoformat(timespec="seconds"),
+                "state": states.pop(one.id, "idle"),
+            }
+            for one in found[:MOST_LISTED]
+        ]
+        entries[:0] = [{"session": id, "title": "", "updated": "", "state": state} for id, state in states.items()]
+        lines = [f"{one['session']}  {one['state']}  {one['updated']}  {one['title']}" for one in entries]
+        text = "\n".join(lines) or f"No sessions are stored for {place}."
+        return types.CallToolResult(
+            content=[types.TextContent(text=safe(text))], structured_content={"folder": str(place), "sessions": entries}
+        )
+
+    # --- questions --------------------------------------------------------------------------------------------
+
+    async def _ask(self, context: Context, task: Task, request: Request) -> None:
+        """Let the client ask its user, unless the question is settled before."""
+        message, schema = _form(request)
+        if len(message) > asking.LONGEST:
+            task.refuse(request, asking.TOO_LONG)
+            await task.settled(request.request)
+            return
+        settled = asyncio.ensure_future(task.settled(request.request))
+        answer = asyncio.ensure_future(
+            context.session.elicit_form(message, schema, related_request_id=context.request_id)
+        )
+        try:
+            await asyncio.wait((settled, answer), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                return
+            try:
+                self._take(task, request, answer.result())
+            except (MCPError, ValidationError) as error:
+                why = f"The client could not ask its user: {safe_line(str(error))[:200]}"
+                self._log(f"session {task.id}: {why}")
+                task.refuse(request, why)
+            await settled
+        finally:
+            settled.cancel()
+            answer.cancel()
+
+    def _take(self, task: Task, request: Request, result: types.ElicitResult) -> None:
+        if isinstance(request, PermissionRequested):
+            task.session.send(asking.permission_reply(request, result.action, result.content))
+        else:
+            task.session.send(asking.question_answers(request, result.action, result.content))
+
+    def _handed_over(self, task: Task) -> types.CallToolResult | types.InputRequiredResult:
+        """The open questions as the result of the call: the client makes it again with the answers."""
+        requests: dict[str, Any] = {}
+        for key, request in tuple(task.open.items()):
+            message, schema = _form(request)
+            if len(message) > asking.LONGEST:
+                task.refuse(request, asking.TOO_LONG)
+                continue
+            requests[key] = types.ElicitRequest(
+                params=types.ElicitRequestFormParams(message=message, requested_schema=schema)
+            )
+        asyncio.get_running_loop().call_later(ANSWER_SECONDS, self._unanswered, task, tuple(requests))
+        return types.InputRequiredResult(input_requests=requests or None, request_state=task.id)
+
+    def _unanswered(self, task: Task, keys: Sequence[str]) -> None:
+        for key in keys:
+            if key in task.open:
+                task.refuse(task.open[key], asking.UNANSWERED)
+
+    async def _answered(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The client comes back with answers."""
+        task = self._tasks.get(params.request_state or "")
+        if task is None or task.unasked:
+            raise MCPError(types.INVALID_PARAMS, "the request state is not one of a task that waits here")
+        for key, result in (params.input_responses or {}).items():
+            request = task.open.get(key)
+            if request is not None and isinstance(result, types.ElicitResult):
+                self._take(task, request, result)
+                await task.settled(key)
+        return await self._attend(context, task)
+
+    # --- sessions ---------------------------------------------------------------------------------------------
+
+    def _folder(self, name: str) -> Path:
+        """A folder where tasks may work.
+
+        Raises:
+            BadArguments: it is none, or lies outside.
+        """
+        if not name:
+            return self._options.cwd
+        try:
+            folder = usable_folder(name, self._options.cwd)
+        except (ValueError, OSError) as error:
+            raise BadArguments(f"cwd {safe_line(name[:200])}: {error}") from None
+        if not any(folder.is_relative_to(root) for root in (self._options.cwd, *self._options.add_dirs)):
+            raise BadArguments(
+                f"cwd {safe_line(name[:200])} is outside of {self._options.cwd}, where this server may work; its user "
+                "can start it elsewhere (-C) or add a folder (--add-dir)."
+            )
+        return folder
+
+    async def _task_for(self, wish: Wish, *, asked: bool) -> Task:
+        """The task of a wish, which has not begun. ``asked``: whether the user can be.
+
+        Raises:
+            BadArguments: it can't be carried out.
+            StartError: there is no such session, or none can start.
+        """
+        folder = self._folder(wish.cwd)
+        async with self._opening:
+            known = self._tasks.get(wish.session)
+            if known is not None:
+                return self._idle(known, folder if wish.cwd else None)
+            await self._make_room()
+            options = replace(
+                self._options,
+                cwd=folder,
+                resume=wish.session or None,
+                headless=True,
+                input_format="stream-json" if asked else "text",
+            )
+            if self._closed:
+                raise BadArguments("The server ends; nothing was started.")
+            session = await self._opened(options)
+            task = Task(session)
+            try:
+                allowed_mode(wish.mode, task.mode)
+                if session.view.model is None:
+                    raise BadArguments(
+                        "No model is connected, so nothing was started. The user of this server has to set a key "
+                        "(OPENAI_API_KEY, ANTHROPIC_API_KEY, …) for it, or store one with `swecli login PROVIDER`."
+                    )
+            except BadArguments:
+                await task.close()
+                raise
+            self._tasks[task.id] = task
+            return task
+
+    async def _opened(self, options: LaunchOptions) -> Session:
+        """The session of the options. Where the client cancels meanwhile it is closed as soon as it is there."""
+        opening = asyncio.ensure_future(self._open_session(options))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._beside(_closed_when_open(opening))
+            raise
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what whoever waits can't wait for, as it is cancelled itself."""
+        ending = asyncio.create_task(work)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    def _idle(self, task: Task, folder: Path | None) -> Task:
+        if task.working:
+            raise BadArguments(f"Session {task.id} works already; wait for it with {READ_RESULT}.")
+        if folder is not None and folder != task.session.view.cwd:
+            raise BadArguments(f"Session {task.id} works in {task.session.view.cwd}; leave cwd out.")
+        self._tasks[task.id] = self._tasks.pop(task.id)
+        return task
+
+    async def _make_room(self) -> None:
+        while len(self._tasks) >= MOST_OPEN:
+            idle = next((each for each in self._tasks.values() if not each.working), None)
+            if idle is None:
+                raise BadArguments(f"{MOST_OPEN} tasks work at the same time; wait for one of them.")
+            del self._tasks[idle.id]
+            await idle.close()
+
+    async def _looked_at(self, session: str) -> Session:
+        """A stored session, to look at only. Close it.
+
+        Raises:
+            BadArguments: it is none of the folders where tasks may work.
+        """
+        for folder in (self._options.cwd, *self._options.add_dirs):
+            stored = await asyncio.to_thread(self._stored, folder) if self._options.store else ()
+            found = next((one for one in stored if one.id == session), None)
+            if found is not None:
+                place = self._folder(found.folder)
+                return await self._open_session(replace(self._options, cwd=place, resume=session, look_only=True))
+        raise BadArguments(f"There is no session {safe_line(session[:80])!r}; {LIST_SESSIONS} has the ids.")
+
+    # --- resources --------------------------------------------------------------------------------------------
+
+    async def _list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        stored = await asyncio.to_thread(self._stored, self._options.cwd) if self._options.store else ()
+        titles = {one.id: safe(one.title)[:100] for one in stored[:MOST_LISTED]}
+        titles |= {task.id: "" for task in self._tasks.values() if task.id not in titles}
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(uri=f"{SCHEME}{id}", name=id, title=title or id, mime_type="text/plain")
+                for id, title in titles.items()
+            ]
+        )
+
+    async def _list_templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        template = types.ResourceTemplate(
+            uri_template=f"{SCHEME}{{session}}",
+            name="transcript",
+            title="Transcript of a session",
+            description="All that was said, called and returned in a session",
+            mime_type="text/plain",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def _read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        if not uri.startswith(SCHEME):
+            raise MCPError(types.INVALID_PARAMS, f"there is no resource {safe_line(uri[:200])}")
+        session = uri.removeprefix(SCHEME)
+        task = self._tasks.get(session)
+        try:
+            looked = task.session if task is not None else await self._looked_at(session)
+        except (BadArguments, StartError) as error:
+            raise MCPError(types.INVALID_PARAMS, safe(str(error))) from None
+        try:
+            text = await asyncio.to_thread(looked.transcript)
+        finally:
+            if task is None:
+                await looked.close()
+        shown = bound_result(_shown(text), MOST_TRANSCRIPT, MOST_TRANSCRIPT)
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=uri, mime_type="text/plain", text=shown)]
+        )
+
+
+async def _closed_when_open(opening: asyncio.Future[Session]) -> None:
+    with suppress(StartError):
+        await (await opening).close()
+
+
+def _form(request: Request) -> tuple[str, dict[str, Any]]:
+    if isinstance(request, PermissionRequested):
+        return asking.permission_message(request), asking.permission_form(request)
+    return asking.question_message(request), asking.question_form(request)
+
+
+def _can_ask(context: Context) -> bool:
+    """Whether the client shows forms to its user."""
+    capabilities = context.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities is not None else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def _shown(text: str) -> str:
+    """A text for people without escape sequences; control characters are visible stand-ins."""
+    return "\t".join(safe(part) for part in text.split("\t"))
+
+
+def _result(report: Report) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(text=_shown(report_text(report)))],
+        structured_content=report_document(report),
+        is_error=report.failed,
+    )

@@ -1,0 +1,194 @@
+"""One session as a client of the server sees it: a task that works, asks, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from swecli.core.protocol.commands import Answer, Interrupt, SetMode, Submit
+from swecli.core.protocol.events import (
+    MAIN,
+    Event,
+    FileChanged,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    Mode,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    StepStarted,
+    TurnEnded,
+)
+from swecli.mcp_server.asking import refusal
+from swecli.mcp_server.tools import Report, state_of
+from swecli.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+Request = PermissionRequested | QuestionAsked
+LOOK_SECONDS = 1.0
+MOST_QUIET = 5
+"""A task in which nothing happens at so many looks, while its session is idle, has failed without saying so."""
+CLOSE_SECONDS = 10.0
+
+
+class Task:
+    """Follows a session. ``open`` are the requests that nobody has answered, the oldest first; ``unasked`` is why
+    nobody can be asked now, empty where somebody can."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.id = session.view.session_id
+        self.mode: Mode = session.view.mode
+        """What the settings allow."""
+        self.ended: TurnEnded | None = None
+        self.working = False
+        self.open: dict[str, Request] = {}
+        self.unasked = ""
+        self.doing = ""
+        """What it does now, on one line."""
+        self.happened = 0
+        """How often that has changed."""
+        self.told = 0
+        """Which of these changes the client was told of last."""
+        self.steps = 0
+        self._trouble = ""
+        self._changed: dict[str, None] = {}
+        self._denials: list[tuple[str, str]] = []
+        self._calls: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+        """Why calls were refused for which nobody could be asked."""
+        self._seen = 0
+        self._news = asyncio.Event()
+        """Set and made anew with each event."""
+        self._events = session.subscribe()
+        self._follower = asyncio.create_task(self._follow(), name=f"task {self.id}")
+
+    def begin(self, prompt: str, mode: Mode) -> None:
+        """Give the session a task, in this mode."""
+        self.ended, self.working, self.doing, self._trouble = None, True, "", ""
+        self._changed.clear()
+        self._denials.clear()
+        self.steps = 0
+        if self.session.view.mode != mode:
+            self.session.send(SetMode(mode))
+        self.session.send(Submit(prompt, mentions=()))
+
+    async def moved(self) -> None:
+        """Returns when something has happened; at the latest after a while."""
+        news = self._news
+        if not self.working or self._follower.done():
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(news.wait(), LOOK_SECONDS)
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def finished(self) -> None:
+        """Returns when it works no more."""
+        seen, quiet = -1, 0
+        while self.working:
+            await self.moved()
+            idle = not self.session.view.busy and seen == self._seen
+            quiet, seen = (quiet + 1 if idle else 0), self._seen
+            if self.working and (quiet >= MOST_QUIET or self._follower.done()):
+                self.fail(self._trouble or "the task ended without a result; the log has details")
+
+    async def settled(self, request: str) -> None:
+        """Returns when this request is open no more."""
+        while request in self.open and self.working and not self._follower.done():
+            await self.moved()
+
+    def fail(self, reason: str) -> None:
+        self.ended, self.working = TurnEnded("error", reason), False
+        self._tell()
+
+    async def stop(self) -> None:
+        """Interrupt it, and wait until nothing of it runs."""
+        if self.working:
+            self.session.send(Interrupt())
+            await self.finished()
+
+    def refuse(self, request: Request, why: str) -> None:
+        """Answer with no, for nobody can be asked."""
+        self._reasons[request.item] = why
+        if isinstance(request, PermissionRequested):
+            self.session.send(refusal(request, why))
+        else:
+            self.session.send(Answer(request.request, (), by="headless"))
+
+    async def close(self) -> None:
+        await self.session.close()
+        await asyncio.wait((self._follower,), timeout=CLOSE_SECONDS)
+        self._follower.cancel()
+
+    @property
+    def report(self) -> Report:
+        """How it is now."""
+        if self.ended is None:
+            state = ("asking" if self.open else "working") if self.working else "idle"
+            return Report(self.id, state, "" if self.working else self.session.answer)
+        cwd = self.session.view.cwd
+        changed = tuple(path.removeprefix(f"{cwd}/") for path in self._changed)
+        cost = self.session.view.totals.cost
+        return Report(
+            self.id,
+            state_of(self.ended),
+            self.session.answer,
+            self.ended.reason,
+            changed,
+            tuple(self._denials),
+            self.ended.usage,
+            str(cost) if cost is not None else None,
+        )
+
+    async def _follow(self) -> None:
+        async for event in self._events:
+            self._seen += 1
+            self._take(event)
+            self._tell()
+        if self.working:
+            self.fail("the session was closed")
+
+    def _does(self, what: str) -> None:
+        self.doing = str(safe_line(what))[:200]
+        self.happened += 1
+
+    def _take(self, event: Event) -> None:
+        match event.body:
+            case TurnEnded() as ended if event.agent == MAIN:
+                self.ended, self.working = ended, False
+                self.open.clear()
+            case StepStarted() if event.agent == MAIN:
+                self.steps += 1
+                self._does(f"step {self.steps}")
+            case ItemStarted(item=item, kind="tool", name=name):
+                self._calls[item] = name
+            case ItemCheckpointed(item=item, title=title) if title and item in self._calls:
+                self._calls[item] = f"{self._calls[item].partition(' ')[0]} {title}"
+                self._does(f"step {self.steps}: {self._calls[item]}")
+            case ItemCompleted(item=item, status="rejected", detail=detail):
+                call = str(safe_line(self._calls.pop(item, "a call")))[:300]
+                self._denials.append((call, self._reasons.pop(item, detail)))
+            case ItemCompleted(item=item):
+                self._calls.pop(item, None)
+            case FileChanged(path=path):
+                self._changed[path] = None
+            case Notice(level="error", text=text, hint=hint):
+                self._trouble = f"{text} {hint}".strip()
+            case PermissionRequested() | QuestionAsked() as request:
+                if self.unasked or not self.working:
+                    self.refuse(request, self.unasked or "No task is running")
+                else:
+                    self.open[request.request] = request
+            case PermissionResolved(request=request) | QuestionAnswered(request=request):
+                self.open.pop(request, None)
+            case _:
+                pass

@@ -1,0 +1,283 @@
+"""A full screen that one widget draws line by line: no child widgets, so that thousands of rows cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from swecli.core.config.key_actions import Place
+from swecli.core.tools.base import plural
+from swecli.safe_text import SafeText, sanitise
+from swecli.tui.keymap import Keymap, keymap_of
+from swecli.tui.screens.list_screen import ListScreen
+from swecli.tui.transcript.palette import Palette, palette_for
+from swecli.tui.transcript.rows import ELLIPSIS, NO_STYLE, cells, cut, wrap
+
+Line = list[Segment]
+_PLACES: Final[tuple[Place, ...]] = ("context", "list", "everywhere")
+
+
+def text_line(*pieces: tuple[str, Style]) -> Line:
+    """A line of texts in their styles; what may be from outside has to be safe already."""
+    return [Segment(text, style) for text, style in pieces if text]
+
+
+def fit(line: Line, width: int, fill: Style = NO_STYLE) -> Line:
+    """The line in exactly so many cells; "…" ends one that is cut."""
+    if cells("".join(piece.text for piece in line).rstrip()) > width > 0:
+        line = list(Strip(line).adjust_cell_length(width - 1))
+        line.append(Segment(ELLIPSIS, line[-1].style if line else None))
+    return list(Strip(line).adjust_cell_length(max(0, width), fill))
+
+
+def fitted_text(text: str, width: int) -> str:
+    """One line of text, cut or padded to so many cells."""
+    shown = cut(SafeText(text), max(0, width))
+    return shown + " " * (width - cells(shown))
+
+
+def keys_line(parts: Sequence[tuple[str, str]], last: tuple[str, str], width: int, palette: Palette) -> Line:
+    """Keys and what they do; those that have no room are left out, how to leave before any other."""
+    room = width - cells(f"{last[0]} {last[1]}")
+    line: Line = []
+    for key, meaning in parts:
+        room -= cells(f"{key} {meaning}   ")
+        if room < 0:
+            break
+        line += text_line((key, palette.accent + palette.strong), (f" {meaning}   ", palette.dim))
+    return line + text_line((last[0], palette.accent + palette.strong), (f" {last[1]}", palette.dim))
+
+
+def step_for(action: str, page: int, rows: int) -> int | None:
+    """By how many of ``rows`` an action moves, to be cut at the ends; None where it moves nothing."""
+    steps = {"previous": -1, "next": 1, "page_up": -page, "page_down": page, "scroll_home": -rows, "scroll_end": rows}
+    return steps.get(action)
+
+
+class Board(Widget, can_focus=True):
+    """Subclasses paint their lines and say what keys do. ``top`` is the first row of the list that is in sight."""
+
+    DEFAULT_CSS = "Board { height: 1fr; padding: 0 1; }"
+    LEAVES = "closes"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._painted: list[Line] = []
+        self._strips: list[Strip] = []
+        self._key: object = None
+        self._ground = NO_STYLE
+        self._before: dict[Hashable, list[Line]] = {}
+        self._made: dict[Hashable, list[Line]] = {}
+        """What ``once`` had for the newest painting, and has for the one under way."""
+        self._last_key: events.Key | None = None
+        self.drawn = 0
+        """Lines that were drawn so far."""
+        self.reading: tuple[str, str] | None = None
+        """The heading and text that are read in place of the board."""
+        self._read_top = 0
+        self._read_lines: tuple[int, list[str]] = (0, [])
+        self.typing = False
+        """Whether characters go into the words that are searched for."""
+        self.words = ""
+
+    # --- what a subclass says ---
+
+    def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
+        """All lines of the board."""
+        return []
+
+    def act(self, action: str) -> bool:
+        """Do what a key means; whether it means anything here."""
+        return False
+
+    def clicked(self, x: int, y: int) -> None:
+        """The mouse was pressed at a cell."""
+
+    def scrolled(self, step: int) -> None:
+        """The wheel was turned."""
+
+    def step_back(self) -> bool:
+        """Esc: go back one step inside of the board; False where there is none."""
+        return False
+
+    def searched(self) -> None:
+        """The words that are searched for have changed."""
+
+    # --- the keyboard ---
+
+    def on_mount(self) -> None:
+        self.post_message(ListScreen.Ready())
+
+    def take_focus(self) -> None:
+        if self.is_mounted:
+            self.focus()
+
+    async def take_key(self, event: events.Key) -> None:
+        """Do what a key does that came before the board had the keyboard, and nothing for one that came from here:
+        who has the keyboard by now does not tell them apart."""
+        if event is not self._last_key:
+            self.on_key(event)
+            self.take_focus()
+
+    def escape(self) -> None:
+        """Esc was pressed: one step back, or out."""
+        if self.reading is not None:
+            self.reading = None
+        elif self.typing or self.words:
+            self.typing, self.words = False, ""
+            self.searched()
+        elif not self.step_back():
+            self.post_message(ListScreen.Closed())
+            return
+        self.changed()
+
+    @property
+    def keymap(self) -> Keymap:
+        return keymap_of(self)
+
+    def on_key(self, event: events.Key) -> None:
+        self._last_key = event
+        if self._typed(event):
+            done = True
+        else:
+            action = next((found for place in _PLACES if (found := self.keymap.action(place, event.key))), "")
+            if not action and event.key == "enter":
+                action = "open"
+            done = self._read(action) if self.reading is not None else self.act(action) if action else False
+        if done:
+            event.stop()
+            event.prevent_default()
+            self.changed()
+
+    def _typed(self, event: events.Key) -> bool:
+        if not self.typing or self.reading is not None:
+            return False
+        if event.key == "enter":
+            self.typing = False
+        elif event.key == "backspace":
+            self.words = self.words[:-1]
+        elif event.is_printable and event.character:
+            self.words += event.character
+        else:
+            return False
+        self.searched()
+        return True
+
+    # --- reading a text in full ---
+
+    def read(self, heading: str, text: str) -> None:
+        """Show a text in place of the board until Esc."""
+        self.reading, self._read_top, self._read_lines = (heading, text), 0, (0, [])
+        self.changed()
+
+    def _read(self, action: str) -> bool:
+        page = max(1, self.size.height - 3)
+        lines = len(self._read_lines[1])
+        if action == "open":
+            self.reading = None
+            return True
+        step = step_for(action, page, lines)
+        if step is None:
+            return False
+        self._read_top = max(0, min(self._read_top + step, lines - page))
+        return True
+
+    def _reading(self, width: int, height: int, palette: Palette) -> list[Line]:
+        heading, text = self.reading or ("", "")
+        if self._read_lines[0] != width:
+            self._read_lines = (width, wrapped(text, max(1, width)))
+        lines = self._read_lines[1]
+        shown = lines[self._read_top : self._read_top + max(1, height - 3)]
+        last = self._read_top + len(shown)
+        part = f"lines {self._read_top + 1:,} to {last:,} of {len(lines):,}" if len(shown) < len(lines) else ""
+        place = f" · {part or plural(len(lines), 'line')}"
+        heading = fitted_text(heading, min(cells(heading), max(8, width - cells(place))))
+        head = text_line((heading, palette.heading), (place, palette.dim))
+        rule = text_line(("─" * width, palette.rule))
+        body = [text_line((line, palette.text)) for line in shown]
+        body += [[] for _ in range(max(1, height - 3) - len(body))]
+        return [head, rule, *body, keys_line([("↑↓ PgUp PgDn", "scroll")], ("esc", "back"), width, palette)]
+
+    # --- drawing ---
+
+    def changed(self) -> None:
+        """Draw what is not as it was."""
+        if not self.size or not self._strips:
+            self.refresh()
+            return
+        before, now = self._strips, self._paint()
+        rows = [y for y in range(max(len(before), len(now))) if before[y : y + 1] != now[y : y + 1]]
+        self._strips = now
+        if rows:
+            self.refresh(*(Region(0, y, self.outer_size.width, 1) for y in rows))
+
+    def once(self, key: Hashable, make: Callable[[], list[Line]]) -> list[Line]:
+        """Lines that are made again only where the painting before had none of this key, which has to tell all that
+        they depend on besides the size of the board and its colours."""
+        found = self._before.get(key)
+        if found is None:
+            found = make()
+        self._made[key] = found
+        return found
+
+    def _paint(self) -> list[Strip]:
+        width, height = self.size
+        palette = palette_for(self.app.current_theme)
+        ground = self.rich_style
+        key = (width, height, palette)
+        if (key, ground) != (self._key, self._ground):
+            self._key, self._ground, self._before, self._painted = key, ground, {}, []
+        painter = self._reading if self.reading is not None else self.paint
+        lines = painter(max(1, width), max(1, height), palette)[:height]
+        self._before, self._made = self._made, {}
+        done = {id(line): strip for line, strip in zip(self._painted, self._strips, strict=False)}
+        strips = [done.get(id(line)) or _strip(line, width, ground) for line in lines]
+        self._painted = lines  # those of before lived until here, so that no new line can have the id of an old one
+        return strips
+
+    def render_line(self, y: int) -> Strip:
+        width, height = self.size
+        if (width, height, palette_for(self.app.current_theme)) != self._key:
+            self._strips = self._paint()
+        self.drawn += 1
+        return self._strips[y] if y < len(self._strips) else Strip.blank(width, self.rich_style)
+
+    # --- the mouse ---
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.take_focus()
+        if self.reading is None:
+            self.clicked(event.x - 1, event.y)
+            self.changed()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, 3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -3)
+
+    def _wheel(self, event: events.MouseEvent, step: int) -> None:
+        event.stop()
+        if self.reading is not None:
+            self._read_top = max(0, min(self._read_top + step, len(self._read_lines[1]) - 1))
+        else:
+            self.scrolled(step)
+        self.changed()
+
+
+def _strip(line: Line, width: int, ground: Style) -> Strip:
+    return Strip(list(Segment.simplify(line))).adjust_cell_length(width, NO_STYLE).apply_style(ground)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text of any origin in lines of at most so many cells, broken at spaces where there are any."""
+    lines = [SafeText(line) for line in sanitise(text).split("\n")]
+    return [line[piece.start : piece.end] for line in lines for piece in wrap(line, width)]

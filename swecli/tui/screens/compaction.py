@@ -1,0 +1,523 @@
+"""The compaction plan: what stays, what is summarised, what leaves a reference; moved, edited, applied or left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widgets import TextArea
+
+from swecli.core.context_management.compaction.arrangement import COLUMNS, Arranged, Column, PlannedItem
+from swecli.core.protocol.commands import ApplyPlan, Command, RedoCompaction, UndoCompaction
+from swecli.core.tools.base import plural
+from swecli.figures import dollars
+from swecli.figures import tokens as short
+from swecli.safe_text import safe_line
+from swecli.tui.screens.board import Board, Line, fit, fitted_text, keys_line, step_for, text_line, wrapped
+from swecli.tui.transcript.palette import Palette
+from swecli.tui.transcript.rows import cells
+
+if TYPE_CHECKING:
+    from swecli.core.context_management.timeline import CompactionRecord
+    from swecli.core.engine.session import Session
+
+SUMMARY_FOCUS: Final = 3
+"""Place of the summary after the columns."""
+COLUMNS_FROM: Final = 96
+"""Cells from which on the columns stand side by side."""
+SummaryLine = tuple[str, tuple[str, ...]]
+"""A line, and the ids of its sources."""
+_NAMES: Final[dict[Column, str]] = {"kept": "Kept", "summarised": "Summarised", "offloaded": "Offloaded"}
+_MARKS: Final[dict[Column, str]] = {"kept": "=", "summarised": "Σ", "offloaded": "⇣"}
+_MOVES: Final[dict[str, Column]] = {"keep_item": "kept", "summarise_item": "summarised", "offload": "offloaded"}
+
+
+class _SummaryEditor(TextArea):
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What was removed may be drawn once more, when it has no styles any longer."""
+        return super().render_lines(crop) if self.is_attached else [Strip.blank(crop.width)] * crop.height
+
+
+class PlanBoard(Board):
+    """``send`` gives the session a command, ``flash`` shows a short message."""
+
+    DEFAULT_CSS = "PlanBoard TextArea { dock: bottom; height: 60%; border: round $accent; }"
+
+    def __init__(self, session: Session, send: Callable[[Command], None], flash: Callable[[str], None]) -> None:
+        super().__init__()
+        self._session = session
+        self._send = send
+        self._flash = flash
+        self._draft = session.draft_compaction() if not session.view.busy else None
+        self._revision = session.inspection.revision
+        self._summary: str | None = None
+        """The draft; None as long as the model has not been asked and nothing was written."""
+        self._writing = False
+        self._arranged: tuple[object, Arranged] | None = None
+        self._focus = 1 if self._draft is not None and self._draft.summarised else 0
+        self._at = [0, 0, 0, 0]
+        self._tops = [0, 0, 0, 0]
+        self._hits: list[tuple[int, int, int, int, int]] = []
+        """Cells of what can be clicked: x from, x to, y, focus, row."""
+        self._history = False
+        self._record: CompactionRecord | None = None
+        """The compaction whose summary is read in the history."""
+        self._cited: tuple[object, Sequence[SummaryLine]] = (None, ())
+        """The lines of the summary at hand, and of what."""
+        self._editor: _SummaryEditor | None = None
+        self._edited = ""
+        """What the editor began with."""
+
+    # --- keys and mouse ---
+
+    @property
+    def _items(self) -> tuple[PlannedItem, ...]:
+        return self._draft.items if self._draft is not None else ()
+
+    def _column(self, place: int) -> list[PlannedItem]:
+        return [item for item in self._items if item.column == COLUMNS[place]]
+
+    @property
+    def _lines(self) -> Sequence[SummaryLine]:
+        """The summary at hand, each line with the ids of its sources."""
+        if self._record is not None:
+            key: object = self._record
+            if key != self._cited[0]:
+                self._cited = (key, self._session.inspection.lines(self._record.summary))
+            return self._cited[1]
+        if self._draft is None or not self._summary:
+            return ()
+        key = (self._draft.summarised, self._summary)
+        if key != self._cited[0]:
+            self._cited = (key, self._draft.lines(self._summary))
+        return self._cited[1]
+
+    @property
+    def _records(self) -> Sequence[CompactionRecord]:
+        return tuple(reversed(self._session.inspection.timeline.compactions))
+
+    def _length(self) -> int:
+        if self._history and self._record is None:
+            return len(self._records)
+        if self._record is not None or self._focus == SUMMARY_FOCUS:
+            return len(self._lines)
+        return len(self._column(self._focus))
+
+    def act(self, action: str) -> bool:
+        step = step_for(action, page=10, rows=100_000)
+        if step is not None:
+            self._move(step)
+        elif action == "show_history":
+            self._history, self._record = not self._history, None
+            self._focus, self._at[0] = 0, 0
+        elif self._history and action == "open":
+            self._open_record()
+        elif self._history:
+            if action != "undo_compaction" or self._record is not None:
+                return False
+            self._turn_back()
+        elif action in ("next_column", "previous_column"):
+            self._focus = (self._focus + (1 if action == "next_column" else -1)) % 4
+        elif action in _MOVES:
+            self._place(_MOVES[action])
+        elif action == "open":
+            self._open()
+        elif action == "draft_summary":
+            self._ask()
+        elif action == "edit_summary":
+            self._edit()
+        elif action == "apply_changes":
+            self._apply()
+        else:
+            return False
+        return True
+
+    def _move(self, step: int) -> None:
+        self._at[self._focus] = max(0, min(self._at[self._focus] + step, self._length() - 1))
+
+    def _chosen(self) -> PlannedItem | None:
+        items = self._column(self._focus) if self._focus < SUMMARY_FOCUS else []
+        at = self._at[self._focus]
+        return items[at] if at < len(items) else None
+
+    def _place(self, column: Column) -> None:
+        item = self._chosen()
+        if item is None or self._draft is None:
+            return
+        refused = self._draft.move(item.id, column)
+        if refused:
+            self._flash(refused)
+        self._move(0)
+
+    def _open(self) -> None:
+        if self._focus == SUMMARY_FOCUS:
+            self._open_sources()
+            return
+        item = self._chosen()
+        if item is not None:
+            self.read(f"{item.id} · {item.tokens:,} tokens", self._session.inspection.said(item.id))
+
+    def _open_sources(self) -> None:
+        """Read what the chosen line of the summary comes from."""
+        lines, at = self._lines, self._at[SUMMARY_FOCUS]
+        ids = lines[at][1] if at < len(lines) else ()
+        if ids:
+            self.read(f"Sources of: {safe_line(lines[at][0])[:60]}", self._session.inspection.sources(ids))
+        else:
+            self._flash("This line names no source")
+
+    def _open_record(self) -> None:
+        """Show the summary of the chosen compaction, or the sources of its chosen line."""
+        records, at = self._records, self._at[0]
+        if self._record is not None:
+            self._open_sources()
+        elif at < len(records) and records[at].summary:
+            self._record, self._focus = records[at], SUMMARY_FOCUS
+            self._at[SUMMARY_FOCUS] = self._tops[SUMMARY_FOCUS] = 0
+        elif records:
+            self._flash("This compaction has no summary of the model")
+
+    def _ask(self) -> None:
+        if self._session.view.busy:
+            self._flash("A turn is running; the summary can be written when it ends")
+        elif not self._writing:
+            self._writing = True
+            self.run_worker(self._write(), exclusive=True)
+
+    async def _write(self) -> None:
+        summary = await self._session.draft_summary()
+        self._writing = False
+        if summary is None or not summary.text:
+            why = summary.notes[-1] if summary is not None and summary.notes else "the model wrote none"
+            self._flash(f"No summary: {why}; the record stands in its place")
+        else:
+            self._summary = summary.text
+            self._focus = SUMMARY_FOCUS
+        self.changed()
+
+    def _edit(self) -> None:
+        if self._editor is None and self._draft is not None:
+            self._edited = self._summary or ""
+            self._editor = _SummaryEditor(self._edited, soft_wrap=True)
+            self.mount(self._editor)
+            self._editor.focus()
+
+    def step_back(self) -> bool:
+        if self._editor is not None:
+            text, drafted = self._editor.text.strip(), (self._summary or "") != self._edited
+            changed = text != self._edited.strip()
+            self._editor.remove()
+            self._editor = None
+            self.focus()
+            if changed:
+                self._summary = text
+            if changed and not text:
+                self._flash("The summary is empty: only the record stands for what goes")
+            elif changed and drafted:
+                self._flash("Your text stands, not the draft that came meanwhile")
+            return True
+        if self._record is not None:
+            self._record, self._focus = None, 0
+            return True
+        if self._history:
+            self._history = False
+            return True
+        return False
+
+    def _apply(self) -> None:
+        if self._draft is None:
+            return
+        if self._session.view.busy:
+            self._flash("A turn is running; apply the plan when it ends")
+            return
+        if self._session.inspection.revision != self._revision:
+            self._renew()
+            self._flash("The conversation has changed meanwhile; look at the new plan, then apply it")
+            return
+        summarise = self._draft.summarised
+        if not summarise and not self._draft.offloaded:
+            self._flash("Nothing to do: everything is kept")
+            return
+        self._send(ApplyPlan(summarise, self._draft.offloaded, self._summary if summarise else ""))
+        self.escape()
+
+    def _renew(self) -> None:
+        """The conversation went on: plan anew, and keep the summary that was written."""
+        self._draft = self._session.draft_compaction()
+        self._revision = self._session.inspection.revision
+        self._arranged = None
+
+    def _turn_back(self) -> None:
+        records = self._records
+        if self._at[0] < len(records):
+            record = records[self._at[0]]
+            self._send(UndoCompaction(record.item) if record.in_force else RedoCompaction(record.item))
+            self._renew()
+
+    def clicked(self, x: int, y: int) -> None:
+        for left, right, row, focus, at in self._hits:
+            if left <= x < right and y == row:
+                again = self._focus == focus and self._at[focus] == at
+                self._focus, self._at[focus] = focus, at
+                if again:
+                    self._open()
+                return
+
+    def scrolled(self, step: int) -> None:
+        self._move(step)
+
+    # --- drawing ---
+
+    def _result(self) -> Arranged | None:
+        if self._draft is None:
+            return None
+        key = (self._draft.summarised, self._draft.offloaded, self._summary)
+        if self._arranged is None or self._arranged[0] != key:
+            self._arranged = (key, self._draft.arranged(self._summary or ""))
+        return self._arranged[1]
+
+    def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
+        if self._draft is None:
+            words = "A turn is running, or no model is connected: nothing can be planned now."
+            return [text_line(("Compaction plan", palette.heading)), text_line((words, palette.dim))]
+        self._hits = []
+        if self._record is not None:
+            return self._record_lines(self._record, width, height, palette)
+        if self._history:
+            return self._history_lines(width, height, palette)
+        result = self._result()
+        head = self._head(result, width, palette)
+        foot = self._foot(width, palette)
+        room = max(2, height - len(head) - len(foot))
+        summary_rows = min(max(4, room // 3), room - 1)
+        rows = room - summary_rows
+        body = (
+            self._side_by_side(width, rows, len(head), palette)
+            if width >= COLUMNS_FROM
+            else self._as_tabs(width, rows, len(head), palette)
+        )
+        summary = self._summary_lines(width, summary_rows, len(head) + rows, palette)
+        return [fit(line, width) for line in (*head, *body, *summary, *foot)]
+
+    def _head(self, result: Arranged | None, width: int, palette: Palette) -> list[Line]:
+        if result is None or self._draft is None:
+            return []
+        effective = max(1, self._draft.before.effective)
+        title = text_line(
+            ("Compaction plan ", palette.heading),
+            (f"{result.before:,} → {result.after:,} tokens", palette.strong),
+            (f" (-{100 * (1 - result.after / max(1, result.before)):.0f}%)", palette.success),
+        )
+        parts = [f"{short(result.rewritten)} leave the cache"]
+        if result.saved is not None:
+            parts.insert(0, f"saves {dollars(Decimal(result.saved))} a request")
+        parts.insert(0, f"costs {dollars(Decimal(result.cost))} once" if result.cost is not None else "price unknown")
+        room = width - sum(cells(piece.text) for piece in title)
+        for part in parts:
+            room -= cells(part) + 3
+            if room >= 0:
+                title += text_line((f" · {part}", palette.dim))
+        return [
+            title,
+            self._bar(result.before, effective, width, "before ", palette.warning, palette),
+            self._bar(result.after, effective, width, "after  ", palette.success, palette),
+        ]
+
+    def _bar(self, size: int, effective: int, width: int, name: str, style: Style, palette: Palette) -> Line:
+        room = width - len(name)
+        filled = max(1, min(room, round(room * size / effective)))
+        return text_line((name, palette.dim), ("█" * filled, style), ("·" * (room - filled), palette.rule))
+
+    def _title(self, place: int, width: int, palette: Palette) -> Line:
+        column = COLUMNS[place]
+        items = self._column(place)
+        words = f"{_MARKS[column]} {_NAMES[column]} "
+        size = f"{_sizes(items)} "
+        style = palette.accent + palette.strong if place == self._focus else palette.text
+        rest = max(0, width - cells(words + size))
+        return text_line((words, style), (size, palette.dim), ("─" * rest, palette.rule))
+
+    def _side_by_side(self, width: int, rows: int, top: int, palette: Palette) -> list[Line]:
+        gap = 2
+        size = (width - 2 * gap) // 3
+        columns = [
+            [
+                self._title(place, size, palette),
+                *self._rows(place, size, rows - 1, top + 1, place * (size + gap), palette),
+            ]
+            for place in range(3)
+        ]
+        return [
+            [*fit(left, size + gap), *fit(middle, size + gap), *fit(right, size)]
+            for left, middle, right in zip(*columns, strict=True)
+        ]
+
+    def _as_tabs(self, width: int, rows: int, top: int, palette: Palette) -> list[Line]:
+        shown = self._focus if self._focus < SUMMARY_FOCUS else 1
+        tabs = self._tabs(shown, palette, named=True)
+        if sum(cells(piece.text) for piece in tabs) > width:
+            tabs = self._tabs(shown, palette, named=False)
+        return [tabs, *self._rows(shown, width, rows - 1, top + 1, 0, palette)]
+
+    def _tabs(self, shown: int, palette: Palette, *, named: bool) -> Line:
+        """The names of the columns with the sizes of the one that is shown, of the others only signs unless
+        ``named``."""
+        tabs: Line = []
+        for place, column in enumerate(COLUMNS):
+            items = self._column(place)
+            name = f"{_NAMES[column]} " if named or place == shown else ""
+            size = _sizes(items) if place == shown else f"{len(items):,}"
+            style = palette.accent + palette.strong if place == self._focus else palette.dim
+            tabs += text_line((f" {_MARKS[column]} {name}", style), (f"{size} ", palette.dim))
+        return tabs
+
+    def _rows(self, place: int, width: int, rows: int, top: int, left: int, palette: Palette) -> list[Line]:
+        items = self._column(place)
+        at = min(self._at[place], max(0, len(items) - 1))
+        self._at[place] = at
+        first = max(0, min(self._tops[place], at), at - rows + 1)
+        self._tops[place] = first = max(0, min(first, max(0, len(items) - rows)))
+        lines: list[Line] = []
+        for number, item in enumerate(items[first : first + rows]):
+            chosen = first + number == at and place == self._focus
+            self._hits.append((left, left + width, top + number, place, first + number))
+            pin = "⌂" if item.pinned else " "
+            about = safe_line(self._session.inspection.about(item.id))
+            base = palette.text + palette.strong if chosen else palette.text
+            lines.append(
+                fit(
+                    text_line(
+                        ("›" if chosen else " ", palette.cursor),
+                        (fitted_text(about, max(4, width - 12)), base),
+                        (f" {pin}", palette.accent),
+                        (f"{short(item.tokens):>6}", palette.dim),
+                    ),
+                    width,
+                )
+            )
+        if not items:
+            lines.append(text_line(("  nothing", palette.dim)))
+        return lines + [[] for _ in range(rows - len(lines))]
+
+    def _summary_lines(self, width: int, rows: int, top: int, palette: Palette) -> list[Line]:
+        result = self._result()
+        quality = result.quality if result is not None else None
+        focused = self._focus == SUMMARY_FOCUS
+        style = palette.accent + palette.strong if focused else palette.text
+        line = text_line(("Summary ", style))
+        if quality is not None and quality.anchors and self._summary is not None:
+            score = palette.success if quality.kept == quality.anchors else palette.warning
+            kept = f"· {quality.kept} of {plural(quality.anchors, 'key detail')} kept"
+            where = f": {quality.written} in this text, {quality.kept - quality.written} in the record"
+            line += text_line((kept, score), (where, palette.dim))
+        used = sum(cells(piece.text) for piece in line)
+        head = [*line, *text_line((" " + "─" * max(0, width - used - 1), palette.rule))]
+        if self._summary is None:
+            what = "The model is writing it…" if self._writing else self._no_draft()
+            said = [text_line((row, palette.dim)) for row in wrapped(what, width)]
+            return [head, *said, *([[]] * rows)][:rows]
+        lines = self._lines
+        if not lines:
+            words = "(empty: your messages, files, checks and todos stand for what goes)"
+            return [head, text_line((words, palette.dim)), *([[]] * (rows - 2))][:rows]
+        return [head, *self._cited_lines(width, rows - 1, top + 1, palette, focused=focused)]
+
+    def _cited_lines(self, width: int, room: int, top: int, palette: Palette, *, focused: bool) -> list[Line]:
+        """The lines of the summary at hand, in so many rows from ``top`` on."""
+        lines = self._lines
+        at = min(self._at[SUMMARY_FOCUS], max(0, len(lines) - 1))
+        first = max(0, min(self._tops[SUMMARY_FOCUS], at), at - room + 1)
+        self._tops[SUMMARY_FOCUS] = first
+        shown: list[Line] = []
+        for number, (text, ids) in enumerate(lines[first : first + room]):
+            chosen = focused and first + number == at
+            self._hits.append((0, width, top + number, SUMMARY_FOCUS, first + number))
+            cited = f"[{', '.join(ids)}]" if ids else ""
+            base = palette.heading_small if text.startswith("#") else palette.text
+            shown.append(
+                text_line(
+                    ("›" if chosen else " ", palette.cursor),
+                    (fitted_text(safe_line(text), max(4, width - cells(cited) - 2)) + " ", base),
+                    (cited, palette.link),
+                )
+            )
+        return [*shown, *([[]] * (room - len(shown)))]
+
+    def _no_draft(self) -> str:
+        ask, edit = self.keymap.shown("draft_summary"), self.keymap.shown("edit_summary")
+        return f"None yet: {ask} has the model write it, {edit} lets you; otherwise the model writes it when you apply."
+
+    def _foot(self, width: int, palette: Palette) -> list[Line]:
+        shown = self.keymap.shown
+        if self._editor is not None:
+            return [keys_line([], ("esc", "ends editing and keeps the text"), width, palette)]
+        keys = [
+            (shown("apply_changes"), "apply"),
+            (shown("keep_item"), "keep"),
+            (shown("summarise_item"), "summarise"),
+            (shown("offload"), "offload"),
+            ("tab", "column"),
+            (shown("draft_summary"), "draft"),
+            (shown("edit_summary"), "edit"),
+            ("enter", "sources" if self._focus == SUMMARY_FOCUS else "text"),
+            (shown("show_history"), "history"),
+        ]
+        return [text_line(("─" * width, palette.rule)), keys_line(keys, ("esc", "cancels"), width, palette)]
+
+    def _history_lines(self, width: int, height: int, palette: Palette) -> list[Line]:
+        records = self._records
+        lines = [
+            text_line(("Compactions so far ", palette.heading), (f"{len(records)}, the newest first", palette.dim)),
+            text_line(("─" * width, palette.rule)),
+        ]
+        at = min(self._at[0], max(0, len(records) - 1))
+        room = max(1, height - 4)
+        first = max(0, at - room + 1)
+        for number, record in enumerate(records[first : first + room]):
+            chosen = first + number == at
+            saved = 1 - record.after / max(1, record.before)
+            kept = f"{record.kept}/{record.anchors} kept" if record.anchors else ""
+            state = "in force" if record.in_force else "undone"
+            lines.append(
+                text_line(
+                    ("›" if chosen else " ", palette.cursor),
+                    (fitted_text(f"{record.item} turn {record.turn}", 14), palette.accent),
+                    (f"{state:<9} ", palette.dim if record.in_force else palette.warning),
+                    (f"{short(record.before):>6} → {short(record.after):>5} ", palette.text),
+                    (f"-{saved * 100:.0f}%  ", palette.success),
+                    (fitted_text(kept, 12) + " ", palette.dim),
+                    (", ".join((record.trigger, *record.strategies)), palette.text),
+                )
+            )
+        if not records:
+            lines.append(text_line(("  Nothing was compacted yet.", palette.dim)))
+        lines += [[] for _ in range(height - 1 - len(lines))]
+        chosen_record = records[at] if at < len(records) else None
+        verb = (
+            "redo up to this one" if chosen_record is not None and not chosen_record.in_force else "undo back to here"
+        )
+        keys = [("enter", "summary"), (self.keymap.shown("undo_compaction"), verb)]
+        lines.append(keys_line(keys, ("esc", "back"), width, palette))
+        return [fit(line, width) for line in lines]
+
+    def _record_lines(self, record: CompactionRecord, width: int, height: int, palette: Palette) -> list[Line]:
+        self._hits = []
+        lines = [
+            text_line(
+                (f"Summary of {record.item} ", palette.heading),
+                (f"turn {record.turn} · {short(record.before)} → {short(record.after)} tokens", palette.dim),
+            ),
+            text_line(("─" * width, palette.rule)),
+            *self._cited_lines(width, max(1, height - 3), 2, palette, focused=True),
+            keys_line([("enter", "sources")], ("esc", "back"), width, palette),
+        ]
+        return [fit(line, width) for line in lines]
+
+
+def _sizes(items: Sequence[PlannedItem]) -> str:
+    tokens = sum(item.tokens for item in items)
+    return f"{plural(len(items), 'item')} · {short(tokens)} tokens"

@@ -1,0 +1,356 @@
+"""The inspector: what fills the context, item by item, and changes of it that are seen before they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from rich.style import Style
+
+from swecli.commands.agent_words import agent_figures, agents_line, told_by_agents
+from swecli.core.context_management.edits import Effect
+from swecli.core.context_management.items import ContextItem
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.commands import ChangeContext, Command
+from swecli.figures import dollars
+from swecli.figures import tokens as short
+from swecli.safe_text import safe_line
+from swecli.tui.screens.board import Board, Line, fit, fitted_text, keys_line, step_for, text_line
+from swecli.tui.screens.context_chart import bar_lines, chart, colours, legend
+from swecli.tui.screens.inspector_list import Action, InspectorList
+from swecli.tui.transcript.palette import Palette
+from swecli.tui.transcript.rows import cells
+
+if TYPE_CHECKING:
+    from swecli.core.engine.inspection import Picture
+    from swecli.core.engine.session import Session
+
+AGAIN: Final = 0.5
+"""Seconds after which it is looked whether the conversation has changed."""
+CHART_FROM, TALL_FROM = 20, 36
+"""Lines from which on there is a chart, and a tall one."""
+_STAGED: Final[dict[str, tuple[str, str]]] = {
+    "pin": ("+", "pin"),
+    "unpin": ("-", "unpin"),
+    "drop": ("×", "drop"),
+    "offload": ("⇣", "offload"),
+    "restore": ("↺", "restore"),
+}
+_STATES: Final = {"live": "", "fixed": "", "offloaded": "offloaded", "dropped": "dropped", "summarised": "in summary"}
+_ACTIONS: Final[dict[str, Action]] = {"pin": "pin", "drop": "drop", "offload": "offload", "restore_item": "restore"}
+
+
+class Inspector(Board):
+    """``send`` gives the session a command, ``flash`` shows a short message; ``clock`` is Unix seconds."""
+
+    def __init__(
+        self,
+        session: Session,
+        send: Callable[[Command], None],
+        flash: Callable[[str], None],
+        clock: Callable[[], float],
+        words: str = "",
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._send = send
+        self._flash = flash
+        self._clock = clock
+        self._picture: Picture | None = session.inspection.picture()
+        items = self._picture.items if self._picture is not None else ()
+        self.list = InspectorList(items, session.inspection.title)
+        self.words = self.list.words = words
+        self.list.narrow()
+        self._effect: tuple[tuple[object, ...], Effect | None] = ((), None)
+        self._agents_told: tuple[Hashable, Mapping[str, int]] = (None, {})
+        self._list_at = 0
+        self._rows = 1
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(AGAIN, self._look)
+
+    def _look(self) -> None:
+        """Take in what was said or compacted meanwhile; what was chosen stays chosen."""
+        if self._picture is None or self._picture.revision != self._session.inspection.revision:
+            self._picture = self._session.inspection.picture()
+            self.list.take(self._picture.items if self._picture is not None else ())
+            self.changed()
+        elif any(agent.outcome is None for agent in self._session.view.agents):
+            self.changed()
+
+    # --- keys and mouse ---
+
+    def act(self, action: str) -> bool:
+        step = step_for(action, max(1, self._rows - 1), len(self.list.rows))
+        if step is not None:
+            self.list.move(step)
+        elif action in _ACTIONS:
+            refused = self.list.stage(_ACTIONS[action]) or self._refused()
+            if refused:
+                self._flash(refused)
+            else:
+                self.list.move(1)
+        elif action == "open":
+            self._open()
+        elif action == "sort_items":
+            self.list.next_sort()
+        elif action == "filter_items":
+            self.list.next_filter()
+        elif action == "search_items":
+            self.typing = True
+        elif action == "apply_changes":
+            self._apply()
+        elif action == "discard_changes":
+            self.list.staged.clear()
+        else:
+            return False
+        return True
+
+    def _refused(self) -> str:
+        """Why the newest choice can't be made; it is taken back then."""
+        effect = self._effect_now()
+        if effect is None or not effect.refusals:
+            return ""
+        for refusal in effect.refusals:
+            self.list.staged.pop(refusal.change.id, None)
+        return effect.refusals[0].reason
+
+    def _apply(self) -> None:
+        if not self.list.staged:
+            self._flash("Nothing is chosen yet: p pins, d drops, o offloads, r restores")
+        elif self._session.view.busy:
+            self._flash("A turn is running; your changes wait here until it ends")
+        else:
+            changes = self.list.changes
+            self._send(ChangeContext(changes))
+            self.list.staged.clear()
+            self._look()
+            self._flash(f"{len(changes)} changes applied" if len(changes) > 1 else "Applied")
+
+    def _open(self) -> None:
+        item = self.list.chosen
+        if item is None:
+            return
+        sent, said = self._session.inspection.text(item)
+        name = safe_line(f"{item.id} {self.list.title(item)}")[:80]
+        if said:
+            gone = "Nothing of it is sent." if not sent else f"Sent in its place:\n{sent}"
+            self.read(f"{name} · {_STATES.get(item.state, '')}", f"{gone}\n\nAs it was said:\n{said}")
+        else:
+            self.read(f"{name} · exactly as sent", sent or "(nothing)")
+
+    @property
+    def _told(self) -> Mapping[str, int]:
+        """Tokens here that each subagent's results take."""
+        if self._picture is None or not self._session.view.agents:
+            return {}
+        if self._agents_told[0] != self._picture.revision:
+            self._agents_told = (self._picture.revision, told_by_agents(self._picture.items))
+        return self._agents_told[1]
+
+    def searched(self) -> None:
+        self.list.words = self.words
+        self.list.narrow()
+
+    def step_back(self) -> bool:
+        if self.list.staged:
+            count = len(self.list.staged)
+            self.list.staged.clear()
+            self._flash(f"{count} change{'s' if count > 1 else ''} discarded; Esc closes")
+            return True
+        return False
+
+    def clicked(self, x: int, y: int) -> None:
+        row = self.list.top + y - self._list_at
+        if self._list_at <= y < self._list_at + self._rows and row < len(self.list.rows):
+            again, self.list.at = self.list.at == row, row
+            if again:
+                self._open()
+        elif y == self._list_at - 1:
+            self.list.next_sort()
+
+    def scrolled(self, step: int) -> None:
+        self.list.move(step)
+
+    # --- drawing ---
+
+    def _effect_now(self) -> Effect | None:
+        key = (tuple(self.list.staged.items()), self._picture.revision if self._picture is not None else None)
+        if key != self._effect[0]:
+            found = self._session.inspection.effect(self._picture, self.list.changes) if self._picture else None
+            self._effect = (key, found)
+        return self._effect[1]
+
+    def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
+        if self._picture is None:
+            return [
+                text_line(("Context", palette.heading)),
+                text_line(("No model is connected, so nothing can be measured. /model connects one.", palette.dim)),
+            ]
+        head = self._head(width, height, palette)
+        foot = self._foot(width, palette)
+        self._list_at = len(head) + 1
+        self._rows = max(1, height - len(head) - 1 - len(foot))
+        self.list.follow(self._rows)
+        rows = self.list.rows[self.list.top : self.list.top + self._rows]
+        body: list[Line] = []
+        for number, item in enumerate(rows, self.list.top):
+            body += self._row(item, number == self.list.at, width, palette)
+        if not rows:
+            body = [text_line(("  No item matches.", palette.dim))]
+        body += [[] for _ in range(self._rows - len(body))]
+        return [*head, self._columns(width, palette), *body, *foot]
+
+    def _head(self, width: int, height: int, palette: Palette) -> list[Line]:
+        picture, timeline = self._picture, self._session.inspection.timeline
+        assert picture is not None
+        budget, points, marks = picture.budget, timeline.points, timeline.marks
+
+        def bar() -> list[Line]:
+            named = legend(budget, width, palette, 2 if height >= CHART_FROM else 1)
+            return [fit(line, width) for line in (*bar_lines(budget, width, palette), *named)]
+
+        def turns() -> list[Line]:
+            rows = 8 if height >= TALL_FROM else 4 if height >= 28 else 2
+            return [fit(line, width) for line in chart(points, marks, width, rows, palette)]
+
+        title = self.once(
+            ("title", picture.revision, int(self._clock())), lambda: [self._title(budget, width, palette)]
+        )
+        lines = [*title, *self.once(("bar", picture.revision), bar)]
+        agents = agents_line(self._session.view.agents, sum(self._told.values()))
+        if agents and height >= CHART_FROM:
+            lines.append(fit(text_line((agents, palette.dim)), width))
+        if height >= CHART_FROM and points:
+            lines += self.once(("chart", points, marks), turns)
+        return lines
+
+    def _title(self, budget: Budget, width: int, palette: Palette) -> Line:
+        sign = "" if budget.source == "measured" else "~"
+        size = f"{sign}{budget.used:,} of {budget.effective:,} tokens"
+        title = text_line(
+            ("Context ", palette.heading),
+            (f"{budget.shown} ", palette.strong + _level(budget.level, palette)),
+            (size, palette.text),
+        )
+        room = width - cells(f"Context {budget.shown} {size}")
+        for part in self._conversation():
+            room -= cells(part) + 3
+            if room >= 0:
+                title += text_line((f" · {part}", palette.dim))
+        return fit(title, width)
+
+    def _conversation(self) -> list[str]:
+        """What there is to say of the conversation, the most telling first."""
+        told = self._session.view.conversation
+        compacted = sum(record.in_force for record in self._session.inspection.timeline.compactions)
+        parts = [f"{told.active:,} of {told.total:,} messages"]
+        parts.append(f"compacted {compacted}×" if compacted else "not compacted")
+        if told.summaries:
+            parts.append(f"{told.summaries} summar{'y' if told.summaries == 1 else 'ies'}")
+        if told.oldest_age is not None:
+            parts.append(f"oldest {_age(told.oldest_age)}")
+        return parts
+
+    def _columns(self, width: int, palette: Palette) -> Line:
+        rows = f"{len(self.list.rows):,} items" if self.list.rows is not self.list.items else f"{len(self.list.rows):,}"
+        searched = f"  / {safe_line(self.words)}{'▏' if self.typing else ''}" if self.typing or self.words else ""
+        left = f"{rows} · {self.list.shown} · by {self.list.sort}{searched}"
+        right = "tokens    age   used  state       "[: max(6, width - 20)]
+        gap = max(1, width - cells(left) - cells(right))
+        style = palette.accent if self.typing else palette.dim
+        return fit(
+            text_line((left, style), (" " + "─" * max(0, gap - 2) + " ", palette.rule), (right, palette.dim)), width
+        )
+
+    def _row(self, item: ContextItem, chosen: bool, width: int, palette: Palette) -> list[Line]:
+        now, staged = self._clock(), self.list.staged.get(item.id)
+        age = _age(now - item.created) if item.created else ""
+        used = _age(now - item.used) if item.used > item.created else ""
+        times = f"{age:>7}{used:>7}"
+        key = (item, chosen, staged, times)
+        return self.once(key, lambda: [self._item(item, chosen, staged, times, width, palette)])
+
+    def _item(
+        self, item: ContextItem, chosen: bool, staged: Action | None, times: str, width: int, palette: Palette
+    ) -> Line:
+        state = "pinned" if item.pinned else _STATES.get(item.state, item.state)
+        if staged is not None:
+            state = f"{_STAGED[staged][0]} {_STAGED[staged][1]}"
+        gone = item.state in ("dropped", "summarised", "gone")
+        tokens = f"{item.tokens:,}" if not gone else f"({short(self._session.inspection.size(item.id))})"
+        figures = f"{tokens:>8}{times}  "
+        room = max(8, width - cells(figures) - 12 - 17)
+        base = palette.dim if gone or item.state == "offloaded" else palette.text
+        mark = colours(palette, [item.component])[item.component]
+        line = text_line(
+            ("›" if chosen else " ", palette.cursor),
+            ("▌" if not gone else "┊", mark),
+            (fitted_text(safe_line(item.id) if item.state != "fixed" else "", 13) + " ", palette.dim),
+            (fitted_text(safe_line(self.list.title(item)), room) + " ", base + palette.strong if chosen else base),
+            (figures, base),
+            (fitted_text(state, 12), palette.warning if staged else palette.accent if item.pinned else palette.dim),
+        )
+        return fit(line, width)
+
+    def _foot(self, width: int, palette: Palette) -> list[Line]:
+        rule = text_line(("─" * width, palette.rule))
+        shown = {name: self.keymap.shown(name) for name in (*_ACTIONS, "apply_changes", "discard_changes")}
+        keys = [
+            (shown["pin"], "pin"),
+            (shown["drop"], "drop"),
+            (shown["offload"], "offload"),
+            (shown["restore_item"], "restore"),
+            ("enter", "text"),
+            (self.keymap.shown("search_items"), "search"),
+            (self.keymap.shown("filter_items"), "filter"),
+            (self.keymap.shown("sort_items"), "sort"),
+        ]
+        if self.list.staged:
+            keys[:0] = [(shown["apply_changes"], "apply"), (shown["discard_changes"], "discard")]
+        leave = "discards" if self.list.staged else "clears" if self.words else "closes"
+        return [rule, fit(self._effect_line(palette), width), keys_line(keys, ("esc", leave), width, palette)]
+
+    def _effect_line(self, palette: Palette) -> Line:
+        effect = self._effect_now() if self.list.staged else None
+        if effect is None:
+            item = self.list.chosen
+            words = self.list.title(item) if item is not None else ""
+            about = f"{item.component} · turn {item.turn} · " if item is not None and item.turn else ""
+            agents = self._session.view.agents if item is not None and item.agent else ()
+            for agent in agents:
+                if item is not None and agent.id == item.agent:
+                    figures = agent_figures(agent, self._told.get(agent.id, 0))
+                    about, words = "", " · ".join(filter(None, figures))
+            return text_line((about + safe_line(words), palette.dim))
+        count = len(self.list.staged)
+        change = effect.after - effect.before
+        line = text_line(
+            (f"{count} change{'s' if count > 1 else ''}: ", palette.strong),
+            (f"{change:+,} tokens", palette.success if change < 0 else palette.warning if change else palette.text),
+            (f" ({short(effect.before)} → {short(effect.after)})", palette.text),
+            (f" · {short(effect.rewritten)} leave the cache", palette.dim),
+        )
+        cost = f"costs {dollars(Decimal(effect.cost))} once" if effect.cost is not None else "price unknown"
+        line += text_line((f" · {cost}", palette.dim))
+        if effect.saved is not None and change:
+            each = Decimal(effect.saved)
+            verb = "saves" if each >= 0 else "adds"
+            line += text_line((f", {verb} {dollars(abs(each))} a request", palette.dim))
+        if effect.over:
+            line = text_line((f"Too much: {effect.over:,} tokens more than fit. ", palette.error)) + line
+        return line
+
+
+def _age(seconds: float) -> str:
+    """A length of time in its largest unit: 12s, 3m, 2h, 5d."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)}{unit}"
+    return f"{int(max(0.0, seconds))}s"
+
+
+def _level(level: str, palette: Palette) -> Style:
+    return {"ok": palette.success, "warn": palette.warning}.get(level, palette.error)

@@ -1,0 +1,157 @@
+"""The playbook: every bullet with why it is there and how it fared; a second page for what can be done with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from swecli.commands.playbook import NONE, bullet_details, state_of
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.tui.screens.list_screen import Entry, ListPage, heading
+
+if TYPE_CHECKING:
+    from swecli.core.engine.playbook import SessionPlaybook, ShownBullet
+
+_GROUPS: Mapping[str, frozenset[str]] = {
+    "Proven, in every session": frozenset(("core",)),
+    "In use where it applies": frozenset(("active",)),
+    "On trial": frozenset(("probation",)),
+    "Off": frozenset(("off",)),
+    "Archived": frozenset(("archived",)),
+}
+_ACTIONS = (
+    ("up", "helps", "counts 5 times as helpful"),
+    ("down", "does harm", "counts 5 times as harmful"),
+    ("edit", "edit", "change what it says"),
+    ("freeze", "freeze or release", "neither outcomes nor time change a frozen one"),
+    ("off", "switch off", "the model is not told of it"),
+    ("on", "switch on", "the model is told of it where it applies"),
+    ("delete", "delete", "it goes, and is not learned again"),
+)
+
+
+class PlaybookPage(ListPage):
+    """``notify`` gets a sentence for the user."""
+
+    def __init__(self, playbook: SessionPlaybook, notify: Callable[[str], None]) -> None:
+        super().__init__("Playbook (off for this session)" if playbook.paused else "Playbook")
+        self._playbook = playbook
+        self._notify = notify
+        self._shown: dict[str, ShownBullet] = {}
+        self._read_once = False
+
+    def begin(self) -> None:
+        self.view.start(self._read, "read")
+
+    async def _read(self) -> None:
+        shown = await self._playbook.shown()
+        if not self.view.shows(self):
+            return
+        self._read_once = True
+        self._shown = {one.bullet.id: one for one in shown}
+        self.entries = entries(shown)
+        self.view.show()
+
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        if entry is not None:
+            return (bullet_details(self._shown[entry.name]),)
+        if self._playbook.trouble:
+            return (TextBlock(self._playbook.trouble, "error"),)
+        return (TextBlock(NONE),) if self._read_once and not self._shown else ()
+
+    def key_note(self, entry: Entry | None) -> str:
+        if entry is None:
+            return ""
+        remove = self.view.keymap.shown("remove")
+        return f"enter what to do with it{f' · {remove} deletes' if remove else ''}"
+
+    def choose(self, entry: Entry) -> None:
+        self.view.enter(ActionsPage(self._shown[entry.name], self._act))
+
+    def remove(self, entry: Entry | None) -> None:
+        if entry is not None and entry.name in self._shown:
+            self.view.start(lambda: self._act(entry.name, "delete", ""))
+
+    async def _act(self, name: str, action: str, text: str) -> None:
+        from swecli.core.playbook.changes import ChangeRefused
+
+        try:
+            said = await (self._playbook.edit(name, text) if action == "edit" else self._playbook.do(name, action))
+        except ChangeRefused as refused:
+            said = str(refused)
+        self._notify(said)
+        if self.view.shows(self):
+            await self._read()
+
+
+Act = Callable[[str, str, str], Coroutine[Any, Any, None]]
+
+
+class ActionsPage(ListPage):
+    """What can be done with one bullet."""
+
+    leave = "back to the list"
+
+    def __init__(self, shown: ShownBullet, act: Act) -> None:
+        super().__init__(shown.bullet.id, "type to filter")
+        self._one = shown
+        self._act = act
+        idle = "on" if shown.bullet.live else "off"
+        self.entries = [Entry(name, (label, what)) for name, label, what in _ACTIONS if name != idle]
+
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        return (bullet_details(self._one),)
+
+    def key_note(self, entry: Entry | None) -> str:
+        return "enter does it" if entry is not None else ""
+
+    def choose(self, entry: Entry) -> None:
+        bullet = self._one.bullet
+        if entry.name == "edit":
+            self.view.enter(EditPage(self._one, self._act), bullet.content)
+            return
+        view = self.view
+        view.back()
+        view.start(lambda: self._act(bullet.id, entry.name, ""))
+
+
+class EditPage(ListPage):
+    """The text of a bullet in the line to type in."""
+
+    mark = "› "
+    leave = "leaves it as it is"
+
+    def __init__(self, shown: ShownBullet, act: Act) -> None:
+        super().__init__(f"Edit {shown.bullet.id}", "what it is to say")
+        self._one = shown
+        self._act = act
+
+    def headline(self, count: int, total: int) -> str:
+        return self.title
+
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        return (TextBlock(f"Now: {self._one.bullet.content}", "dim"),)
+
+    def key_note(self, entry: Entry | None) -> str:
+        return "enter saves"
+
+    def submitted(self, entry: Entry | None, text: str) -> None:
+        view, name = self.view, self._one.bullet.id
+        view.back()
+        view.back()
+        view.start(lambda: self._act(name, "edit", text))
+
+
+def entries(shown: Sequence[ShownBullet]) -> list[Entry]:
+    """The bullets under what has become of them."""
+    out: list[Entry] = []
+    for title, statuses in _GROUPS.items():
+        inside = sorted((one for one in shown if one.bullet.status in statuses), key=lambda one: one.bullet.id)
+        if inside:
+            out.append(heading(title))
+        for one in inside:
+            bullet = one.bullet
+            tone = "warning" if one.stale and bullet.live else "plain" if bullet.live else "dim"
+            cells = (bullet.content, state_of(one), f"+{bullet.helpful} -{bullet.harmful}")
+            out.append(Entry(bullet.id, cells, tone, f"{bullet.section} {bullet.type}"))
+    return out

@@ -1,0 +1,172 @@
+"""The wire view: the next request by section, with its tokens, its breakpoints, and what the previous one lacked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from swecli.figures import tokens as short
+from swecli.safe_text import safe_line
+from swecli.tui.screens.board import Board, Line, fit, fitted_text, keys_line, step_for, text_line
+from swecli.tui.transcript.palette import Palette
+from swecli.tui.transcript.rows import cells
+
+if TYPE_CHECKING:
+    from swecli.core.context_management.wire import WireSection
+    from swecli.core.engine.session import Session
+
+_MARKS: Final = {"same": " ", "new": "+", "changed": "~", "gone": "-"}
+
+
+class WireBoard(Board):
+    """``draft`` is shown as the message that is sent with it."""
+
+    def __init__(self, session: Session, flash: Callable[[str], None], draft: str = "") -> None:
+        super().__init__()
+        self._session = session
+        self._flash = flash
+        self._draft = draft
+        self._wire = session.inspection.wire(draft)
+        self._only_changes = False
+        self._at = self._top = self._list_at = 0
+        self._height = 1
+
+    @property
+    def _rows(self) -> list[WireSection]:
+        sections = self._wire.sections if self._wire is not None else ()
+        words = self.words.casefold().split()
+        return [
+            one
+            for one in sections
+            if (not self._only_changes or one.change != "same")
+            and all(word in f"{one.name} {one.text}".casefold() for word in words)
+        ]
+
+    def act(self, action: str) -> bool:
+        step = step_for(action, max(1, self._height - 1), len(self._rows))
+        if step is not None:
+            self._move(step)
+        elif action == "open":
+            self._open()
+        elif action == "show_changes":
+            self._only_changes = not self._only_changes
+            self._at = 0
+        elif action == "search_items":
+            self.typing = True
+        elif action == "save_request":
+            self.run_worker(self._save(), exclusive=True)
+        else:
+            return False
+        return True
+
+    def _move(self, step: int) -> None:
+        self._at = max(0, min(self._at + step, len(self._rows) - 1))
+
+    def _open(self) -> None:
+        rows = self._rows
+        if self._at < len(rows):
+            one = rows[self._at]
+            text = json.dumps(json.loads(one.text), ensure_ascii=False, indent=2).replace("\\n", "\n")
+            self.read(f"{one.name} · {one.tokens:,} tokens", self._session.inspection.masked(text))
+
+    async def _save(self) -> None:
+        from swecli.commands.context import save_wire
+
+        try:
+            place = await save_wire(self._session, draft=self._draft)
+        except OSError as error:
+            self._flash(f"The request could not be saved: {error}")
+        else:
+            self._flash(f"Saved to {place}, secrets masked" if place is not None else "There is no request to save")
+        await asyncio.sleep(0)
+
+    def searched(self) -> None:
+        self._at = 0
+
+    def clicked(self, x: int, y: int) -> None:
+        row = self._top + y - self._list_at
+        if y >= self._list_at and row < len(self._rows):
+            again, self._at = self._at == row, row
+            if again:
+                self._open()
+
+    def scrolled(self, step: int) -> None:
+        self._move(step)
+
+    # --- drawing ---
+
+    def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
+        wire = self._wire
+        if wire is None:
+            words = "No model is connected, so there is no request to show. /model connects one."
+            return [text_line(("Wire view", palette.heading)), text_line((words, palette.dim))]
+        size = f"{wire.tokens:,} tokens, {len(wire.body.encode('utf-8', 'replace')):,} bytes"
+        to = safe_line(wire.url) if wire.exact else "swecli's own form: this model is not asked over a network"
+        changed = sum(one.change != "same" for one in wire.sections)
+        kept = sum(one.tokens for one in self._unchanged())
+        head = [
+            text_line(("Wire ", palette.heading), (f"the next request · {size}", palette.text)),
+            text_line((to, palette.dim)),
+            self._prefix_bar(width, palette),
+            text_line(
+                *(
+                    (
+                        (f"{short(kept)} as in the previous request", palette.accent),
+                        (f" · {changed} sections differ", palette.warning if changed else palette.dim),
+                    )
+                    if kept
+                    else (("Nothing of it was sent before in this run", palette.warning),)
+                ),
+                (" · ┃ cache breakpoint", palette.dim),
+            ),
+        ]
+        searched = f"  / {safe_line(self.words)}{'▏' if self.typing else ''}" if self.typing or self.words else ""
+        rows = self._rows
+        what = "what differs" if self._only_changes else "all sections"
+        columns = f"{len(rows)} · {what}{searched} "
+        head.append(text_line((columns, palette.dim), ("─" * max(0, width - cells(columns)), palette.rule)))
+        keys = [
+            ("enter", "read"),
+            (self.keymap.shown("show_changes"), "only what differs"),
+            (self.keymap.shown("search_items"), "search"),
+            (self.keymap.shown("save_request"), "save, secrets masked"),
+        ]
+        foot = [text_line(("─" * width, palette.rule)), keys_line(keys, ("esc", "closes"), width, palette)]
+        self._list_at, self._height = len(head), max(1, height - len(head) - len(foot))
+        self._top = max(0, min(self._top, self._at))
+        self._top = max(self._top, self._at - self._height + 1)
+        shown = rows[self._top : self._top + self._height]
+        body = [self._row(one, self._top + n == self._at, width, palette) for n, one in enumerate(shown)]
+        body += [[] for _ in range(self._height - len(body))]
+        return [fit(line, width) for line in (*head, *body, *foot)]
+
+    def _unchanged(self) -> list[WireSection]:
+        """The sections before the first that differs: what a provider may still have."""
+        found: list[WireSection] = []
+        for one in self._wire.sections if self._wire is not None else ():
+            if one.change != "same" and "[" in one.name:
+                break
+            found.append(one)
+        return found
+
+    def _prefix_bar(self, width: int, palette: Palette) -> Line:
+        """The request as a bar: what it begins with as before, and the rest."""
+        total = sum(one.tokens for one in self._wire.sections) if self._wire is not None else 0
+        kept = sum(one.tokens for one in self._unchanged())
+        size = round(width * kept / total) if total else 0
+        return text_line(("█" * size, palette.accent), ("█" * (width - size), palette.warning))
+
+    def _row(self, one: WireSection, chosen: bool, width: int, palette: Palette) -> Line:
+        style = {"same": palette.dim, "gone": palette.error}.get(one.change, palette.warning)
+        base = palette.text if one.change != "gone" else palette.dim
+        about = fitted_text(safe_line(self._session.inspection.masked(one.about)), max(1, width - 32))
+        return text_line(
+            ("›" if chosen else " ", palette.cursor),
+            (f"{_MARKS[one.change]} ", style),
+            (fitted_text(safe_line(one.name), 16), palette.accent if "[" in one.name else palette.dim),
+            (f"{one.tokens:>8,} ", base),
+            ("┃ " if one.breakpoint else "  ", palette.success),
+            (about, base + palette.strong if chosen else base),
+        )

@@ -1,0 +1,139 @@
+"""Errors in results of edits, and the model's questions, in a session with a scripted model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from swecli.commands.language_servers import LSP
+from swecli.core.language_servers.definitions import Surroundings
+from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.blocks import TableBlock
+from swecli.core.protocol.commands import Interrupt, Submit
+from swecli.core.protocol.events import FileChanged, ToolsChanged, TurnEnded
+from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.tools.registry import builtin_tools
+from swecli.core.tools.symbols import Symbols
+from swecli.core.workspace.process_tree import owned
+from tests.core.engine.support import Bench, bench, until
+from tests.core.language_servers.support import PATIENT, unkind
+
+TEXT = '[[step]]\ntext = "done"\n'
+EDITS = Policy(mode="accept-edits")
+
+
+def call(tool: str, **arguments: object) -> str:
+    return f"[[step]]\n[[step.call]]\ntool = '{tool}'\narguments = '''{json.dumps(arguments)}'''\n"
+
+
+def edit(old: str, new: str) -> str:
+    return call("edit_file", path="a.txt", old_string=old, new_string=new)
+
+
+@asynccontextmanager
+async def session(script: str, folder: Path, *ways: str, **changes: Any) -> AsyncIterator[Bench]:
+    around = Surroundings(folder, (folder,), {}, Sandbox.none())
+    servers = LanguageServers((unkind(*ways),), around, LanguageServerOptions(PATIENT), ())
+    changes = {"policy": EDITS, "tools": (*builtin_tools(), Symbols()), **changes}
+    async with bench(script + TEXT, folder, extensions=(servers,), code=servers, **changes) as made:
+        yield made
+    assert not owned()
+
+
+async def test_an_edit_tells_what_it_broke_and_a_clean_one_adds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ERR old\none\ntwo\n")
+    script = edit("one", "1") + edit("two", "ERR 2") + call("write_file", path="b.txt", content="fine\n")
+    async with session(script, tmp_path, "pull") as made:
+        await made.say("go")
+        clean, broken, other = made.tool_texts().values()
+    async with bench(edit("1", "one") + TEXT, tmp_path, policy=EDITS, tools=builtin_tools()) as plain:
+        await plain.say("go")
+        (without,) = plain.tool_texts().values()
+    assert clean == without
+    assert broken == "Edited a.txt at line 3 (+1 -1).\nunkind reports 1 new error:\na.txt:3: bad: ERR 2 [E1]"
+    assert "unkind" not in other
+
+
+async def test_all_tools_that_write_tell_it(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: c.txt\n+ERR patched\n*** End Patch"
+    script = call("write_file", path="b.txt", content="ERR written\n") + call("apply_patch", input=patch)
+    async with session(script, tmp_path) as made:
+        await made.say("go")
+        written, patched = made.tool_texts().values()
+    assert written.endswith("b.txt:1: bad: ERR written [E1]")
+    assert patched.endswith("c.txt:1: bad: ERR patched [E1]")
+
+
+async def test_a_rejected_edit_leaves_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    async with session(edit("one", "ERR"), tmp_path, "pull", policy=Policy(mode="plan")) as made:
+        await made.say("go")
+        (text,) = made.tool_texts().values()
+    assert "unkind" not in text
+
+
+async def test_an_interrupt_while_errors_are_waited_for_leaves_the_edit_done(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    async with session(edit("one", "ERR"), tmp_path, "late=30") as made:
+        made.send(Submit("go"))
+        await until(lambda: (tmp_path / "a.txt").read_text() == "ERR\n", "the edit")
+        await until(lambda: bool(made.bodies(FileChanged)), "the record")
+        made.send(Interrupt())
+        await until(lambda: bool(made.bodies(TurnEnded)), "the end")
+        (text,) = made.tool_texts().values()
+    assert text == "Edited a.txt at line 1 (+1 -1)."
+
+
+async def test_questions_in_plan_mode(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("def 😀 price\nuse of price\n")
+    (tmp_path / "other.py").write_text("x\n")
+    ask = {"path": "a.txt", "symbol": "price"}
+    script = (
+        call("symbols", action="references", **ask)
+        + call("symbols", action="definition", line=2, **ask)
+        + call("symbols", action="outline", path="a.txt")
+        + call("symbols", action="search", symbol="price")
+        + call("symbols", action="references", path="a.txt", symbol="cost")
+        + call("symbols", action="outline", path="other.py")
+        + call("symbols", action="outline")
+    )
+    async with session(script, tmp_path, "pull", policy=Policy(mode="plan")) as made:
+        await made.say("go")
+        uses, definition, outline, found, absent, other, without = made.tool_texts().values()
+    assert uses == "a.txt:1: def 😀 price\na.txt:2: use of price"
+    assert definition == "a.txt:1: def 😀 price"
+    assert outline == "    1 class outer\n    1   function inner"
+    assert found == "a.txt:1: function price\na.txt:2: function price"
+    assert "'cost' is not in a.txt" in absent
+    assert "no language server is for this file" in other
+    assert "path is required for outline" in without
+    assert "line:" not in without
+
+
+async def test_the_prefix_of_requests_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    async with session(edit("one", "ERR"), tmp_path, "pull") as made:
+        await made.say("go")
+        assert not [event for event in made.events if isinstance(event.body, ToolsChanged)]
+
+
+async def test_the_command_shows_every_server(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    async with session(edit("one", "two"), tmp_path, "pull") as made:
+        before = await LSP.run(made.session, "")
+        await made.say("go")
+        after = await LSP.run(made.session, "")
+        assert "Installed and not started: unkind." in str(before.blocks)
+        (table,) = [block for block in after.blocks if isinstance(block, TableBlock)]
+        name, state, pid, files, root, error = table.rows[0]
+        assert (name, state, files, root, error) == ("unkind", "ready", "1", ".", "")
+        assert "Not in the sandbox: unkind" in str(after.blocks)
+        assert int(pid) > 0
+        assert "stopped" in str((await LSP.run(made.session, "stop unkind")).blocks)
+        assert "No language server 'x'" in str((await LSP.run(made.session, "log x")).blocks)
+        assert "starts: " in str((await LSP.run(made.session, "log unkind")).blocks)
+        assert "Use /lsp" in str((await LSP.run(made.session, "dance")).blocks)

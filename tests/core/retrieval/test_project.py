@@ -1,0 +1,129 @@
+"""The index beside a session: made in a process of its own, kept fresh, gone with the session."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from swecli.core.retrieval.building import command, make_index
+from swecli.core.retrieval.project import ProjectIndex
+from swecli.core.workspace.search import module_folders
+from tests.core.engine.support import until
+from tests.core.retrieval.project import TOPICS, made
+
+MANY = 200
+
+
+def builders() -> list[psutil.Process]:
+    """The processes of this run that make an index."""
+    return [
+        child for child in psutil.Process().children() if any("retrieval.building" in word for word in child.cmdline())
+    ]
+
+
+def index_of(root: Path, place: Path | None) -> ProjectIndex:
+    return ProjectIndex(root, place, str, dict(os.environ))
+
+
+@pytest.mark.parametrize("others", [10, MANY])
+async def test_a_first_message_waits_for_the_index_which_is_kept(tmp_path: Path, others: int) -> None:
+    root, place = made(tmp_path / "p", others), tmp_path / "cache" / "p.index"
+    project = index_of(root, place)
+    found = await project.retrieval("render the total of an invoice", first_wait=60)
+    assert found is not None
+    assert found.ranked[0].path == "src/billing/invoice.py"
+    assert project.state.files == others + len(TOPICS) + 2
+    assert place.exists()
+    await project.close()
+    assert not builders()
+
+
+async def test_without_a_place_nothing_is_left(tmp_path: Path) -> None:
+    project = index_of(made(tmp_path / "p", MANY), None)
+    assert await project.retrieval("revoke a token", first_wait=60) is not None
+    await project.close()
+    assert os.listdir(tmp_path) == ["p"]
+
+
+async def test_closing_ends_the_process(tmp_path: Path) -> None:
+    project = index_of(made(tmp_path / "p", MANY), tmp_path / "p.index")
+    project.begin()
+    await until(lambda: bool(builders()), "the process")
+    await project.close()
+    assert not builders()
+    assert not (tmp_path / "p.index").exists()
+    assert await project.retrieval("revoke a token", first_wait=0) is None
+
+
+def test_the_process_ends_when_its_session_is_gone(tmp_path: Path) -> None:
+    request = {"root": str(made(tmp_path, MANY)), "place": str(tmp_path / "x.index"), "nice": 0}
+    child = subprocess.Popen(command(module_folders()), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    child.stdin.write(json.dumps(request).encode() + b"\n")
+    child.stdin.close()
+    assert child.wait(timeout=60) in (0, 3)
+    assert child.stdout is not None
+    child.stdout.close()
+
+
+async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
+    root, place = made(tmp_path / "p", 10), tmp_path / "p.index"
+    place.write_bytes(b"swecli-index of another day")
+    project = index_of(root, place)
+    found = await project.retrieval("revoke a token", first_wait=60)
+    assert found is not None
+    assert found.ranked[0].path == "src/auth/tokens.py"
+    assert (tmp_path / "p.index.damaged").exists()
+    await project.close()
+
+
+async def test_a_place_that_cannot_be_written_serves_this_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    project = index_of(made(tmp_path / "p", 10), tmp_path / "file" / "p.index")
+    assert await project.retrieval("revoke a token", first_wait=60) is not None
+    await project.close()
+
+
+async def test_what_fails_in_the_process_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    project = index_of(made(tmp_path / "p", MANY), tmp_path / "file" / "p.index")
+    assert await project.retrieval("revoke a token", first_wait=60) is None
+    assert "can't be made" in project.state.problem
+    await project.close()
+
+
+async def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    root, place = made(tmp_path / "p", 10), tmp_path / "p.index"
+    project = index_of(root, place)
+    await project.retrieval("revoke a token", first_wait=60)
+    (root / "src" / "auth" / "tokens.py").write_text("class SessionVault:\n    def forget(self): pass\n")
+    project.look_again()
+    found = await project.retrieval("vault of sessions: forget")
+    assert found is not None
+    assert found.ranked[0].symbol == "SessionVault"
+    await project.close()
+
+
+def test_the_process_runs_none_of_the_projects_code(tmp_path: Path) -> None:
+    for name in ("json.py", "zlib.py", "sitecustomize.py", "pathspec.py"):
+        (tmp_path / name).write_text("raise SystemExit('ran')\n")
+    place = tmp_path / "cache" / "x.index"
+    request = {"root": str(tmp_path), "place": str(place)}
+    with subprocess.Popen(
+        command(module_folders()),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(json.dumps(request).encode() + b"\n")
+        child.stdin.flush()
+        assert json.loads(child.stdout.readline())["files"] == len(make_index(tmp_path).files)
+        child.stdin.close()

@@ -1,0 +1,523 @@
+"""The inspector, the compaction plan and the wire view: their looks, keys, mouse and bad input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from textual import events
+
+from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
+from swecli.core.protocol.events import CompactionUndone, ContextChange
+from swecli.core.protocol.messages import Usage
+from swecli.tui.screens.cache import CacheBoard
+from swecli.tui.screens.inspector import Inspector
+from tests.support.inspected import Inspected, cache_history, price, tell_requests
+from tests.tui.golden import check
+from tests.tui.support import Running, Session, running
+from tests.tui.test_looks import MIDDLE, SIZES, check_all, settled
+
+WIDE = (200, 60)
+
+
+@pytest.fixture(autouse=True)
+def one_time_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Screens show times of the day."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def prepared(inspected: Inspected) -> Session:
+    session = Session()
+    session.inspection = inspected.inspection  # type: ignore[attr-defined]
+    session.draft_compaction = inspected.draft  # type: ignore[attr-defined]
+    session.draft_summary = inspected.write  # type: ignore[attr-defined]
+    session.view.cache = cache_history(60)
+    session.view.price = price
+    session.view.agents = tuple(inspected.agents.values())
+    return session
+
+
+async def has_keyboard(it: Running) -> None:
+    """What is shown may not have the keyboard yet."""
+    await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.has_focus)
+
+
+async def inspector(it: Running) -> None:
+    it.app.actions.show_context()
+    await it.shows("Context", "closes")
+    await has_keyboard(it)
+
+
+async def changes(it: Running) -> None:
+    await inspector(it)
+    await it.press("s", "d", "o", "p")
+    await it.shows("3 changes", "leave the cache")
+
+
+async def plan(it: Running) -> None:
+    it.app.actions.show_plan()
+    await it.shows("Compaction plan", "Summarised")
+
+
+async def drafted(it: Running) -> None:
+    await plan(it)
+    await it.press("g")
+    await it.shows("## Goal")
+
+
+async def history(it: Running) -> None:
+    await plan(it)
+    await it.press("h")
+    await it.shows("Compactions so far", "k9")
+
+
+async def cache(it: Running) -> None:
+    it.app.actions.show_cache()
+    await it.shows("Prompt cache", "saved", "closes")
+    await has_keyboard(it)
+
+
+async def cache_misses(it: Running) -> None:
+    await cache(it)
+    await it.press("f", "up", "up")
+    await it.shows("with misses", "tokens rewritten")
+
+
+async def summary(it: Running) -> None:
+    await history(it)
+    await it.press("enter", "end")
+    await it.shows("Summary of k9", "Write the test.")
+
+
+async def wire(it: Running) -> None:
+    it.app.actions.show_wire("What is next?")
+    await it.shows("the next request", "closes")
+
+
+SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
+    "context-inspector": inspector,
+    "context-changes": changes,
+    "context-plan": plan,
+    "context-plan-drafted": drafted,
+    "context-history": history,
+    "context-history-summary": summary,
+    "context-wire": wire,
+    "context-cache": cache,
+    "context-cache-misses": cache_misses,
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+async def test_screen(scene: str) -> None:
+    async with running(session=prepared(Inspected().fill(8).rewritten())) as it:
+        await it.until(lambda: "nord" in it.app.appearance.library.names)
+        await SCENES[scene](it)
+        await check_all(it, scene, SIZES if scene.startswith("context-cache") else (MIDDLE, WIDE))
+
+
+async def test_subagents_in_the_inspector() -> None:
+    async with running(session=prepared(Inspected().fill(3).delegated())) as it:
+        await it.until(lambda: "nord" in it.app.appearance.library.names)
+        await inspector(it)
+        await it.shows("3 subagents · 1 at work · 41K tokens of their own · price unknown · ")
+        await it.press("slash", *"agent-1", "enter", "end")
+        await it.shows("agent-1 (explore): Find …", "done · 20% of 60K · used 14K · $0.01 · ")
+        await check_all(it, "context-subagents", (MIDDLE, WIDE))
+        await it.press("escape", "slash", *"agent-2", "enter")
+        await it.shows("agent-2 (general) · at work · ~20% of 60K · used 14K · $0.01")
+        await it.press("escape", "slash", *"agent-3 note", "enter")
+        await it.hides("agent-1 (explore)")
+        board = it.app.main.list_view
+        assert [item.agent for item in board.list.items if item.kind == "note"] == ["agent-3"]  # type: ignore[union-attr]
+
+
+async def test_a_subagent_that_works_is_followed() -> None:
+    inspected = Inspected().fill(3).delegated()
+    async with running(session=prepared(inspected), size=(120, 40)) as it:
+        await inspector(it)
+        await it.shows("3 subagents · 1 at work · 41K tokens of their own")
+        agent = inspected.agents["agent-2"]
+        agent.tally = agent.tally.plus(Usage(input_total=20_000, output_total=300), None)
+        await it.shows("3 subagents · 1 at work · 61K tokens of their own")
+
+
+async def test_screen_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(session=prepared(Inspected().fill(8).rewritten())) as it:
+        await it.until(lambda: it.app.theme == "terminal")
+        await changes(it)
+        await settled(it)
+        check("context-changes-no-colour-80x24", it.screen())
+
+
+async def test_the_cache_view_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(session=prepared(Inspected())) as it:
+        await it.until(lambda: it.app.theme == "terminal")
+        await cache(it)
+        await settled(it)
+        check("context-cache-no-colour-80x24", it.screen())
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)])
+@pytest.mark.parametrize("scene", ["context", "compact", "wire"])
+async def test_small_windows(scene: str, size: tuple[int, int]) -> None:
+    async with running(size=size, session=prepared(Inspected().fill(3))) as it:
+        it.app.actions.open(scene)  # type: ignore[arg-type]
+        await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
+        await it.press("down", "d", "pagedown", "end", "tab", "enter", "escape")
+        await it.pilot.resize_terminal(100, 30)
+        await it.pilot.resize_terminal(*size)
+        while it.app.main.list_view is not None:  # on the empty prompt, two more would open the messages to go back to
+            await it.press("escape")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)])
+async def test_the_cache_view_in_small_windows(size: tuple[int, int]) -> None:
+    async with running(size=size, session=prepared(Inspected())) as it:
+        it.app.actions.open("cache")
+        await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
+        await it.press("up", "pageup", "home", "end", "f", "up", "enter", "escape", "slash", *"tools", "enter")
+        board = it.app.main.list_view
+        assert [request.misses[0].kind for request in [board.chosen]] == ["tools"]  # type: ignore[union-attr]
+        await it.pilot.resize_terminal(100, 30)
+        await it.shows("First to change: tool descriptions of hub · mcp__hub__say")
+        await it.pilot.resize_terminal(*size)
+        await it.press("escape", "escape", "escape")  # the words, the filter, the view
+        await it.until(lambda: it.app.main.list_view is None)
+
+
+async def test_requests_that_come_while_the_cache_view_is_open_are_followed() -> None:
+    session = prepared(Inspected())
+    session.view.cache = shown = cache_history(3)
+    async with running(session=session) as it:
+        await cache(it)
+        board = it.app.main.list_view
+        tell_requests(shown, 3, 7)
+        await it.until(lambda: board._at == 6)  # type: ignore[union-attr]
+        await it.press("up")
+        tell_requests(shown, 7, 8)
+        await it.shows("8 · all requests")
+        assert board._at == 5  # type: ignore[union-attr]
+        await it.press("end", "enter")
+        await it.shows("Request 8, turn 3", "9,100 tokens rewritten", "mcp__hub__say")
+
+
+async def test_the_mouse_in_the_cache_view() -> None:
+    async with running(session=prepared(Inspected())) as it:
+        await cache(it)
+        line = next(n for n, text in enumerate(it.screen().split("\n")) if "53,700" in text)
+        await it.pilot.click(offset=(20, line))
+        await it.shows("Turn 18, ", "53,700 tokens · ")
+        await it.pilot.click(offset=(20, line))
+        await it.shows("Request 54, turn 18")
+        await it.press("escape")
+        line = next(n for n, text in enumerate(it.screen().split("\n")) if "60 · all requests" in text)
+        await it.pilot.click(offset=(20, line))
+        await it.shows("4 · with misses")
+
+
+async def test_the_cache_view_says_plainly_what_is_not_told() -> None:
+    session = prepared(Inspected())
+    session.view.cache = cache_history(0)
+    async with running(session=session) as it:
+        it.app.actions.show_cache()
+        await it.shows("No answer yet.")
+        await it.press("escape")
+        session.view.cache = cache_history(9, reports=False)
+        it.app.actions.show_cache()
+        await it.shows("The provider reports no cached tokens")
+        await it.press("escape")
+        session.view.cache = cache_history(9)
+        session.view.price = lambda model, usage: None
+        it.app.actions.show_cache()
+        await it.shows("saving: price unknown", "1 miss: 9.1K rewritten")
+        await it.press("up")
+        await it.shows("9,100 tokens rewritten · price unknown")
+
+
+async def test_the_cache_view_draws_ten_thousand_requests_as_quickly_as_few() -> None:
+    """Counted, not timed: requests that are looked at and priced for a key."""
+    session = prepared(Inspected())
+    session.view.cache = cache_history(10_500)
+    asked = 0
+
+    def counted(model: str, usage: Usage) -> str | None:
+        nonlocal asked
+        asked += 1
+        return price(model, usage)
+
+    session.view.price = counted
+    async with running(session=session, size=(120, 40)) as it:
+        it.app.actions.show_cache()
+        await it.shows("10,000 · all requests")
+        board = it.app.main.list_view
+        await it.until(lambda: board._sum[1])  # type: ignore[union-attr]
+        asked = 0
+        await it.press("up")
+        await it.until(lambda: board._at == 10_498)  # type: ignore[union-attr]
+        await it.shows("10,500 requests", "newest 10,000 requests", "turn 3500")
+        assert asked <= 60
+
+
+async def test_a_key_makes_only_the_rows_that_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(board: type, name: str) -> None:
+        original = getattr(board, name)
+
+        def counting(*given: object) -> object:
+            made.append(name)
+            return original(*given)
+
+        monkeypatch.setattr(board, name, counting)
+
+    counted(Inspector, "_item")
+    counted(CacheBoard, "_drawn")
+    async with running(session=prepared(Inspected().fill(8).rewritten()), size=(120, 40)) as it:
+        await inspector(it)
+        board = it.app.main.list_view
+        await it.until(lambda: board.has_focus)  # type: ignore[union-attr]
+        del made[:]
+        await it.press("down")
+        await it.until(lambda: board.list.at == 1)  # type: ignore[union-attr]
+        assert made == ["_item", "_item"]
+        await it.press("escape")
+        await cache(it)
+        board = it.app.main.list_view
+        await it.until(lambda: board.has_focus and board._sum[1])  # type: ignore[union-attr]
+        del made[:]
+        await it.press("up")
+        await it.until(lambda: board._at == 58)  # type: ignore[union-attr]
+        assert made == ["_drawn", "_drawn"]
+
+
+async def test_other_colours_draw_everything_again() -> None:
+    async with running(session=prepared(Inspected().fill(8).rewritten()), size=(120, 40)) as it:
+        await inspector(it)
+        board = it.app.main.list_view
+        await it.press("down")
+        before = [[segment.style for segment in strip] for strip in board._strips]  # type: ignore[union-attr]
+        it.app.theme = next(name for name in it.app.available_themes if name != it.app.theme)
+        await it.pilot.pause()
+        await it.press("down", "up")
+        after = [[segment.style for segment in strip] for strip in board._strips]  # type: ignore[union-attr]
+        assert not [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old and old == new]
+
+
+async def test_where_no_price_is_known_the_context_screens_say_so() -> None:
+    inspected = Inspected().fill(8).without_price()
+    session = prepared(inspected)
+    async with running(session=session, size=(120, 40)) as it:
+        await inspector(it)
+        await it.shows("Context ~", " ~")
+        await changes(it)
+        await it.shows("leave the cache · price unknown")
+        await it.press("escape", "escape")
+        await plan(it)
+        await it.shows("price unknown", "leave the cache")
+
+
+async def test_changes_are_seen_then_applied_together() -> None:
+    inspected = Inspected().fill(8)
+    session = prepared(inspected)
+    async with running(session=session) as it:
+        await changes(it)
+        board = it.app.main.list_view
+        staged = dict(board.list.staged)  # type: ignore[union-attr]
+        await it.press("x")
+        await it.hides("3 changes")
+        await it.press("home", "d", "o", "p", "a")
+        await it.until(lambda: session.sent(ChangeContext))
+        [sent] = session.sent(ChangeContext)
+        assert sent.changes == tuple(ContextChange(action, name) for name, action in staged.items())  # type: ignore[arg-type]
+        assert {change.action for change in sent.changes} == {"drop", "offload", "pin"}
+
+
+async def test_a_key_before_the_screen_had_the_keyboard_counts_once() -> None:
+    async with running(session=prepared(Inspected().fill(2))) as it:
+        await inspector(it)
+        board = it.app.main.list_view
+        await it.until(lambda: board.has_focus)  # type: ignore[union-attr]
+        await it.app.on_key(events.Key("s", "s"))  # it went to nobody first and came up when the board had the focus
+        assert board.list.sort == "size"  # type: ignore[union-attr]
+        await it.press("z")  # the board leaves it alone, so it comes up to the application as well
+        await it.press("s")
+        assert board.list.sort == "age"  # type: ignore[union-attr]
+
+
+async def test_dropping_what_a_pinned_item_needs_is_refused_at_once() -> None:
+    inspected = Inspected().fill(2)
+    async with running(session=prepared(inspected)) as it:
+        await inspector(it)
+        await it.press("slash", *"t2.result", "enter", "p")
+        await it.press("escape", "slash", *"t2 ", "enter", "home", "d")
+        await it.shows("pinned and needs its call")
+        assert list(it.app.main.list_view.list.staged) == ["t2.result"]  # type: ignore[union-attr]
+
+
+async def test_fixed_parts_and_summaries_can_be_read_only() -> None:
+    async with running(session=prepared(Inspected().fill(2))) as it:
+        await inspector(it)
+        await it.press("d")
+        await it.shows("in every request")
+        await it.press("enter")
+        await it.shows("exactly as sent")
+        await it.press("escape", "escape")
+        await it.until(lambda: it.app.main.list_view is None)
+
+
+async def test_the_agent_works_while_it_is_open() -> None:
+    inspected = Inspected().fill(4)
+    session = prepared(inspected)
+    async with running(session=session) as it:
+        await inspector(it)
+        await it.press("s", "d")
+        await it.shows("1 change")
+        session.view.busy = True
+        await it.press("a")
+        await it.shows("wait here until it ends")
+        inspected.said.user("What came meanwhile")
+        await it.press("slash", *"meanwhile")
+        await it.shows("What came meanwhile")
+        await it.press("escape")
+        await it.shows("1 change")
+        assert not session.sent(ChangeContext)
+
+
+async def test_the_mouse_chooses_and_opens() -> None:
+    async with running(session=prepared(Inspected().fill(4))) as it:
+        await inspector(it)
+        board = it.app.main.list_view
+        line = next(n for n, text in enumerate(it.screen().split("\n")) if "t2.result" in text)
+        await it.pilot.click(offset=(20, line))
+        assert board.list.chosen.id == "t2.result"  # type: ignore[union-attr]
+        await it.pilot.click(offset=(20, line))
+        await it.shows("rule 0 decides here")
+
+
+async def test_items_move_and_the_plan_is_applied() -> None:
+    inspected = Inspected().fill(8)
+    session = prepared(inspected)
+    async with running(session=session, size=(120, 40)) as it:
+        await drafted(it)
+        draft = it.app.main.list_view._draft  # type: ignore[union-attr]
+        first = draft.summarised[0]
+        await it.press("tab", "tab", "home", "k")
+        assert first not in draft.summarised
+        await it.press("a")
+        await it.until(lambda: session.sent(ApplyPlan))
+        [sent] = session.sent(ApplyPlan)
+        assert first not in sent.summarise
+        assert sent.summary.startswith("## Goal")
+        assert it.app.main.list_view is None
+
+
+async def test_a_summary_edited_to_nothing_leaves_the_record() -> None:
+    session = prepared(Inspected().fill(8))
+    async with running(session=session, size=(120, 40)) as it:
+        await drafted(it)
+        await it.press("e")
+        await it.until(lambda: it.app.main.list_view._editor is not None and it.app.main.list_view._editor.has_focus)  # type: ignore[union-attr]
+        await it.press("ctrl+a", "delete", "escape")
+        await it.until(lambda: it.app.main.list_view._editor is None)  # type: ignore[union-attr]
+
+
+async def test_a_draft_that_comes_while_the_user_writes_is_kept_unless_they_wrote() -> None:
+    inspected = Inspected().fill(8)
+    async with running(session=prepared(inspected), size=(120, 40)) as it:
+        await plan(it)
+        board = it.app.main.list_view
+        for typed in ("", "mine"):
+            await it.press("e")
+            await it.until(lambda: board._editor is not None and board._editor.has_focus)  # type: ignore[union-attr]
+            await it.press(*typed)
+            board._ask()  # type: ignore[union-attr]
+            await it.until(lambda: not board._writing)  # type: ignore[union-attr]
+            await it.press("escape")
+            await it.until(lambda: board._editor is None)  # type: ignore[union-attr]
+            assert ("mine" in board._summary) == bool(typed)  # type: ignore[union-attr]
+            assert "## Goal" in board._summary  # type: ignore[union-attr]
+
+
+async def test_an_editor_that_was_only_opened_changes_nothing() -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
+        await plan(it)
+        board = it.app.main.list_view
+        await it.press("e")
+        await it.until(lambda: board._editor is not None and board._editor.has_focus)  # type: ignore[union-attr]
+        await it.press("escape")
+        await it.shows("None yet: g has the model write it")
+        assert board._summary is None  # type: ignore[union-attr]
+
+
+async def test_the_score_is_told_of_a_summary_only() -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
+        await plan(it)
+        await it.shows("None yet: g has the model write it, e lets you;")
+        assert "kept:" not in it.screen()
+        assert "things to keep" not in it.screen()
+        await it.press("g")
+        await it.shows("25 of 25 key details kept: 2 in this text, 23 in the record")
+
+
+@pytest.mark.parametrize("scene", ["plan", "cache"])
+async def test_what_is_cut_in_a_narrow_window_says_so(scene: str) -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(40, 15)) as it:
+        if scene == "cache":
+            await cache(it)
+        else:
+            await plan(it)
+        await settled(it)
+        check(f"context-{scene}-40x15", it.screen())
+
+
+async def test_the_sources_of_a_line_open() -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
+        await drafted(it)
+        await it.press("down", "down", "down", "down")
+        await it.shows("[")
+        await it.press("enter")
+        await it.shows("Sources of")
+
+
+async def test_the_sources_of_a_line_open_from_the_history() -> None:
+    async with running(session=prepared(Inspected().fill(8).rewritten()), size=(120, 40)) as it:
+        await summary(it)
+        await it.press("enter")
+        await it.shows(
+            "Sources of: Write the test.", "[u1 Request 0", "[t2 read_file src/f0.py]", "rule 0 decides here"
+        )
+        await it.press("escape", "escape")
+        await it.shows("Compactions so far")
+        await it.press("escape", "h", "enter", "enter")
+        await it.shows("names no source")
+
+
+async def test_a_plan_that_is_out_of_date_is_made_anew() -> None:
+    inspected = Inspected().fill(8)
+    session = prepared(inspected)
+    async with running(session=session, size=(120, 40)) as it:
+        await plan(it)
+        inspected.said.user("What came meanwhile")
+        await it.press("a")
+        await it.shows("changed meanwhile")
+        assert not session.sent(ApplyPlan)
+
+
+async def test_undo_and_redo_in_the_history() -> None:
+    inspected = Inspected().fill(8).rewritten()
+    session = prepared(inspected)
+    async with running(session=session, size=(120, 40)) as it:
+        await history(it)
+        await it.press("u")
+        await it.until(lambda: session.sent(UndoCompaction))
+        assert session.sent(UndoCompaction) == [UndoCompaction("k9")]
+        inspected._tell(5, CompactionUndone("k9"))
+        await it.press("u")
+        await it.until(lambda: session.sent(RedoCompaction))

@@ -1,0 +1,53 @@
+"""Each setting of the interface counts in the running program as soon as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from swecli.tui.actions import Actions
+from swecli.tui.backend import Preferences
+from tests.tui.support import Running, running
+
+CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {
+    "theme": ("nord", lambda it: it.app.theme),
+    "keys": ({"find": ("f5",)}, lambda it: it.app.keymap.shown("find")),
+    "reduced_motion": (True, lambda it: it.app.main.activity._still),
+    "glyphs": ("ascii", lambda it: it.app._plain_glyphs.enabled),
+    "density": ("full", lambda it: it.app.main.transcript.density),
+    "diff": ("unified", lambda it: it.app.main.transcript.page.palette.split_from),
+    "editing": ("vim", lambda it: it.app.main.prompt.editing),
+    "large_message": (0.5, lambda it: it.app._preferences.large_message),
+    "notify": ("off", lambda it: it.app.terminal._announcer._notify),
+    "mouse": (False, lambda it: it.app.mouse),
+    "title": (False, lambda it: it.app.terminal._announcer._title),
+    "progress": ("on", lambda it: it.app.terminal._announcer._progress),
+    "status_line": ("echo mine", lambda it: it.app.terminal._command),
+    "forecast": (False, lambda it: it.app.main.activity.foresee is not None),
+    "status_line_timeout": (1.0, lambda it: it.app._preferences.status_line_timeout),
+}
+
+
+def test_every_preference_has_its_case() -> None:
+    assert {field.name for field in fields(Preferences)} - {"theme_folders"} == set(CASES)
+
+
+@pytest.fixture
+def preferences() -> list[Preferences]:
+    return [Preferences()]
+
+
+async def test_each_one_counts_at_once(preferences: list[Preferences], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    async with running(preferences=lambda: preferences[-1]) as it:
+        for name, (value, seen) in CASES.items():
+            before = seen(it)
+            preferences.append(replace(Preferences(), **{name: value}))
+            it.app.main.post_message(Actions.PreferencesChanged())
+            await it.until(lambda: seen(it) != before)  # noqa: B023
+            preferences.append(Preferences())
+            it.app.main.post_message(Actions.PreferencesChanged())
+            await it.until(lambda: seen(it) == before)  # noqa: B023
