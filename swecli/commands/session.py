@@ -280,8 +280,8 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
             session.send(Submit(arguments.strip()))
             return CommandResult()
         case _:
-            text = "Use /plan TASK, /plan show, /plan edit, /plan go or /plan go accept-edits. Nothing was changed or sent;"
-            return CommandResult.text(f"{text} a task has two words or more.", "error")
+            use = "Use /plan TASK (two words or more), /plan show, /plan edit, /plan go or /plan go accept-edits."
+            return CommandResult.text(f"{use} Nothing was changed or sent.", "error")
 
 
 async def _show_plan(session: Session) -> CommandResult:
