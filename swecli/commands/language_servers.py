@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand, absent
+from swecli.commands.base import CommandResult, SlashCommand, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ NONE = (
     "No language server is in use. swecli uses those on PATH (such as basedpyright, typescript-language-server, gopls, "
     "rust-analyzer, clangd) in folders that you trust, unless diagnostics.enabled is false."
 )
-_LOG_LINES = 40
 _USE = "Use /lsp, or /lsp restart, stop or log NAME."
 
 
@@ -49,9 +48,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
 async def _changed(word: str, slots: list[ServerSlot]) -> CommandResult:
     name = slots[0].name
     if word == "log":
-        text = slots[0].log.newest.strip().splitlines()[-_LOG_LINES:]
-        where = f"Log: {slots[0].log.path}" if slots[0].log.path is not None else "Nothing is stored."
-        return CommandResult((TextBlock("\n".join(text) or "The log is empty."), TextBlock(where, "dim")))
+        return end_of(slots[0].log)
     for slot in slots:
         await (slot.restart() if word == "restart" else slot.stop())
     if word == "stop":
