@@ -111,7 +111,10 @@ class SessionList:
                 place = f"-w {tree}" if tree else f"-C {shlex.quote(one.cwd)}"
                 away = f"It belongs to {'a worktree' if tree else 'another folder'}: swecli {place} -r {one.id}"
             elif one.id in holders:
-                away = f"It is open in another swecli (process {holders[one.id].pid}); close it there first"
+                away = (
+                    f"It is open in another swecli (process {holders[one.id].pid}). "
+                    f"Close it there, or continue a copy: swecli -r {one.id} --fork"
+                )
             found.append(
                 StoredSession(
                     one.id,
@@ -127,6 +130,7 @@ class SessionList:
                     branch=one.branch,
                     size=one.size,
                     parent="" if one.parent is None else called.get(one.parent, "") or one.parent,
+                    open_elsewhere=one.id in holders,
                 )
             )
         return found

@@ -241,6 +241,8 @@ class StoredSession:
     """Bytes that it takes."""
     parent: str = ""
     """What the session is called that it was forked from."""
+    open_elsewhere: bool = False
+    """Whether another swecli has it open now."""
 
 
 class SessionsPort(Protocol):

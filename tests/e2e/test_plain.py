@@ -14,6 +14,7 @@ from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer
 from tests.support.program import ROOT, Program
 from tests.support.terminal import Terminal
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -65,7 +66,7 @@ text = "Still the high one."
 def test_by_pipe(tmp_path: Path) -> None:
     program = Program(tmp_path, tmp_path / "home", {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
     process = program.start("demo", "--plain", stderr=subprocess.PIPE)
-    out, err = process.communicate(b"y\ny\n", timeout=60)
+    out, err = process.communicate(b"y\ny\n", timeout=PATIENCE)
     assert process.returncode == 0, err
     text = out.decode()
     in_order(text, *TASK, "Continue with:")

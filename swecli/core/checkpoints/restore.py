@@ -52,7 +52,7 @@ class _Path:
     blocked: bool = False
 
 
-CHANGED_SINCE = "it has changed since"
+CHANGED_SINCE = "changed since"
 
 
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
@@ -96,7 +96,7 @@ def _uncovered(change: Change) -> str:
 
 
 def _conflict(state: Image) -> str:
-    return "it no longer exists" if state.kind == "absent" else CHANGED_SINCE
+    return "no longer exists" if state.kind == "absent" else CHANGED_SINCE
 
 
 Scope = Literal["last", "turn", "since", "call", "path"]
