@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
+from swecli.core.checkpoints.git_changes import GitChanges, against
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Recent, Target
-from swecli.core.checkpoints.worktree import WorkTree, against
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
@@ -71,7 +71,7 @@ class SessionFiles:
             return Difference(reason=OFF_DIFF)
         return await self._checkpoints.difference(below)
 
-    async def against(self, revision: str, below: str = "") -> WorkTree:
+    async def against(self, revision: str, below: str = "") -> GitChanges:
         """How the working tree differs from a revision of git, whoever changed it.
 
         Raises:
