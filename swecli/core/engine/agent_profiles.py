@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.protocol.events import Mode
 
@@ -12,8 +13,7 @@ NEVER: Final = frozenset(("task", "ask_user"))
 """A subagent starts no subagents, and talks to nobody but the agent that started it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentProfile:
+class AgentProfile(Struct, frozen=True):
     """``tools`` are names of tools, None for all; ``mode`` is None for that of the session, ``model`` empty for that
     of the session. ``worktree``: it works in a git work tree of its own."""
 

@@ -6,8 +6,9 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import ASIDE
 from swecli.core.sessions.database import SIDE_FILES, open_database, read_only
@@ -24,8 +25,7 @@ TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
 """Tables with what was stored, those that others refer to first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """``damage`` says what is wrong, empty where nothing is; ``free`` is bytes of the file that hold nothing."""
 
     size: int = 0
