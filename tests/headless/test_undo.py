@@ -17,6 +17,7 @@ from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
 from tests.support.trees import tree
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -106,7 +107,7 @@ def test_over_json(work: Path) -> None:
         assert done["direction"] == "undo"
         assert files(work) == first
         process.stdin.close()
-        process.wait(60)
+        process.wait(PATIENCE)
 
 
 def test_after_kill_in_the_middle_of_a_command(work: Path) -> None:

@@ -28,6 +28,7 @@ from typing import Any, Literal, Self
 from swecli.core.llm.script import STATUS, Fault, Script, Step, load_script
 from swecli.core.llm.scripted import Piece, ScriptMismatch, ScriptPlayer, UsageEstimate, pieces, stop_of, until_fault
 from tests.support.json_server import read_request
+from tests.support.waiting import PATIENCE
 from tests.support.wire import Answering, Refusal, Wire
 from tests.support.wire_anthropic import AnthropicMessages
 from tests.support.wire_gemini import GeminiGenerate
@@ -104,12 +105,12 @@ class LoopbackServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(60), "the loopback server did not start"
+        assert self._ready.wait(PATIENCE), "the loopback server did not start"
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         if kind is None and self.failures:
             raise AssertionError("; ".join(self.failures))
 

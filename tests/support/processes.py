@@ -13,3 +13,11 @@ ME = os.getpid()
 def running_with(word: str) -> list[psutil.Process]:
     """Live processes with ``word`` among their arguments; not zombies, which have none."""
     return [found for found in psutil.process_iter(["cmdline"]) if word in (found.info["cmdline"] or [])]
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether it still runs; a zombie does not."""
+    try:
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False

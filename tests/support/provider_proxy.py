@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from tests.support.waiting import PATIENCE
+
 CERTIFICATE = Path(__file__).parents[1] / "data" / "tls" / "providers.pem"
 
 
@@ -29,12 +31,12 @@ class ProviderProxy:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(60), "the proxy did not start"
+        assert self._ready.wait(PATIENCE), "the proxy did not start"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
 
     def environment(self) -> dict[str, str]:
         return {"HTTPS_PROXY": f"http://127.0.0.1:{self.own_port}", "SSL_CERT_FILE": str(CERTIFICATE)}

@@ -26,6 +26,7 @@ from swecli.core.protocol.events import (
 from swecli.core.workspace.process_tree import owned
 from tests.core.engine.support import until
 from tests.core.mcp.support import ALLOWED, TEXT, call, served, unkind
+from tests.support.waiting import PATIENCE
 
 
 def texts(made: object) -> list[str]:
@@ -158,7 +159,7 @@ async def test_an_interrupt_ends_the_call_and_close_the_server(tmp_path: Path) -
         await until(lambda: bool(made.bodies(TurnEnded)))
         assert made.bodies(TurnEnded)[0].outcome == "interrupted"
         assert owned()
-    assert not owned()
+    await until(lambda: not owned())
 
 
 async def test_a_call_that_takes_too_long(tmp_path: Path) -> None:
@@ -306,7 +307,7 @@ async def test_a_server_starts_while_the_sdk_is_loaded_and_ends_with_a_session_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr("swecli.core.mcp.connection.import_module", lambda name: go_on.wait(60))
+    monkeypatch.setattr("swecli.core.mcp.connection.import_module", lambda name: go_on.wait(PATIENCE))
     try:
         async with served(TEXT, tmp_path, unkind()) as (_, servers):
             await until(lambda: bool(owned()))

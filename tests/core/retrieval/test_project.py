@@ -15,6 +15,7 @@ from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.workspace.search import module_folders
 from tests.core.engine.support import until
 from tests.core.retrieval.project import TOPICS, made
+from tests.support.waiting import PATIENCE
 
 MANY = 200
 
@@ -66,7 +67,7 @@ def test_the_process_ends_when_its_session_is_gone(tmp_path: Path) -> None:
     assert child.stdin is not None
     child.stdin.write(json.dumps(request).encode() + b"\n")
     child.stdin.close()
-    assert child.wait(timeout=60) in (0, 3)
+    assert child.wait(timeout=PATIENCE) in (0, 3)
     assert child.stdout is not None
     child.stdout.close()
 
