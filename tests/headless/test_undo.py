@@ -17,7 +17,7 @@ from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
 from tests.support.trees import tree
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -122,6 +122,7 @@ call = [{ tool = "run_command", arguments = { command = "rm b.txt; echo > began;
         program = Program(work, work.parent / "home", provider.environment())
         ended = program.run("-p", "go", "-m", "openai/m", "--yolo")
         assert ended.code == -signal.SIGKILL
+        wait_until((work / "ended").exists)
         ended = program.run("-p", "-c", "/undo list", "-m", "openai/m")
         assert "(swecli was killed during it)" in ended.stdout
         ended = program.run("-p", "-c", "/undo", "-m", "openai/m")

@@ -15,6 +15,14 @@ def running_with(word: str) -> list[psutil.Process]:
     return [found for found in psutil.process_iter(["cmdline"]) if word in (found.info["cmdline"] or [])]
 
 
+def words(process: psutil.Process) -> list[str]:
+    """Its program and arguments; none of one that has ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 def lives(process: psutil.Process) -> bool:
     """Whether it still runs; a zombie does not."""
     try:
