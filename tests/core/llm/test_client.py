@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -472,7 +473,7 @@ FINISHED = {
 
 @pytest.mark.parametrize("model", FINISHED)
 async def test_a_stream_that_stays_open_after_its_finish_reason_is_complete(model: str) -> None:
-    quick = Timeouts(connect=5, first=20, idle=20, grace=0.05)
+    quick = replace(PATIENT, grace=0.05)
     async with serve(open_after(head(), FINISHED[model])) as server, client_of(server.url, model, quick) as client:
         events = [event async for event in client.stream(REQUEST)]
         assert text_of(events) == "Hello"
@@ -482,19 +483,26 @@ async def test_a_stream_that_stays_open_after_its_finish_reason_is_complete(mode
 async def test_usage_and_text_after_the_finish_reason_are_waited_for() -> None:
     usage = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}\n\n'
     more = b'data: {"choices":[{"delta":{"content":" there"}}]}\n\n'
-    quick = Timeouts(connect=5, first=20, idle=20, grace=0.5)
-    events, _ = await ask(open_after(head(), FINISHED["openai/m"], more, usage), timeouts=quick)
-    assert text_of(events) == "Hello there"
-    assert [event.usage.input_total for event in events if isinstance(event, UsageUpdate)] == [7]
+
+    async def attempt(seconds: float) -> None:
+        answer = open_after(head(), FINISHED["openai/m"], more, usage)
+        events, _ = await ask(answer, timeouts=replace(PATIENT, grace=seconds))
+        assert text_of(events) == "Hello there"
+        assert [event.usage.input_total for event in events if isinstance(event, UsageUpdate)] == [7]
+
+    await at_some_pace(attempt, 0.5)
 
 
 async def test_a_stream_that_stops_before_its_finish_reason_is_stalled_as_before() -> None:
-    quick = Timeouts(connect=5, first=0.1, idle=0.1, grace=0.05)
     half = b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
-    error, message = await failure(open_after(head(), half), timeouts=quick)
-    assert error.kind == "stalled"
-    assert message is not None
-    assert message.text == "Hel"
+
+    async def attempt(seconds: float) -> None:
+        error, message = await failure(open_after(head(), half), timeouts=replace(PATIENT, idle=seconds, grace=0.05))
+        assert error.kind == "stalled"
+        assert message is not None
+        assert message.text == "Hel"
+
+    await at_some_pace(attempt, 0.1)
 
 
 @pytest.mark.parametrize("encoding", ["compress", "br2", "gzip, lzma"])

@@ -296,7 +296,7 @@ async def test_a_broken_server_is_no_reason_to_fail(kind: str) -> None:
     reply, problem = BROKEN[kind]
     paths = ("/v1/models", "/props", "/api/v0/models", "/api/v1/models", "/api/show", "/api/ps")
     async with serve_json(dict.fromkeys(paths, reply)) as server:
-        listed = await list_models(chat(server), seconds=0.2 if reply.stall else 10)
+        listed = await list_models(chat(server), seconds=0.2 if reply.stall else PATIENCE)
         assert listed.models == ()
         assert problem in listed.problem
         assert await ask_model(chat(server), "m", seconds=0.2) is None
