@@ -6,7 +6,7 @@ import os
 import shlex
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -39,7 +39,7 @@ from swecli.core.sessions.titles import storable
 from swecli.core.workspace.process_tree import Process
 from swecli.core.worktrees import name_of_tree, worktrees_folder
 from swecli.launch import LaunchOptions
-from swecli.tui.backend import OpenSession, StoredSession
+from swecli.tui.backend import StoredSession
 
 FOLDERS = 40
 """Folders besides this one that are looked into, those used last."""
@@ -53,17 +53,13 @@ T = TypeVar("T")
 
 
 class SessionList:
-    """Implements ``SessionsPort`` for the folder of ``options``. ``opener`` opens a session by its id; with True, a
-    fork of it."""
+    """Implements ``SessionsPort`` for the folder of ``options``."""
 
-    def __init__(
-        self, options: LaunchOptions, environment: Mapping[str, str], opener: Callable[[str, bool], OpenSession]
-    ) -> None:
+    def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         paths = user_paths(environment)
         self._data = paths.data
         self._own = paths.workspace_data(options.cwd) / DATABASE
         self._trees = worktrees_folder(paths)
-        self._opener = opener
 
     def read(self) -> Sequence[StoredSession]:
         others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
@@ -87,12 +83,6 @@ class SessionList:
         path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
         found = path if path.exists() else self._own
         return messages(read_database(found, lambda connection: newest_messages(connection, session.id), []))
-
-    def open(self, session_id: str) -> OpenSession:
-        return self._opener(session_id, False)
-
-    def fork(self, session_id: str) -> OpenSession:
-        return self._opener(session_id, True)
 
     def _others(self) -> list[Path]:
         return [path for path in databases(self._data) if path != self._own]
