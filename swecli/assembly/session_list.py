@@ -302,7 +302,7 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
         try:
             move_changes(paths, old, new, ids)
         except sqlite3.Error as error:
-            trouble = f"What these sessions changed in files can't be brought along ({error}): /undo does not reach it"
+            trouble = f"File changes of these sessions could not be moved ({error}): /undo does not cover them"
             store.delete(ids)
             return Moved(sessions, trouble)
         store.delete(ids)

@@ -681,7 +681,7 @@ class Actions:
         try:
             await port.follow_settings()
         except ValueError as error:
-            self.flash(f"{error}; the session goes on with the settings of before")
+            self.flash(f"{error}; the session keeps its previous settings")
 
     # --- other sessions ---
 
