@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from swecli.core.context_management.budget import roomy_part
@@ -42,6 +42,7 @@ from swecli.core.context_management.compaction.selection import (
 from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
+from swecli.core.context_management.items import items_of
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelClient, ModelRequest
@@ -157,6 +158,12 @@ class Compaction:
         """The view with as much cleared as can be, for the case that no summary comes."""
         self._loose = False
         """Any room counts that lets a request fit again."""
+
+    @property
+    def item_tokens(self) -> Mapping[str, int]:
+        """Tokens of each entry of the view as it is, as everything shows them."""
+        items = items_of(self.ledger, self.before, self._context.monitor, self.job.client.info)
+        return {item.id: item.tokens for item in items}
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Compacted | NotCompacted:
         """Find a view that is small enough. Cancelling leaves everything as it was."""
