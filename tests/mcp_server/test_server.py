@@ -11,6 +11,7 @@ from mcp import MCPError
 from mcp_types import ElicitResult, TextContent
 
 from tests.mcp_server.support import EDIT, bench, decided
+from tests.support.waiting import until
 
 DONE = '[[step]]\ntext = "All is well."\n'
 SLEEP = """
@@ -120,8 +121,7 @@ async def test_a_cancelled_call_stops_the_task(tmp_path: Path, monkeypatch: pyte
     async with bench(tmp_path, monkeypatch, SLEEP, allowed_tools=("run_command",)) as made:
         call = asyncio.create_task(made.call("run_task", prompt="sleep"))
         await made.user.until(lambda: any("run_command" in message for _, message in made.user.progress))
-        while not (made.folder / "begun").exists():  # noqa: ASYNC110 - another process makes it
-            await asyncio.sleep(0.02)
+        await until((made.folder / "begun").exists)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         session = next(iter(made.server._tasks))
