@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MODE_MEANINGS: dict[Mode, str] = {
     "default": "reading the workspace runs, everything else asks",
     "accept-edits": "file edits are accepted, commands still ask",
-    "plan": "read-only: nothing will be changed",
+    "plan": "read-only, nothing will be changed",
     "auto": "like accept-edits; commands run in a full sandbox",
 }
 

@@ -193,7 +193,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    """The models that a server offers; ``problem`` says in a few words why there are none."""
+    """The models that a server offers; ``problem`` says in a few words why the server could not be asked."""
 
     models: tuple[EndpointModel, ...] = ()
     problem: str = ""
@@ -212,7 +212,7 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList
     finally:
         await fetcher.close()
     models = read_models(reply.value, path.partition("?")[0])
-    return ModelList(models, reply.problem or ("" if models else "the server lists no models"))
+    return ModelList(models, reply.problem)
 
 
 async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None) -> EndpointModel | None:

@@ -567,6 +567,10 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """Seconds of the duration in which it waited for the user's answers."""
 
 
+CHOSEN = "chosen by the user"
+"""Reason of a mode that a key or a command of the user chose, which says so itself."""
+
+
 class ModeChanged(Tagged, frozen=True, tag="mode_changed"):
     mode: Mode
     reason: str = ""

@@ -17,7 +17,6 @@ from swecli.core.protocol.messages import usage_words
 from swecli.figures import duration
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
-    CHOSEN,
     AnswerBlock,
     Block,
     CompactionBlock,
@@ -349,7 +348,7 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
-    why = f": {block.reason}" if block.reason and block.reason != CHOSEN else ""
+    why = f": {block.reason}" if block.reason else ""
     text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} removed{why}{hint}"
     if block.not_sent:
         text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"

@@ -18,9 +18,6 @@ LiveStatus = Literal["pending", "waiting", "asking", "running"]
 """Of a tool call: arguments are being written, consent is awaited, an answer to its question is awaited, it runs."""
 Status = LiveStatus | ItemStatus
 
-CHOSEN: Final = "chosen by the user"
-"""The reason of what the user asked for."""
-
 LIVE: frozenset[str] = frozenset(("pending", "waiting", "asking", "running"))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import (
+    CHOSEN,
     MAIN,
     AgentEnded,
     AgentStarted,
@@ -53,7 +54,6 @@ from swecli.event_lines import CLEARING, completed_line, edited_line, started_wo
 from swecli.figures import duration
 from swecli.tui.tool_words import call_title
 from swecli.tui.transcript.blocks import (
-    CHOSEN,
     AgentFigures,
     AnswerBlock,
     Block,
