@@ -39,6 +39,7 @@ from swecli.tui.transcript.rows import (
     blank,
     cells,
     cut,
+    hanging,
     indent,
     plain_rows,
     segment,
@@ -316,7 +317,7 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
     if block.reason and block.reason != block.outcome:
         words.append(block.reason)
     style = {"done": palette.dim, "error": palette.error}.get(block.outcome, palette.warning)
-    return plain_rows(sanitise(": ".join(words)), width, style)
+    return hanging(Styled(safe_line(": ".join(words)), style), width, 2)
 
 
 def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
