@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import examine_sandbox
@@ -24,16 +25,14 @@ from swecli.launch import LaunchOptions
 HEADERS = ("Model", "What is known")
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """``blocks`` are to be shown; ``healthy``: the model that would answer can be asked, as far as was checked."""
 
     blocks: tuple[DisplayBlock, ...]
     healthy: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """What is known of one model, or of a provider without one: a line each for ``name`` and its facts."""
 
     name: str

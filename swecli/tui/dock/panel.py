@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from rich.cells import cell_len
 from textual import events
 from textual.containers import Vertical
@@ -333,8 +334,7 @@ KeyEffect = Literal["decides", "moves", "letter", "nothing"]
 """What a key is to a panel: it decides something, or looks at something; a letter without meaning; or neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class PanelContext:
+class PanelContext(Struct, frozen=True):
     """What a panel knows of the prompt whose place it takes. ``typed`` is when (by ``clock``) the user last typed at a
     draft that is not sent; ``stray`` takes letters that were meant for it, ``pasted`` what was pasted."""
 
