@@ -48,6 +48,9 @@ FRAME = 1 / 30
 BACK_PRESSURE = 0.010
 """Seconds between two looks at an output queue that the terminal has not emptied yet."""
 
+BEGIN = 2.0
+"""Seconds for which what follows an early message waits for its turn."""
+
 MAX_BATCH = 4000
 """Events of one update at most, so that a long replay does not hold up a key press."""
 
@@ -199,7 +202,7 @@ class SessionController:
         self._waiting: list[Command] = []
         self._coming_mode: Mode | None = None
         self._resting: Timer | None = None
-        self._open = asyncio.Event()
+        self._open, self._begun = asyncio.Event(), asyncio.Event()
         self._new = False
         """Whether none of its events have been shown yet."""
         self.port: Session | None = None
@@ -224,6 +227,11 @@ class SessionController:
     async def opened(self) -> None:
         """Returns when there is a session."""
         await self._open.wait()
+
+    async def begun(self) -> None:
+        """Returns when the first turn of this run is on the screen, or the session has had time to begin it."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._begun.wait(), BEGIN)
 
     async def play(self, open_session: OpenSession, first: Command | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
@@ -477,7 +485,9 @@ class SessionController:
             self._new = False
             if view.model is None:
                 self._screen.post_message(self.Unconnected())
-        self.spoke = self.spoke or any(isinstance(event.body, TurnStarted) for event in batch)
+        if any(isinstance(event.body, TurnStarted) for event in batch):
+            self.spoke = True
+            self._begun.set()
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()
         self.show()

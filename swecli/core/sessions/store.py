@@ -564,7 +564,7 @@ class SessionStore:
         if event.agent != MAIN:
             return
         if isinstance(body, ItemStarted) and body.kind == "user":
-            self._user_items[event.session, body.item] = body.title if body.name == "command" else ""
+            self._user_items[event.session, body.item] = body.typed
         elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:
             called = self._user_items[event.session, body.item]
             connection.execute(
