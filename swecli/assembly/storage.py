@@ -72,12 +72,13 @@ class Stored:
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
-        stored = StoredFacts(self.store.database, self.session_id).read
+        stored = StoredFacts(self.store.database, self.session_id)
         return Journal(
             self._write,
             publish,
             lambda text: self.tell(text),
-            read=partial(read_both, self.history, stored) if self.elsewhere else stored,
+            read=partial(read_both, self.history, stored.read) if self.elsewhere else stored.read,
+            begin_of=(lambda turns: 0) if self.elsewhere else stored.begin_of,
             on_recovery=lambda text: self.tell(text),
             on_close=self._closed,
         )
@@ -219,7 +220,7 @@ def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) 
     nothing is, or where that is not enough to show."""
     facts = StoredFacts(store.database, session_id)
     stored = SnapshotStore(store.database, session_id).get_state()
-    begin = store.begin_of(session_id, HELD_TURNS) if stored is not None else 0
+    begin = facts.begin_of(HELD_TURNS) if stored is not None else 0
     if stored is not None and begin:
         try:
             reductions, seq = taken_back(stored[0], facts.parts)
