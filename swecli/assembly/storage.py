@@ -25,7 +25,14 @@ from swecli.core.engine.reductions import Before, StaleState, taken_back
 from swecli.core.git_files import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
-from swecli.core.sessions.database import Database, open_database, open_in_memory, read_only
+from swecli.core.sessions.database import (
+    Database,
+    is_full,
+    open_database,
+    open_in_memory,
+    open_unwritten,
+    read_only,
+)
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.log import LogEntries, SessionLog
 from swecli.core.sessions.rescue import is_damage
@@ -162,6 +169,8 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
     try:
         return _opened(options, database, model)
     except (sqlite3.Error, UnicodeDecodeError) as error:
+        if is_full(error):  # opening needed no room, claiming the session does
+            return _opened(options, open_unwritten(directory / DATABASE, error), model)
         if not is_damage(error):
             raise
     # Damage that the check at opening had no time to find: now it has.
