@@ -9,9 +9,10 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import Paths
@@ -36,8 +37,7 @@ _TOOLS = {
 """Programs that are used where they are there, and what is missing without them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at. ``repair`` is what would mend it, where something does."""
 
     what: str
@@ -170,14 +170,13 @@ def finding_blocks(findings: Sequence[Finding]) -> tuple[DisplayBlock, ...]:
 
 OFFERS: Mapping[Repair, str] = {
     "vacuum": "Give unused space back",
-    "index": "Make the search index anew",
+    "index": "Rebuild the search index",
     "permissions": "Close the files to others",
     "recover": "Bring over what can be read of the database that was put aside",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
+class Repaired(Struct, frozen=True):
     """What a repair did, in sentences. ``complete``: nothing is known to be missing afterwards."""
 
     text: str
@@ -205,7 +204,7 @@ def _new_index(paths: Paths, database: Path) -> Repaired:
     if not database.exists():
         return NOTHING_STORED
     rebuild_index(database)
-    return Repaired("The search index was made anew.")
+    return Repaired("The search index was rebuilt.")
 
 
 def _close(paths: Paths, database: Path) -> Repaired:
@@ -224,7 +223,7 @@ def _recover(paths: Paths, database: Path) -> Repaired:
     said: list[str] = []
     added = sum(one.added for one in done)
     if added:
-        said.append("1 session was brought over." if added == 1 else f"{added:,} sessions were brought over.")
+        said.append("1 session was recovered." if added == 1 else f"{added:,} sessions were recovered.")
     elif any(one.found for one in done):
         said.append("Every session that can be read is here already.")
     unreadable = [path.name for path, one in zip(aside, done, strict=True) if not one.found]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.checkpoints.generated import USUAL, GeneratedFiles
-from swecli.core.checkpoints.worktree import GitRefused
+from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.text_file import shown_path, usable_folder

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from dataclasses import replace as replace_fields
 from typing import Protocol, overload, runtime_checkable
 from weakref import WeakSet
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.engine.reductions import Before, Reductions
@@ -48,8 +47,7 @@ class FactReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """What a subscriber is shown first: facts of the log up to ``upto``, then ``newest``; with ``turns`` those of the
     newest turns. ``todos_before`` is the todo list before a turn, by its message."""
 
@@ -123,7 +121,7 @@ class Facts(Sequence[Event]):
         are no more. What of them is in the log alone is looked for there."""
         begins = [at for at, event in enumerate(self._held) if begins_turn(event)]
         if len(begins) < turns and self._left:
-            return replace_fields(self.past(), turns=turns, todos_before=todos_before)
+            return replace(self.past(), turns=turns, todos_before=todos_before)
         if len(begins) < turns or (len(begins) == turns and not self._left):
             return self.past()
         first = begins[-turns]
