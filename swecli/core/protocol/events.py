@@ -932,6 +932,11 @@ class Event(Struct, frozen=True):
     v: int = PROTOCOL_VERSION
 
 
+def begins_turn(event: Event) -> bool:
+    """Whether a turn of the conversation begins with it; those of subagents do not count."""
+    return isinstance(event.body, TurnStarted) and event.agent == MAIN
+
+
 def grounds(request: PermissionRequested) -> tuple[str, ...]:
     """The reason and what it rests on, as lines: each thing is said once. A change of files that is asked about only
     because it is one has none where the facts tell of it."""

@@ -94,6 +94,16 @@ class StoredFacts:
             rows = connection.execute(_QUERY, (self._session, after, upto, limit)).fetchall()
         return [self._event(*row) for row in rows]
 
+    def begin_of(self, turns: int) -> int:
+        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer.
+
+        Raises:
+            sqlite3.Error: the disk fails.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(_TURN, (self._session, turns - 1)).fetchone()
+        return 0 if row is None else int(row[0])
+
     def parts(self, seq: int) -> tuple[Part, ...]:
         """The parts that one stored fact has of an item.
 
@@ -498,12 +508,6 @@ class SessionStore:
         with self.database.read() as connection:
             row = connection.execute("SELECT max(seq) FROM events WHERE session_id = ?", (session_id,)).fetchone()
         return int(row[0] or 0)
-
-    def begin_of(self, session_id: str, turns: int) -> int:
-        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer."""
-        with self.database.read() as connection:
-            row = connection.execute(_TURN, (session_id, turns - 1)).fetchone()
-        return 0 if row is None else int(row[0])
 
     # --- leases ----------------------------------------------------------------------------------------------
 
