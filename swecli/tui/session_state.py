@@ -162,6 +162,8 @@ def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:
 
 def _complete(state: UiState, body: ItemCompleted) -> None:
     item = state.running.pop(body.item, None)
+    if item is not None and item.kind == "user":
+        state.interrupting = False  # no turn ends with a command of the user
     state.requests = [request for request in state.requests if request.item != body.item]
     if item is not None and item.kind == "text" and body.parts:
         text = getattr(body.parts[0], "text", "")

@@ -30,6 +30,7 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "symbols": ToolWords("⌕", "Symbols", "Looking up"),
         "locate": ToolWords("⌕", "Locate", "Locating"),
         "run_command": ToolWords("$", "Run", "Running", "Run this command?"),
+        "shell": ToolWords("!", "You ran", "Running"),
         "update_todos": ToolWords("☑", "Todos", "Planning"),
         "ask_user": ToolWords("?", "Ask", "Asking"),
         "web_fetch": ToolWords("⇣", "Fetch", "Fetching"),
