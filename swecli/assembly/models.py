@@ -27,9 +27,7 @@ from swecli.core.config.settings import (
     ProviderSettings,
     Settings,
     expand,
-    fallback_models,
     named_models,
-    side_models,
 )
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
@@ -554,8 +552,6 @@ class ModelSupply:
             price=self._prices,
             keep_price=None if self.scripted else self._keep_price,
             effort=lambda model: effort_of(self._settings, self._main, model),
-            fallback=fallback_models(self._settings),
-            side_models=side_models(self._settings),
             offers=self.offers,
             unlisted=lambda: self.unlisted,
         )

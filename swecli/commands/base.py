@@ -12,6 +12,7 @@ from swecli.core.protocol.commands import Command
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.core.workspace.server_log import ServerLog
 
 Screen = Literal[
     "quit",
@@ -102,6 +103,14 @@ def absent(session: Session, what: str, otherwise: str) -> str:
     return SAFE_MODE.format(what) if session.view.safe_mode else otherwise
 
 
+def end_of(log: ServerLog) -> CommandResult:
+    """The newest lines of what a server wrote, and where the rest is."""
+    text = "\n".join(log.newest.strip().splitlines()[-_LOG_LINES:])
+    where = f"Log: {log.path}" if log.path is not None else "Nothing is stored."
+    return CommandResult((TextBlock(text or "The log is empty."), TextBlock(where, "dim")))
+
+
+_LOG_LINES = 40
 SAFE_MODE = "Safe mode (--safe-mode) turned {} off."
 
 SHELL_USE = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import sys
 import threading
@@ -230,9 +229,13 @@ class LinearFrontEnd:
                     await self._begun()
 
     async def _begun(self) -> None:
-        """Let a message that was sent begin its turn before the next line is looked at."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._until(lambda: self._busy), 0.5)
+        """Let what was sent begin its turn, or end without one, before the next line is looked at."""
+        worked = asyncio.create_task(self._session.worked())
+        worked.add_done_callback(lambda _: self._changed.set())
+        try:
+            await self._until(lambda: self._busy or bool(self._requests) or not self._session.view.busy)
+        finally:
+            worked.cancel()
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():

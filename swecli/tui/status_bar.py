@@ -323,7 +323,7 @@ class ActivityLine(LineWidget):
             self._forecast_timer = None
         before, self._forecast = self._forecast, None if self.foresee is None else self.foresee()
         if self._forecast is not None and self.app.app_focus:
-            from swecli.tui.forecast_line import next_change
+            from swecli.tui.context_line import next_change
 
             after = next_change(self._forecast)
             self._forecast_timer = None if after is None else self.set_timer(after, self.draft_changed)
@@ -367,7 +367,7 @@ class ActivityLine(LineWidget):
     def _foreseen(self, width: int) -> Content:
         if self._forecast is None:
             return Content(safe_line(self.suggest(width) if self.suggest is not None else ""))
-        from swecli.tui.forecast_line import forecast_words
+        from swecli.tui.context_line import forecast_words
 
         return Content(forecast_words(self._forecast, width))
 

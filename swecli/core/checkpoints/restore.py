@@ -51,7 +51,7 @@ class _Path(Struct):
     blocked: bool = False
 
 
-CHANGED_SINCE = "it has changed since"
+CHANGED_SINCE = "changed since"
 
 
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
@@ -95,7 +95,7 @@ def _uncovered(change: Change) -> str:
 
 
 def _conflict(state: Image) -> str:
-    return "it no longer exists" if state.kind == "absent" else CHANGED_SINCE
+    return "no longer exists" if state.kind == "absent" else CHANGED_SINCE
 
 
 Scope = Literal["last", "turn", "since", "call", "path"]

@@ -18,7 +18,6 @@ from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.agent_profiles import AgentProfile
 from swecli.core.engine.spending_limits import SpendingLimits
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
@@ -27,7 +26,7 @@ from swecli.core.memory.places import MemoryPlaces
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import NoticeLevel, Price, RotKind
+from swecli.core.protocol.events import Mode, NoticeLevel, Price, RotKind
 from swecli.core.protocol.messages import Usage
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sandbox.sandbox import Sandbox
@@ -202,6 +201,20 @@ class TurnLimits(Struct, frozen=True):
     max_retries: int = 5
     spending: SpendingLimits = SpendingLimits()
     """Budgets that the user is asked about."""
+
+
+class AgentProfile(Struct, frozen=True):
+    """What a subagent is told, and what it has. ``tools`` are names of tools, None for all; ``mode`` is None for that
+    of the session, ``model`` empty for that of the session. ``worktree``: it works in a git work tree of its own."""
+
+    name: str
+    description: str
+    prompt: str
+    tools: tuple[str, ...] | None = None
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    mode: Mode | None = None
+    worktree: bool = False
 
 
 class SubagentOptions(Struct, frozen=True):

@@ -64,8 +64,9 @@ class Purpose(Struct, frozen=True):
 
     name: str = "session database"
     unusable: str = "This session is kept in memory only and is lost when swecli ends"
-    rescue: Callable[[Path, sqlite3.Connection], str] = bring_over
-    """Copies what can be read of a damaged file into a new database; returns what the user should know."""
+    rescue: Callable[[Path, sqlite3.Connection], object] = bring_over
+    """Copies what can be read of a damaged file into a new database; returns what the user should know, as ``str``
+    gives it."""
     copied: bool = False
     """Whether what is in a file that can only be read is worth a copy that ends with the process."""
 

@@ -521,7 +521,7 @@ class SessionStore:
             if holder is not None:
                 raise SessionError(
                     f"Session {session_id} is open in another swecli (process {holder.pid}). "
-                    "Close it there, or start a new session here."
+                    "Close it there, or add --fork to continue a copy here."
                 )
             self._take(connection, session_id)
             if branch is not None:

@@ -125,6 +125,12 @@ def is_folder(name: str, base: Path) -> bool:
         return False
 
 
+def shown_path(path: str, cwd: Path | str) -> str:
+    """``path`` as the user knows it: relative to the working directory where it is inside."""
+    inside = path.startswith(f"{cwd}{os.sep}")
+    return os.path.relpath(path, cwd) if inside else path
+
+
 def usable_folder(name: str, base: Path) -> Path:
     """The folder, with links followed.
 

@@ -346,8 +346,8 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
-    why = f": {block.reason}" if block.reason and block.reason != CHOSEN else ""
-    text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} removed{why}{hint}"
+    why = f": {block.reason.removesuffix('.')}" if block.reason and block.reason != CHOSEN else ""
+    text = f"Rewound {count:,} entr{'y' if count == 1 else 'ies'}{why}{hint}"
     if block.not_sent:
         text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"
     mark: Gutter = (segment(SafeText("■ " if block.not_sent else "⟲ "), palette.warning),)

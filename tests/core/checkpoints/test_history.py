@@ -140,7 +140,7 @@ def test_changes_of_the_user_between_commands_are_the_users(bench: Bench) -> Non
     assert bench.undo().conflicts == ()
     assert (bench.work / "a").read_text() == "mine\n"
     done = bench.undo()
-    assert names(bench, done.conflicts) == {"a": "it has changed since"}
+    assert names(bench, done.conflicts) == {"a": "changed since"}
     assert (bench.work / "own").exists()
 
 

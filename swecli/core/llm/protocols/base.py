@@ -7,7 +7,7 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -42,6 +42,7 @@ from swecli.core.protocol.messages import (
     StopKind,
     TextPart,
     ToolCallPart,
+    ToolResultPart,
     Usage,
 )
 
@@ -544,7 +545,7 @@ class Decoder(ABC):
         self.answer.settle()
         if self.answer.calls:
             return "The partial answer is kept; its tool calls were not run."
-        return "The partial answer is kept." if self.answer.drafts else "Nothing of the answer had come."
+        return "The partial answer is kept." if self.answer.drafts else "No part of the answer had arrived."
 
     def fail_wire(self, wire: WireError) -> None:
         self.answer.fail("error", to_provider_error(wire, self._context), wire)
@@ -579,6 +580,27 @@ def tool_messages_end(messages: Sequence[Message], start: int) -> int:
     while end < len(messages) and messages[end].role == "tool":
         end += 1
     return end
+
+
+SEARCH: Final = "tool_search"
+"""The tool that finds those which are withheld."""
+
+
+def found_tools(request: ModelRequest) -> dict[str, tuple[str, ...]]:
+    """Names of tools by the call of a search that found them, each where it is named first: a provider that knows
+    searches takes their schemas there, and not before the conversation, whose cache then holds. What a compaction took
+    away of the results is not found."""
+    known = {tool.name for tool in request.tools if tool.source and tool.name != SEARCH}
+    found: dict[str, tuple[str, ...]] = {}
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolResultPart) and part.name == SEARCH and not part.is_error:
+                heads = (line.partition(": ")[0] for line in part.text.split("\n"))
+                names = tuple(dict.fromkeys(name for name in heads if name in known))
+                if names:
+                    found[part.call_id] = names
+                    known.difference_update(names)
+    return found
 
 
 def plain(schema: Mapping[str, Any]) -> JsonObject:

@@ -49,7 +49,7 @@ class _Known(Struct):
     until: float = 0.0
 
 
-class ServerSlot:
+class ProjectServer:
     """``late`` takes findings that come after their call, with the
     agent whose call it was; ``failed`` is told once when the server fails."""
 
@@ -59,8 +59,8 @@ class ServerSlot:
         root: Path,
         log: ServerLog,
         around: Surroundings,
-        late: Callable[[ServerSlot, Sequence[Finding], str], None],
-        failed: Callable[[ServerSlot], None],
+        late: Callable[[ProjectServer, Sequence[Finding], str], None],
+        failed: Callable[[ProjectServer], None],
         idle: float,
     ) -> None:
         self.program = program

@@ -44,7 +44,7 @@ class GitRefused(Exception):
         self.kind: Problem = kind
 
 
-class WorkTree(Struct, frozen=True):
+class GitChanges(Struct, frozen=True):
     """What differs, as absolute paths. ``more`` are files beyond those that are shown."""
 
     files: tuple[DiffBlock, ...] = ()
@@ -103,7 +103,9 @@ def _git(cwd: str, roots: Sequence[str], environment: Mapping[str, str]) -> _Git
     return _Git(program, top, environment)
 
 
-def against(revision: str, cwd: str, roots: Sequence[str], environment: Mapping[str, str], below: str = "") -> WorkTree:
+def against(
+    revision: str, cwd: str, roots: Sequence[str], environment: Mapping[str, str], below: str = ""
+) -> GitChanges:
     """What differs from ``revision``; with ``below`` (absolute) only there.
 
     Raises:
@@ -120,7 +122,7 @@ def against(revision: str, cwd: str, roots: Sequence[str], environment: Mapping[
     shown = [one for one in chosen if os.path.join(top, one.path) in kept]
     old = _blobs(git, [one.blob for one in shown[:MOST_FILES] if one.blob])
     files = [block for one in shown[:MOST_FILES] if (block := _block(one, top, old)) is not None]
-    return WorkTree(tuple(files), max(0, len(shown) - MOST_FILES), generated)
+    return GitChanges(tuple(files), max(0, len(shown) - MOST_FILES), generated)
 
 
 _LINK: Final = "120000"
