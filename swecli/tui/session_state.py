@@ -173,6 +173,8 @@ def _answered(state: UiState, left: list[Request], at: float) -> None:
 
 def _complete(state: UiState, body: ItemCompleted, at: float) -> None:
     item = state.running.pop(body.item, None)
+    if item is not None and item.kind == "user":
+        state.interrupting = False  # no turn ends with a command of the user
     _answered(state, [request for request in state.requests if request.item != body.item], at)
     if item is not None and item.kind == "text" and body.parts:
         text = getattr(body.parts[0], "text", "")

@@ -192,6 +192,8 @@ def _doing(state: UiState) -> str:
                 return "Writing…"
             case "tool" if item.awaits:
                 return f"{words_for(item.name).doing} {item.title}: {item.awaits}…"
+            case "user" if item.is_command:
+                return f"{words_for(item.name).doing} {item.title}"
             case "tool":
                 return f"Preparing {item.name}…" if item.name else "Preparing…"
             case "compaction":

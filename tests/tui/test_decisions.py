@@ -89,6 +89,8 @@ def test_text_for_the_model(text: str) -> None:
 def test_other_lines() -> None:
     assert interpret(" \n", COMMANDS) is None
     assert interpret("!ls -l\n", COMMANDS) == Shell("ls -l")
+    assert interpret("!! npm login", COMMANDS) == Shell("npm login", in_terminal=True)
+    assert interpret("!!", COMMANDS) == NotSent(SHELL_USE)
     assert interpret(" ! ", COMMANDS) == NotSent(SHELL_USE)
     for text, name, arguments in (
         ("?", "help", ""),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
     CHOSEN,
     MAIN,
@@ -317,6 +317,18 @@ def _checkpoint(reducer: Reducer, event: Event, body: ItemCheckpointed) -> None:
         reducer.put(block)
 
 
+def _hint(block: ToolBlock, body: ItemCompleted) -> tuple[DisplayBlock, ...]:
+    """What to do about a command of the user that failed because it had no terminal."""
+    from swecli.tui.terminal_programs import missed_a_terminal
+
+    if block.name != OWN_COMMAND or not any(
+        isinstance(shown, TerminalBlock) and shown.exit_status and missed_a_terminal(shown.output)
+        for shown in body.blocks
+    ):
+        return ()
+    return (TextBlock(f"It had no terminal. !!{block.title} gives it yours.", "dim"),)
+
+
 def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
     block = reducer.block(body.item)
     for part in body.parts:
@@ -334,7 +346,7 @@ def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
                 replace(
                     block,
                     status=body.status,
-                    blocks=body.blocks or (block.preview if body.status == "rejected" else ()),
+                    blocks=(*body.blocks, *_hint(block, body)) or (block.preview if body.status == "rejected" else ()),
                     preview=(),
                     detail=body.detail,
                     duration=body.duration,
