@@ -17,7 +17,7 @@ from swecli.core.context_management.instructions import INSTRUCTION_NAMES
 from swecli.core.engine.state import Tally
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.budget import window_words
-from swecli.core.protocol.commands import CarryOut, SetMode
+from swecli.core.protocol.commands import CarryOut, SetMode, Submit
 from swecli.core.protocol.events import MAIN, Mode, Price, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.base import readable_size
@@ -283,9 +283,15 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
                 text = "The plan is written in no file, as this folder is not trusted. Say what should change in it."
                 return CommandResult.text(text, "error")
             return CommandResult(screen="edit_plan", instead=(TextBlock(f"Edit {plan.path}, then /plan go."),))
+        case [first, _, *_] if first not in ("go", "show", "edit"):
+            if session.view.busy:
+                return CommandResult.text("A turn is running; try again when it ends. Nothing was sent.", "error")
+            session.send(SetMode("plan"))
+            session.send(Submit(arguments.strip()))
+            return CommandResult()
         case _:
-            text = "Use /plan, /plan show, /plan edit, /plan go or /plan go accept-edits. Nothing was changed or sent;"
-            return CommandResult.text(f"{text} type /plan first, then the message.", "error")
+            use = "Use /plan TASK (two words or more), /plan show, /plan edit, /plan go or /plan go accept-edits."
+            return CommandResult.text(f"{use} Nothing was changed or sent.", "error")
 
 
 async def _show_plan(session: Session) -> CommandResult:
@@ -301,7 +307,7 @@ PLAN = SlashCommand(
     "plan",
     "Plan mode (read-only); go: carry out the plan",
     _run_plan,
-    arguments="[show|edit|go [accept-edits]]",
+    arguments="[TASK | show | edit | go [accept-edits]]",
 )
 
 
