@@ -8,13 +8,15 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.assembly.startup import startup_of
 from swecli.core.config.change import dotted, set_value
@@ -138,8 +140,7 @@ Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
 Ask = Callable[[Endpoint, str], Awaitable[EndpointModel | None]]
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """``stated`` is the window that an error of this session stated: no source is better."""
 
     resolve: Resolve

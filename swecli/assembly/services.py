@@ -9,12 +9,13 @@ import random
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli import __version__
 from swecli.assembly.extension_files import extension_files, skill_listing

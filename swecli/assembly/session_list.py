@@ -8,10 +8,11 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.services import move_changes
@@ -166,8 +167,7 @@ def _cost(amount: str) -> str:
 # --- taking away -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """One folder's database with its sessions, and those of them that are open somewhere."""
 
     database: Path
@@ -259,8 +259,7 @@ def _logs(sessions: Sequence[SessionInfo]) -> Iterator[Path]:
 # --- a folder that moved -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """Sessions that have another folder now. ``trouble`` says why their file changes could not be brought along; empty
     where they were."""
 

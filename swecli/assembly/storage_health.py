@@ -9,9 +9,10 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import Paths
@@ -36,8 +37,7 @@ _TOOLS = {
 """Programs that are used where they are there, and what is missing without them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at. ``repair`` is what would mend it, where something does."""
 
     what: str
@@ -174,8 +174,7 @@ OFFERS: Mapping[Repair, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
+class Repaired(Struct, frozen=True):
     """What a repair did, in sentences. ``complete``: nothing is known to be missing afterwards."""
 
     text: str

@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text

@@ -8,9 +8,10 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.context_management.prompts import harmless, read_prompt
@@ -106,8 +107,7 @@ class Git:
 # --- /review ---
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Something to review. ``what`` names it in a sentence, ``command`` are git's arguments that show it."""
 
     what: str
@@ -252,8 +252,7 @@ REVIEW = SlashCommand(
 # --- /commit ---
 
 
-@dataclass(frozen=True, slots=True)
-class GitStatus:
+class GitStatus(Struct, frozen=True):
     """``staged`` and ``changed`` are tracked files; ``untracked`` are new ones."""
 
     staged: tuple[str, ...] = ()

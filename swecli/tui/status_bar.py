@@ -8,11 +8,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from textual.content import Content
 from textual.strip import Strip
 from textual.style import Style
@@ -39,8 +39,7 @@ Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]
 BAR_WIDTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the bar shows. ``cost`` is US dollars, None while unknown; ``branch`` carries a ``*`` when there
     are uncommitted changes."""
 
@@ -57,8 +56,7 @@ class Facts:
     """The mode of vim's keys; empty without them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     text: str
     tone: Tone = "plain"
 

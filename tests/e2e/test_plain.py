@@ -132,3 +132,10 @@ def test_a_conversation_is_continued_and_a_question_answered(tmp_path: Path) -> 
     in_order(again.stdout, "You: which one?", "The high one it is.", "Answer:", "Still the high one.", "Continue with:")
     assert (first.code, again.code) == (0, 0)
     assert not DRAWN.search(first.stdout + again.stdout)
+
+
+def test_the_end_of_the_input_waits_for_a_command_of_ones_own(tmp_path: Path) -> None:
+    with LoopbackServer(parse_script(ASKS)) as server:
+        program = Program(tmp_path, tmp_path / "home", server.environment())
+        ended = program.run("--plain", "-m", "openai/m", stdin="!sleep 1; echo it was > made\n")
+    assert (ended.code, (tmp_path / "made").read_text()) == (0, "it was\n")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.git_changes import GitChanges, GitRefused

@@ -7,6 +7,8 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Self
 
+from tests.support.waiting import PATIENCE
+
 
 class ServerThread(ABC):
     """``port`` 0 takes a free one, which is known once the block has begun. Connections end with the block."""
@@ -23,12 +25,12 @@ class ServerThread(ABC):
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(60), f"{self._thread.name} did not start"
+        assert self._ready.wait(PATIENCE), f"{self._thread.name} did not start"
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 PATIENCE = 300.0
 """Seconds until a test gives up. Nothing that works comes near it, even where each step takes fifty times as long; it
@@ -47,3 +47,17 @@ async def until(condition: Condition, about: Callable[[], str] = lambda: "", *, 
     while not condition():
         waiting.go_on()
         await asyncio.sleep(between)
+
+
+async def at_some_pace(attempt: Callable[[float], Awaitable[object]], seconds: float) -> None:
+    """For what has to get somewhere within a time limit that it then exceeds. ``attempt`` is given the limit: so many
+    seconds, and where a busy machine does not get there in time, which an assertion says, ten and a hundred times as
+    many."""
+    for factor in (1, 10, 100):
+        try:
+            await attempt(seconds * factor)
+        except AssertionError:
+            if factor == 100:
+                raise
+        else:
+            return

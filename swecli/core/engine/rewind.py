@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.package import branch_note
@@ -35,8 +35,7 @@ HANDED_OVER = "Handoff: what was done since, from the record"
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RewindPoint:
+class RewindPoint(Struct, frozen=True):
     """A message that the session can go back to before. ``number`` counts them from 1, the oldest first; ``tokens`` are
     those of the context that it and what follows take; ``files``, ``added`` and ``removed`` say what was changed since,
     None where that is not known. ``at`` is Unix seconds."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.engine.agent_transcript import Report, report_text, transcript_of
@@ -123,8 +123,7 @@ class Relay:
         """The session goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class InnerParts:
+class InnerParts(Struct, frozen=True):
     """What a subagent's session is made of. ``folder`` is its own work tree, None in the folder of the session."""
 
     relay: Relay
@@ -132,8 +131,7 @@ class InnerParts:
     folder: Path | None = None
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One subagent that works or waits to."""
 
     item: str

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
+
+from msgspec import Struct
 
 from swecli.core.hooks.hook import JUDGES, HookEvent
 
 Ending = Literal["exited", "timeout", "skipped", "not started", "changed", "not allowed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What became of one hook's process. ``exit_status`` is as shells report it, None where swecli ended it or it never
     began; ``problem`` says why it did not. ``cut``: its output was longer than is kept."""
 
@@ -36,8 +36,7 @@ MOST_MESSAGE = 500
 """Characters of a message to the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What one hook says. ``reason`` goes with its wish, ``context`` to the model, ``message`` to the user. ``stop``:
     the work is to end. ``problem`` is what is wrong with the hook, for the user. ``quiet``: its output is not shown."""
 
@@ -226,8 +225,7 @@ def _line(text: str) -> str:
     return line if len(line) <= 300 else f"{line[:299]}…"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What all hooks of one event say together."""
 
     wish: Wish = "none"

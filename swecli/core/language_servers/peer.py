@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from swecli.core.language_servers.protocol import (
     LONGEST_HEADER,
@@ -57,8 +57,7 @@ class UnknownMethod(Exception):
     """A request that swecli has no answer to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """What to start. ``launch`` is the way into the sandbox; it is ended with the server."""
 
     words: Sequence[str]

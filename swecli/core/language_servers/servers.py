@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from swecli.core.engine.services import ExtensionHost
 from swecli.core.language_servers.definitions import Program, Surroundings, root_of, some_files, suited
@@ -25,8 +26,7 @@ MOST_FILES: Final = 20
 """Files of one call that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageServerOptions:
+class LanguageServerOptions(Struct, frozen=True):
     """``wait`` is seconds that an edit waits, ``most`` the errors that are told of it, ``idle`` seconds after which an
     unused server ends."""
 

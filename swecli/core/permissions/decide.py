@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from swecli.core.permissions.commands import (
     Judgement,

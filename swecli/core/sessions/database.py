@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private, name_aside
 from swecli.core.sessions.rescue import (
@@ -58,8 +59,7 @@ _SHARING_FAILED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
+class Purpose(Struct, frozen=True):
     """What a database is for, in the words of the sentences about its troubles."""
 
     name: str = "session database"
@@ -197,8 +197,7 @@ class _Unusable(Exception):
     """The file stays where it is and is not for this process to write; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
+class _Opening(Struct, frozen=True):
     """One call of ``open_database``."""
 
     path: Path

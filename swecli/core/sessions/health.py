@@ -6,8 +6,9 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import ASIDE
 from swecli.core.sessions.database import SIDE_FILES, open_database, read_only
@@ -25,8 +26,7 @@ TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
 """Tables with what was stored, those that others refer to first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """``damage`` says what is wrong, empty where nothing is; ``free`` is bytes of the file that hold nothing."""
 
     size: int = 0
@@ -89,8 +89,7 @@ def rebuild_index(path: Path) -> None:
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """``found`` sessions can be read in a damaged database, ``added`` of them are new in the present one. ``lost`` are
     those of which events are missing in both."""
 

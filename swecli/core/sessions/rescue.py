@@ -10,8 +10,9 @@ import struct
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStarted
@@ -176,8 +177,7 @@ _FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
 """Bytes of a value by its serial type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row. Text that is no UTF-8 has U+FFFD in it."""
 
     rowid: int
@@ -361,8 +361,7 @@ _BEGINNING = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """How rows of a table look. ``columns`` are declared type, whether it may be NULL, and whether it is of the key."""
 
     name: str
@@ -383,8 +382,7 @@ def _fits(value: Value, column: tuple[str, bool, bool]) -> bool:
     return isinstance(value, _TYPES[kind]) and not (key and isinstance(value, str) and "\ufffd" in value)
 
 
-@dataclass(frozen=True, slots=True)
-class Rescued:
+class Rescued(Struct, frozen=True):
     """What was read of a damaged file. ``lost`` names the sessions of which events are missing."""
 
     sessions: int

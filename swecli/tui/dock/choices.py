@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
@@ -21,8 +21,7 @@ from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import component_style
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One answer. ``key`` is its letter, ``mark`` stands before the text (a checkbox). ``open`` is False for one that
     can't be chosen: the line says why, without a number, and an empty text takes no line. The others keep theirs."""
 

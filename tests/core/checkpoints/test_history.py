@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.checkpoints import history as history_module
 from swecli.core.checkpoints.history import FileHistory

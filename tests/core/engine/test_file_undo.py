@@ -29,6 +29,7 @@ from swecli.core.sessions.database import open_database
 from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import bench, until
 from tests.support.trees import tree
+from tests.support.waiting import PATIENCE
 
 FREE = Policy(mode="default", yolo=True)
 
@@ -287,7 +288,7 @@ async def test_a_command_says_that_it_waits_for_the_record_of_the_files(
     work: Path, monkeypatch: pytest.MonkeyPatch, command: str, waits: bool
 ) -> None:
     release = threading.Event()
-    monkeypatch.setattr(FileHistory, "first_copy", lambda self: release.wait(30))
+    monkeypatch.setattr(FileHistory, "first_copy", lambda self: release.wait(PATIENCE))
     allowed = Decision("allow", "for the test", reads_only=not waits)
     async with bench(
         script(run(command)),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
 from swecli.core.engine.hooks import CONTINUATIONS, EndReason

@@ -17,8 +17,9 @@ from swecli.core.language_servers.servers import LanguageServerOptions, Language
 from swecli.core.protocol.events import MAIN
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.process_tree import owned
+from tests.support.waiting import PATIENCE, until
 
-PATIENT = 60.0
+PATIENT = PATIENCE
 """Seconds that edits wait where a test is not about those that come late: far more than the settings allow."""
 SERVER = Path(__file__).with_name("unkind_server.py")
 
@@ -101,7 +102,7 @@ async def served(
         yield made
     finally:
         await made.servers.close()
-        assert not owned()
+        await until(lambda: not owned())
 
 
 def messages(record: Path) -> list[dict[str, Any]]:

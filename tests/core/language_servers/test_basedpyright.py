@@ -39,4 +39,4 @@ async def test_a_broken_type_is_told_and_a_clean_edit_is_not(tmp_path: Path) -> 
         assert "price" in [one.name for one in await made.servers.ask("outline", made.folder / "prices.py")]
     finally:
         await made.servers.close()
-    assert not owned()
+    await until(lambda: not owned())

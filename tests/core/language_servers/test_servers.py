@@ -14,30 +14,41 @@ from swecli.core.language_servers.servers import LanguageServerOptions
 from swecli.core.ports import CodeError
 from tests.core.engine.support import until
 from tests.core.language_servers.support import PATIENT, Served, messages, served, unkind
+from tests.support.waiting import at_some_pace
 
 ONE = "unkind reports 1 new error:\n"
 KINDS = ((), ("pull",), ("register",), ("versionless", "stale"), ("pull", "busy"), ("nochange",), ("junk",), ("noisy",))
 
 
 @pytest.mark.parametrize("ways", KINDS, ids="-".join)
-async def test_an_edit_brings_its_own_errors_and_no_others(tmp_path: Path, ways: tuple[str, ...]) -> None:
-    async with served(tmp_path, *ways) as made:
-        made.file("a.txt", "ERR old\nfine\n")
-        assert await made.edit("a.txt", "fine\nERR old\nfine\n") == ""
-        assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\n") == f"{ONE}a.txt:3: bad: ERR new [E1]"
-        assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\nmore\n") == ""
-        assert await made.edit("a.txt", "fine\n") == ""
+async def test_an_edit_brings_its_own_errors_and_no_others(
+    tmp_path: Path, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def attempt(seconds: float) -> None:
+        monkeypatch.setattr(server, "QUIET", seconds)
+        monkeypatch.setattr(server, "FIRST_SECONDS", 50 * seconds)
+        async with served(tmp_path, *ways) as made:
+            made.file("a.txt", "ERR old\nfine\n")
+            assert await made.edit("a.txt", "fine\nERR old\nfine\n") == ""
+            assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\n") == f"{ONE}a.txt:3: bad: ERR new [E1]"
+            assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\nmore\n") == ""
+            assert await made.edit("a.txt", "fine\n") == ""
+
+    await at_some_pace(attempt, server.QUIET)
 
 
 async def test_a_server_that_says_nothing_of_clean_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "FIRST_SILENCE", 0.2)
-    monkeypatch.setattr(server, "SILENCE", 0.2)
-    async with served(tmp_path, "versionless", "silent") as made:
-        made.file("a.txt", "fine\n")
-        assert await made.edit("a.txt", "fine too\n") == ""
-        assert await made.edit("a.txt", "fine too\nmore\n") == ""
-        assert not made.server.behind
-        assert await made.edit("a.txt", "ERR\n") == f"{ONE}a.txt:1: bad: ERR [E1]"
+    async def attempt(seconds: float) -> None:
+        monkeypatch.setattr(server, "FIRST_SILENCE", seconds)
+        monkeypatch.setattr(server, "SILENCE", seconds)
+        async with served(tmp_path, "versionless", "silent") as made:
+            made.file("a.txt", "fine\n")
+            assert await made.edit("a.txt", "fine too\n") == ""
+            assert await made.edit("a.txt", "fine too\nmore\n") == ""
+            assert not made.server.behind
+            assert await made.edit("a.txt", "ERR\n") == f"{ONE}a.txt:1: bad: ERR [E1]"
+
+    await at_some_pace(attempt, 0.2)
 
 
 async def test_texts_of_all_kinds(tmp_path: Path) -> None:
@@ -80,7 +91,8 @@ async def test_a_flood_is_counted_and_capped(tmp_path: Path) -> None:
 
 
 async def test_what_comes_late_is_told_later(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=1", wait=0.1) as made:
+    checked = tmp_path / "checked"
+    async with served(tmp_path, f"late={checked}", wait=0.1) as made:
         made.file("a.txt", "fine\n")
         await made.servers.expect([str(made.folder / "a.txt")])
         await until(lambda: made.server.open_files == 1, "the first look")
@@ -88,6 +100,7 @@ async def test_what_comes_late_is_told_later(tmp_path: Path) -> None:
         assert made.server.behind
         assert await made.edit("b.md", "ERR elsewhere\n") == ""  # nobody waits for one that is behind
         assert made.host.notes == []
+        checked.touch()
         await until(lambda: len(made.host.notes) == 2, "the late notes")
         assert made.host.notes[0] == "unkind reports 1 new error after an earlier edit:\na.txt:1: bad: ERR late [E1]"
         assert made.host.titles[0] == "unkind reports 1 new error after an earlier edit"
@@ -95,31 +108,37 @@ async def test_what_comes_late_is_told_later(tmp_path: Path) -> None:
 
 
 async def test_late_errors_that_the_next_edit_mends_are_not_told(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=1", wait=0.05) as made:
+    checked = tmp_path / "checked"
+    async with served(tmp_path, f"late={checked}", wait=0.05) as made:
         made.file("a.txt", "fine\n")
         await made.servers.expect([str(made.folder / "a.txt")])
         await until(lambda: made.server.open_files == 1, "the first look")
         for text in ("ERR one\n", "ERR one\nERR two\n", "ERR two\n"):
             assert await made.edit("a.txt", text) == ""
+        checked.touch()
         await until(lambda: not made.server.behind, "the checks")
         assert made.host.notes == ["unkind reports 1 new error after an earlier edit:\na.txt:1: bad: ERR two [E1]"]
 
 
 async def test_late_errors_of_a_subagent_are_told_to_it(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=0.2", wait=0.05) as made:
+    checked = tmp_path / "checked"
+    async with served(tmp_path, f"late={checked}", wait=0.05) as made:
         made.file("a.txt", "fine\n")
         await made.servers.expect([str(made.folder / "a.txt")])
         await until(lambda: made.server.open_files == 1, "the first look")
         assert await made.edit("a.txt", "ERR\n", agent="explore 1") == ""
+        checked.touch()
         await until(lambda: not made.server.behind, "the check")
         assert "after an earlier edit" in await made.edit("b.py", "", agent="explore 1")
         assert made.host.notes == []
 
 
 async def test_a_server_that_still_reads_the_project_is_waited_for_in_the_background(tmp_path: Path) -> None:
-    async with served(tmp_path, "reads=0.6", "pull", wait=0.05) as made:
+    read = tmp_path / "read"
+    async with served(tmp_path, f"reads={read}", "pull", wait=0.05) as made:
         made.file("a.txt", "ERR old\n")
         assert await made.edit("a.txt", "ERR old\nERR new\n") == ""
+        read.touch()
         await until(lambda: bool(made.host.notes), "the late note")
         assert made.host.notes[0].endswith("a.txt:2: bad: ERR new [E1]")
 
@@ -297,6 +316,6 @@ async def test_nothing_starts_before_it_is_used(tmp_path: Path) -> None:
 
 
 async def test_closing_in_the_middle_of_everything(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=5", wait=0.05) as made:
+    async with served(tmp_path, f"late={tmp_path / 'never'}", wait=0.05) as made:
         made.file("a.txt", "fine\n")
         assert await made.edit("a.txt", "ERR\n") == ""

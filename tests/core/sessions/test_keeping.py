@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.protocol.events import Event, StepEnded
 from swecli.core.protocol.messages import Usage

@@ -14,7 +14,7 @@ import pytest
 from swecli.core.workspace import jobs
 from swecli.core.workspace.jobs import JobInfo, Jobs, JobsError, RunOptions
 from swecli.core.workspace.process import CommandSpec, ProcessResult, scrubbed_environment
-from tests.support.processes import ME
+from tests.support.processes import ME, lives
 from tests.support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -56,7 +56,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 def alive(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return lives(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False
 

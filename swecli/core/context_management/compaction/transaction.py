@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import roomy_part
 from swecli.core.context_management.compaction.clearing import kept_whole, tidy
@@ -52,8 +54,7 @@ from swecli.core.protocol.messages import Message
 View = tuple[ViewEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One compaction to do. ``request`` is the agent's newest request, whose prefix the provider has cached."""
 
     trigger: Trigger
@@ -72,8 +73,7 @@ class Job:
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """A candidate that was accepted."""
 
     view: View
@@ -83,8 +83,7 @@ class Compacted:
     quality: Quality = field(default_factory=lambda: Quality(0, 0, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class NotCompacted:
+class NotCompacted(Struct, frozen=True):
     """Nothing changes, and why."""
 
     reason: str
@@ -93,16 +92,14 @@ class NotCompacted:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """``strategy`` is what made it, empty where that is named already."""
 
     view: View
     strategy: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
+class _Measured(Struct, frozen=True):
     """``view`` is kept with its measure, which is found by the view's identity."""
 
     view: View
@@ -110,8 +107,7 @@ class _Measured:
     budget: Budget
 
 
-@dataclass(slots=True)
-class _Attempt:
+class _Attempt(Struct):
     """What one search for a view has found so far."""
 
     strategies: list[str] = field(default_factory=list[str])
