@@ -30,7 +30,7 @@ def export_session(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli sessions export",
         description="Write a stored session as Markdown, as an HTML page that stands alone, or as JSON, which "
-        "`swecli sessions import` reads. Known keys are covered by stars in all three.",
+        "`swecli sessions import` reads. Known keys are masked in all three.",
     )
     parser.add_argument("id", help="the session, by (the start of) its id or name")
     parser.add_argument(
@@ -56,7 +56,9 @@ def export_session(arguments: Sequence[str]) -> int:
         write_export(place, text, replace=chosen.force)
     except DestinationError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from None
-    complain(f"swecli: exported to {place}")
+    from swecli.core.tools.base import readable_size
+
+    complain(f"swecli: exported to {place} ({readable_size(place.stat().st_size)})")
     return ExitCode.OK
 
 

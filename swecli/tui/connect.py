@@ -41,7 +41,7 @@ def blocks(environ: Mapping[str, str]) -> tuple[DisplayBlock, ...]:
         TextBlock(
             "/model selects one, /login adds an API key, swecli demo works without either.\n"
             "Any OpenAI-compatible server:\n"
-            "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
+            "  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
         ),
     )
 

@@ -53,7 +53,7 @@ async def test_a_task_gets_pointers_that_stay(tmp_path: Path) -> None:
 async def test_hi_adds_nothing(tmp_path: Path) -> None:
     async with opened(made(tmp_path)) as b:
         await b.say("hi")
-        assert sent(b, 0) == ["Date: 2026-01-01hi"]
+        assert sent(b, 0) == ["Date: 2026-01-01\n\nhi"]
         assert not b.bodies(ContextRetrieved)
 
 
