@@ -140,11 +140,11 @@ def cover_of(folder: Path) -> Callable[[str], str]:
     """Puts stars in place of keys, as in what sessions of this folder store."""
     from swecli.app import known_secrets
     from swecli.assembly.startup import startup_of
-    from swecli.core.llm.secrets import Masker, is_unmistakable
+    from swecli.core.llm.secrets import masker_of
 
     startup = startup_of(LaunchOptions(cwd=folder, headless=True), dict(os.environ))
     secrets = known_secrets(startup.loaded.settings, startup.environment)
-    return Masker(filter(is_unmistakable, secrets)).cover
+    return masker_of(secrets).cover
 
 
 def _store(folder: Path, *, make: bool) -> SessionStore:
