@@ -8,10 +8,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.services import move_changes
@@ -111,7 +112,10 @@ class SessionList:
                 place = f"-w {tree}" if tree else f"-C {shlex.quote(one.cwd)}"
                 away = f"It belongs to {'a worktree' if tree else 'another folder'}: swecli {place} -r {one.id}"
             elif one.id in holders:
-                away = f"It is open in another swecli (process {holders[one.id].pid}); close it there first"
+                away = (
+                    f"It is open in another swecli (process {holders[one.id].pid}). "
+                    f"Close it there, or continue a copy: swecli -r {one.id} --fork"
+                )
             found.append(
                 StoredSession(
                     one.id,
@@ -127,6 +131,7 @@ class SessionList:
                     branch=one.branch,
                     size=one.size,
                     parent="" if one.parent is None else called.get(one.parent, "") or one.parent,
+                    open_elsewhere=one.id in holders,
                 )
             )
         return found
@@ -172,8 +177,7 @@ def _cost(amount: str) -> str:
 # --- taking away -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """One folder's database with its sessions, and those of them that are open somewhere."""
 
     database: Path
@@ -265,8 +269,7 @@ def _logs(sessions: Sequence[SessionInfo]) -> Iterator[Path]:
 # --- a folder that moved -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """Sessions that have another folder now. ``trouble`` says why their file changes could not be brought along; empty
     where they were."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import UsageError, editor_parser, launch_options
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams

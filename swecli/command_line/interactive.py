@@ -8,9 +8,10 @@ import shlex
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.assembly.trust import WorkspaceTrust
 from swecli.launch import LaunchOptions, StartError, fresh_start

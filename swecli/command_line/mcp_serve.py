@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import launch_options, server_parser
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams

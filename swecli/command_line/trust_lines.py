@@ -4,8 +4,9 @@ front-end, where a person types."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal, TextIO
+
+from msgspec.structs import replace
 
 from swecli.assembly.trust import WorkspaceTrust
 from swecli.launch import LaunchOptions

@@ -8,9 +8,10 @@ import os
 import secrets
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.core.atomic_text import make_private, write_whole
 from swecli.core.git_files import git_facts

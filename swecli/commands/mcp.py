@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent
+from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Submit
 from swecli.core.tools.base import plural
@@ -21,7 +21,6 @@ NONE = (
     "No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …], or --url ADDRESS; "
     "a project's .mcp.json counts once you trust the folder."
 )
-_LOG_LINES = 40
 _WITH_NAME = ("enable", "disable", "reconnect", "login", "log")
 _USE = "Use /mcp, /mcp NAME, or /mcp enable, disable, reconnect, login or log NAME."
 
@@ -70,9 +69,7 @@ async def _changed(servers: McpServers, word: str, name: str) -> CommandResult:
             await servers.enable(name, False)
             return CommandResult.text(f"{name} is off, in later sessions too; /mcp enable {name} switches it on.")
         case "log":
-            text = connection.log.newest.strip().splitlines()[-_LOG_LINES:]
-            where = f"Log: {connection.log.path}" if connection.log.path is not None else "Nothing is stored."
-            return CommandResult((TextBlock("\n".join(text) or "The log is empty."), TextBlock(where, "dim")))
+            return end_of(connection.log)
         case _:
             await servers.reconnect(name, login=word == "login")
     # What it needs the user for comes as a question: this must not wait for it.

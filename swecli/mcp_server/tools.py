@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
+
+from msgspec import Struct
 
 from swecli.core.protocol.events import Mode, TurnEnded
 from swecli.core.protocol.messages import Usage
@@ -27,8 +28,7 @@ class BadArguments(Exception):
     """The call can't be carried out as it is; the message says what to change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """A task. ``cwd`` empty: where the server was started; ``mode`` None: what the user's settings say; ``session``
     empty: a new one."""
 
@@ -39,8 +39,7 @@ class Wish:
     background: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What is to be told of a task. ``denials`` are calls that were not allowed to run, each with its reason; ``cost``
     is US dollars, None where a price is unknown."""
 

@@ -8,8 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeAlias
+
+from msgspec import Struct
 
 from swecli.commands.base import SHELL_USE, CommandResult, run_command
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of, parse
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """``text`` is None at the end of input. ``at`` is when it was read, in monotonic seconds."""
 
     text: str | None

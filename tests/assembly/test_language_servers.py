@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.assembly.language_servers import build_language_servers
 from swecli.assembly.startup import Startup, read_startup

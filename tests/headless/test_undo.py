@@ -67,7 +67,7 @@ def test_a_later_run_takes_back_what_an_earlier_one_did(work: Path) -> None:
         assert files(work) == last
         (work / "a.txt").write_text("mine\n")
         ended = program.run("-p", "-c", "/undo turn", "-m", "openai/m")
-        assert "a.txt: it has changed since" in ended.stdout
+        assert "a.txt: changed since" in ended.stdout
         assert (work / "a.txt").read_text() == "mine\n"
         assert (work / "b.txt").exists()
     stores = list((work.parent / "home" / "state" / "checkpoints").rglob("*"))

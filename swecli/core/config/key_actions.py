@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Place = Literal["everywhere", "prompt", "list", "screen", "context", "transcript", "approval"]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyAction:
+class KeyAction(Struct, frozen=True):
     """``keys`` are names such as "ctrl+o", "alt+b", "pageup", "y"; ``place`` is where they mean this."""
 
     name: str

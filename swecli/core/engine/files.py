@@ -8,15 +8,17 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
+from swecli.core.checkpoints.git_changes import GitChanges, against
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Recent, Target
-from swecli.core.checkpoints.worktree import WorkTree, against
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
@@ -71,7 +73,7 @@ class SessionFiles:
             return Difference(reason=OFF_DIFF)
         return await self._checkpoints.difference(below)
 
-    async def against(self, revision: str, below: str = "") -> WorkTree:
+    async def against(self, revision: str, below: str = "") -> GitChanges:
         """How the working tree differs from a revision of git, whoever changed it.
 
         Raises:
@@ -120,8 +122,7 @@ _SETTLED = 2.0
 """Seconds after a change from which on another change is sure to get another time stamp."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
+class _Stamp(Struct, frozen=True):
     """A file's status at a look at it, and the hash that it had then; None = it was gone."""
 
     size: int = 0
@@ -262,8 +263,7 @@ async def attach(
             tell(word, result.text.partition("\n")[2] or result.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """Lines ``first`` to ``last`` (0: all) of a file, which a message names with ``word``."""
 
     path: str

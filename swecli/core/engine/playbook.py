@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
+
+from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.recorder import Recorder
@@ -48,8 +49,7 @@ T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
 
-@dataclass(slots=True)
-class _Loaded:
+class _Loaded(Struct):
     """What the session holds of the playbook. ``stale`` is why bullets hold no longer, by id."""
 
     project: Playbook
@@ -59,8 +59,7 @@ class _Loaded:
     trials: Trials
 
 
-@dataclass(frozen=True, slots=True)
-class ShownBullet:
+class ShownBullet(Struct, frozen=True):
     """A bullet as a list shows it: whether it is the user's own, and why it is hidden, if it is."""
 
     bullet: Bullet

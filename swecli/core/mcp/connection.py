@@ -7,10 +7,11 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
+
+from msgspec import Struct
 
 from swecli.core.mcp.definitions import ServerDefinition
 from swecli.core.mcp.elicitation import elicit
@@ -48,8 +49,7 @@ class LoginNeeded(ServerError):
     """The server wants a login first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """What a server has, as it says."""
 
     tools: tuple[mcp_types.Tool, ...] = ()
@@ -83,8 +83,7 @@ class Watcher(Protocol):
     def asker(self) -> Asker: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where servers run: what each gets as its environment, the variables that definitions may name, the working
     directory, and the folders of the workspace."""
 

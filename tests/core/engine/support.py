@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace

@@ -6,11 +6,11 @@ import json
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy, Rule

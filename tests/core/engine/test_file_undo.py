@@ -138,7 +138,7 @@ async def test_what_the_user_changed_since_is_left_alone_and_named(work: Path) -
         done = await b.session.files.undo(Target())
         assert files_of(done, work).keys() == {"a.txt", "d/x"}
         assert left(done.conflicts, work) == {
-            "b.txt": "it has changed since",
+            "b.txt": "changed since",
             "d": "the folder now contains other files",
         }
         assert (work / "b.txt").read_text() == "mine\n"

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from swecli.core.engine.services import ExtensionHost
 from swecli.core.language_servers.definitions import LanguageServer, Program, Surroundings
+from swecli.core.language_servers.project_server import ProjectServer
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
-from swecli.core.language_servers.slot import ServerSlot
 from swecli.core.protocol.events import MAIN
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.process_tree import owned
@@ -67,8 +67,8 @@ class Served:
         return path
 
     @property
-    def slot(self) -> ServerSlot:
-        return next(iter(self.servers.slots.values()))
+    def server(self) -> ProjectServer:
+        return next(iter(self.servers.in_use.values()))
 
     async def edit(self, name: str, text: str | None, *more: tuple[str, str | None], agent: str = MAIN) -> str:
         """What the model is told of a call that writes these files."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.mcp.connection import Connection
 from swecli.core.mcp.servers import TAKE, Decisions

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import FileListBlock, TerminalBlock, Todo, TodoBlock
 from swecli.core.tools.base import ToolError
