@@ -45,6 +45,9 @@ class Process(Struct, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return (self.pid, self.started) == (other.pid, other.started) if isinstance(other, Process) else NotImplemented
 
+    def __ne__(self, other: object) -> bool:  # that of a struct does not ask __eq__
+        return (self == other) is False
+
     def __hash__(self) -> int:
         return hash((self.pid, self.started))
 
