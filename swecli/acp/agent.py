@@ -352,7 +352,7 @@ class SwecliAgent:
         if method == DELETE:  # the SDK has no route of its own for it; ``transport`` gives it this one
             session = params.get("sessionId")
             if not isinstance(session, str):
-                raise RequestError(INVALID_PARAMS, "sessionId must be a text")
+                raise RequestError(INVALID_PARAMS, "sessionId must be a string")
             await self.delete_session(session)
             return {}
         raise RequestError.method_not_found(f"_{method}")

@@ -31,7 +31,7 @@ class Bundle(Struct, frozen=True):
             session.notice(
                 f"Files of the handoff bundle: {self.found.words}.",
                 "warning",
-                "The model is told; look at them before it goes on.",
+                "The model knows; review them before it continues.",
             )
 
 

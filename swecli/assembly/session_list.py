@@ -6,7 +6,7 @@ import os
 import shlex
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -40,7 +40,7 @@ from swecli.core.sessions.titles import storable
 from swecli.core.workspace.process_tree import Process
 from swecli.core.worktrees import name_of_tree, worktrees_folder
 from swecli.launch import LaunchOptions
-from swecli.tui.backend import OpenSession, StoredSession
+from swecli.tui.backend import StoredSession
 
 FOLDERS = 40
 """Folders besides this one that are looked into, those used last."""
@@ -54,17 +54,13 @@ T = TypeVar("T")
 
 
 class SessionList:
-    """Implements ``SessionsPort`` for the folder of ``options``. ``opener`` opens a session by its id; with True, a
-    fork of it."""
+    """Implements ``SessionsPort`` for the folder of ``options``."""
 
-    def __init__(
-        self, options: LaunchOptions, environment: Mapping[str, str], opener: Callable[[str, bool], OpenSession]
-    ) -> None:
+    def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         paths = user_paths(environment)
         self._data = paths.data
         self._own = paths.workspace_data(options.cwd) / DATABASE
         self._trees = worktrees_folder(paths)
-        self._opener = opener
 
     def read(self) -> Sequence[StoredSession]:
         others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
@@ -88,12 +84,6 @@ class SessionList:
         path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
         found = path if path.exists() else self._own
         return messages(read_database(found, lambda connection: newest_messages(connection, session.id), []))
-
-    def open(self, session_id: str) -> OpenSession:
-        return self._opener(session_id, False)
-
-    def fork(self, session_id: str) -> OpenSession:
-        return self._opener(session_id, True)
 
     def _others(self) -> list[Path]:
         return [path for path in databases(self._data) if path != self._own]
@@ -311,7 +301,7 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
         try:
             move_changes(paths, old, new, ids)
         except sqlite3.Error as error:
-            trouble = f"What these sessions changed in files can't be brought along ({error}): /undo does not reach it"
+            trouble = f"File changes of these sessions could not be moved ({error}): /undo does not cover them"
             store.delete(ids)
             return Moved(sessions, trouble)
         store.delete(ids)

@@ -168,7 +168,7 @@ def finding_blocks(findings: Sequence[Finding]) -> tuple[DisplayBlock, ...]:
 
 OFFERS: Mapping[Repair, str] = {
     "vacuum": "Give unused space back",
-    "index": "Make the search index anew",
+    "index": "Rebuild the search index",
     "permissions": "Close the files to others",
     "recover": "Bring over what can be read of the database that was put aside",
 }
@@ -202,7 +202,7 @@ def _new_index(paths: Paths, database: Path) -> Repaired:
     if not database.exists():
         return NOTHING_STORED
     rebuild_index(database)
-    return Repaired("The search index was made anew.")
+    return Repaired("The search index was rebuilt.")
 
 
 def _close(paths: Paths, database: Path) -> Repaired:
@@ -221,7 +221,7 @@ def _recover(paths: Paths, database: Path) -> Repaired:
     said: list[str] = []
     added = sum(one.added for one in done)
     if added:
-        said.append("1 session was brought over." if added == 1 else f"{added:,} sessions were brought over.")
+        said.append("1 session was recovered." if added == 1 else f"{added:,} sessions were recovered.")
     elif any(one.found for one in done):
         said.append("Every session that can be read is here already.")
     unreadable = [path.name for path, one in zip(aside, done, strict=True) if not one.found]

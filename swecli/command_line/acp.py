@@ -56,10 +56,7 @@ def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]
     from swecli.acp.agent import Stored
     from swecli.assembly.session_list import SessionList
 
-    def no_opener(session_id: str, fork: bool) -> object:
-        raise AssertionError(session_id)
-
-    sessions = SessionList(replace(options, cwd=folder or options.cwd), dict(os.environ), no_opener)  # pyright: ignore[reportArgumentType] - the list only reads
+    sessions = SessionList(replace(options, cwd=folder or options.cwd), dict(os.environ))
     found = sessions.here() if folder is not None else sorted(sessions.read(), key=lambda one: -one.updated)
     return [Stored(each.id, each.title, each.folder, each.updated) for each in found if each.messages]
 

@@ -224,7 +224,7 @@ def _session_options(group: Group) -> None:
 
 def _model_options(group: Group) -> None:
     group.add_argument(
-        "-m", "--model", metavar="PROVIDER/NAME", help="model; a bare name is looked up in what is connected"
+        "-m", "--model", metavar="PROVIDER/NAME", help="model; a bare name is looked up among connected providers"
     )
     group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
     group.add_argument("--effort", metavar="WORD", help="reasoning effort, as the provider names it (low, high, …)")

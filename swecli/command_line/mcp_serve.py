@@ -47,8 +47,5 @@ def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
     from swecli.assembly.session_list import SessionList
     from swecli.mcp_server.server import Stored
 
-    def no_opener(session_id: str, fork: bool) -> object:
-        raise AssertionError(session_id)
-
-    sessions = SessionList(replace(options, cwd=folder), dict(os.environ), no_opener)  # pyright: ignore[reportArgumentType] - the list only reads
+    sessions = SessionList(replace(options, cwd=folder), dict(os.environ))
     return [Stored(each.id, each.title, each.folder, each.updated) for each in sessions.here() if each.messages]

@@ -36,8 +36,8 @@ def doctor(arguments: Sequence[str]) -> int:
         action="append",
         choices=("vacuum", "index", "permissions", "recover"),
         default=[],
-        help="mend something of the stored sessions: give space back, make the search index anew, close files to "
-        "others, bring over what can be read of a damaged database",
+        help="repair stored sessions: free disk space, rebuild the search index, make files private, recover what can "
+        "be read of a damaged database",
     )
     parser.add_argument("--yes", action="store_true", help="repair without asking")
     chosen = parser.parse_args(arguments)

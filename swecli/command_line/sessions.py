@@ -113,7 +113,7 @@ def list_sessions(arguments: Sequence[str]) -> int:
 
 
 def show(arguments: Sequence[str]) -> int:
-    parser = parser_of("show", "Show a session: what is known of it, and its transcript.")
+    parser = parser_of("show", "Show a session: its details and its transcript.")
     parser.add_argument("session", metavar="ID", help="its id or name, or the beginning of it")
     chosen = parser.parse_args(arguments)
     with opened(working_directory(chosen.cwd)) as store:
@@ -147,7 +147,7 @@ def show(arguments: Sequence[str]) -> int:
 
 
 def search(arguments: Sequence[str]) -> int:
-    parser = parser_of("search", "Find sessions in whose content all the words are.", every=True)
+    parser = parser_of("search", "Find sessions whose content has all the words.", every=True)
     parser.add_argument("words", nargs="+", metavar="WORD")
     chosen = parser.parse_args(arguments)
     from swecli.core.sessions.search import searched

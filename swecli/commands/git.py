@@ -322,7 +322,7 @@ def _what_goes_in(tree: GitStatus) -> str:
     inside = tree.staged or tree.changed
     parts = [f"Commits {_listed(inside)}."]
     if tree.staged and tree.changed:
-        parts.append(f"Stays out, as it is not staged: {_listed(tree.changed)}.")
+        parts.append(f"Not included (not staged): {_listed(tree.changed)}.")
     if tree.untracked:
         parts.append(f"Stays out, as git does not track it: {_listed(tree.untracked)}.")
     return " ".join(parts)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
-from swecli.core.protocol.commands import Submit
 from swecli.core.tools.base import plural
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
         size = session.tools_of(name)
         tools = f"{size.count}{_withheld(size)}" if connection.state == "ready" else ""
         tokens = f"{size.tokens:,}" if connection.state == "ready" else ""
-        rows.append((name, _state(connection), tools, tokens, connection.definition.line[:60]))
+        rows.append((name, _state(connection), tools, tokens, _cut(connection.definition.line, 60)))
     table = TableBlock(("Server", "State", "Tools", "Tokens", "Runs"), tuple(rows), "MCP servers")
     left_out = (TextBlock(SAFE_MODE.format("MCP servers of projects"), "dim"),) if session.view.safe_mode else ()
     return (
@@ -90,6 +89,10 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
         *left_out,
         TextBlock("/mcp NAME shows its tools; enable, disable, reconnect, login and log take a name.", "dim"),
     )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def _withheld(size: SourceSize) -> str:
@@ -131,7 +134,7 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         (
             tool.name,
             "reads" if _reads(tool) else "may change things",
-            (tool.description or "").strip().split("\n")[0][:80],
+            _cut((tool.description or "").strip().split("\n")[0], 80),
         )
         for tool in offered.tools
     ]
@@ -168,7 +171,7 @@ def _command(template: PromptTemplate) -> SlashCommand:
             text = await template.render(arguments)
         except PromptError as error:
             return CommandResult.text(f"/{template.name}: {error} Nothing was sent.", "error")
-        session.send(Submit(text, mentions=()))
-        return CommandResult()
+        trouble = session.begin(f"/{template.name} {' '.join(arguments.split())}".rstrip(), text)
+        return CommandResult.text(trouble, "error") if trouble else CommandResult()
 
     return SlashCommand(template.name, template.summary, run, template.aliases, template.arguments, while_busy=False)

@@ -113,7 +113,7 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
 
     cwd = session.view.cwd
     blocks: list[DisplayBlock] = [
-        TextBlock(f"Before message {point.number}: {since(point)} leave the context and can be brought back.")
+        TextBlock(f"Before message {point.number}: {since(point)} leave the context and can be restored.")
     ]
     going = files_alone(files)
     if going:

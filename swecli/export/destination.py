@@ -45,7 +45,7 @@ def format_of(name: str) -> ExportFormat:
     found = _SUFFIXES.get(Path(name).suffix.lower())
     if found is None:
         raise DestinationError(
-            f"The name of the file decides the format: {', '.join(ENDING.values())}; {name} has none of these endings."
+            f"The file's extension sets the format: {', '.join(ENDING.values())}; {name} has none of these endings."
         )
     return found
 

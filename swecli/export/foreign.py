@@ -41,7 +41,7 @@ from swecli.core.sessions.portable import Portable, PortableError, bounded
 
 Line = Mapping[str, Any]
 
-NO_RESULT: Final = "No result of this call is in the imported session."
+NO_RESULT: Final = "The imported session has no result for this call."
 
 
 class Said(Struct, frozen=True):

@@ -17,7 +17,7 @@ MOST_WAIT: Final = 600.0
 """Seconds for which a result is waited for at most."""
 MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto")
 """The tightest first."""
-INSTRUCTIONS: Final = """swecli is a coding agent with an own model, context and tools. Give it a whole task with \
+INSTRUCTIONS: Final = """swecli is a coding agent with its own model, context and tools. Give it a whole task with \
 `run_task`: it reads, edits and runs commands in a folder, and answers with what it did. It can't see your \
 conversation, so say all that it needs. A `session` of an earlier result goes on with what it knows."""
 
@@ -158,7 +158,7 @@ def wish_of(arguments: Mapping[str, Any]) -> Wish:
     _only(arguments, ("prompt", "cwd", "mode", "session", "background"))
     prompt = text_of(arguments, "prompt")
     if not prompt.strip():
-        raise BadArguments("prompt is empty; say what is to be done.")
+        raise BadArguments("prompt is empty; describe the task.")
     if len(prompt) > MOST_CHARACTERS:
         raise BadArguments(
             f"prompt has {len(prompt):,} characters, more than {MOST_CHARACTERS:,}. Put the rest into a file."

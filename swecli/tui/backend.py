@@ -251,12 +251,6 @@ class SessionsPort(Protocol):
         """Sessions whose content has all the words, by id, each with such a place on one line."""
         ...
 
-    def open(self, session_id: str) -> OpenSession: ...
-
-    def fork(self, session_id: str) -> OpenSession:
-        """A copy of a session under an id of its own."""
-        ...
-
 
 class Backend:
     """The program behind the interface: everything that is read, opened or stored outside of a session. This class
@@ -292,6 +286,10 @@ class Backend:
     async def open_demo(self) -> Session:
         """The demonstration in place of the session. Raises as ``open_session``."""
         return await self.open_session()
+
+    def stored_session(self, session_id: str, *, fork: bool = False) -> OpenSession:
+        """One of ``sessions``, or a copy of it under an id of its own. Opening it raises as ``open_session``."""
+        return self.open_session
 
     def sessions(self) -> SessionsPort | None:
         """The stored sessions; None where nothing is stored. Called on the event loop, as are the other two ports."""

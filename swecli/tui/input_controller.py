@@ -273,7 +273,7 @@ class InputController:
             self._beside.remove(task)
             task.cancel()
         if task.cancelled():
-            return CommandResult.text("Cancelled; no answer comes. The conversation is as it was.", "dim")
+            return CommandResult.text("Cancelled. The conversation is unchanged.", "dim")
         return task.result()
 
     @property

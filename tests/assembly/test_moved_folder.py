@@ -96,4 +96,4 @@ async def test_a_store_of_changes_that_can_not_be_read_is_told(tmp_path: Path, m
     store.mkdir()
     moved = move_sessions(user_paths({"SWECLI_HOME": str(home)}), old, tmp_path)
     assert len(moved.sessions) == 1
-    assert "/undo does not reach it" in moved.trouble
+    assert "/undo does not cover them" in moved.trouble

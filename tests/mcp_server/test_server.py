@@ -56,9 +56,9 @@ async def test_a_task_with_a_question(tmp_path: Path, monkeypatch: pytest.Monkey
     ("answer", "reason"),
     [
         (decided("Reject", note="use another name"), "use another name"),
-        (ElicitResult(action="decline"), "The user said no"),
-        (ElicitResult(action="cancel"), "The user closed the question"),
-        (decided("allow everything"), "The user said no"),
+        (ElicitResult(action="decline"), "rejected"),
+        (ElicitResult(action="cancel"), "rejected"),
+        (decided("allow everything"), "rejected"),
     ],
 )
 async def test_what_the_user_does_not_allow_does_not_run(

@@ -572,7 +572,7 @@ class Consents:
         if (rule := decision.rule) is not None:
             self._recorder.emit(RuleApplied(call.item, rule.effect, rule.text, rule.scope, rule.origin))
         if decision.outcome == "deny":
-            raise Rejected(call.with_note(f"Not allowed: {decision.reason}"), decision.reason)
+            raise Rejected(call.with_note(f"{NOT_ALLOWED}{decision.reason}"), decision.reason)
         return decision
 
     async def _asked(
@@ -711,6 +711,8 @@ OUTSIDE = "not sandboxed"
 APPROVED_OUTSIDE = "approved commands run outside the sandbox"
 """Where there is one: it is no fault that it does not hold this command."""
 ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
+NOT_ALLOWED = "Not allowed: "
+"""Before the reason why a rule or a mode refuses a call."""
 REJECTED = "The user rejected this call"
 _SAYS = " The user says: "
 

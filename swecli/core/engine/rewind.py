@@ -117,7 +117,7 @@ class Rewinds:
         done = self._with_unrecorded(await checkpoints.rewind(turn, self._next_name()), turn)
         self._recorder.emit(done)
         if done.reason and not done.files:
-            self._notice(f"{done.reason} The conversation is as it was.")
+            self._notice(f"{done.reason} The conversation is unchanged.")
         else:
             self._rewound(command, files_words(done, "restored", self._services.workspace.cwd))
 

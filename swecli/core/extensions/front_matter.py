@@ -147,7 +147,7 @@ class _Reader:
             self._at += 1
             value = self._value((match[4] or "").strip(), at, indent, depth)
             if key in found:
-                self._problem(at, f"`{key}` is here again; the first one counts")
+                self._problem(at, f"`{key}` appears twice; the first one counts")
                 continue
             found[key] = value
             if depth == 0:

@@ -212,7 +212,7 @@ def _text(data: Mapping[str, Any], key: str, problems: list[str]) -> str:
     value = data.get(key)
     if value is None or isinstance(value, str):
         return (value or "").strip()
-    problems.append(f"its {key} is no text and was ignored")
+    problems.append(f"its {key} is not a string and was ignored")
     return ""
 
 

@@ -126,7 +126,7 @@ class LanguageServers:
         silent = server.is_useless and (server.program.server.quiet or others[-1] is not server.program)
         if self._host is not None and not self._closed and not silent:
             self._host.notice(
-                f"The language server {server.name} failed: {server.error}. Edits go on without its errors.",
+                f"The language server {server.name} failed: {server.error}. Edits continue without its errors.",
                 "warning",
                 "/lsp",
             )

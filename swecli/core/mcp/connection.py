@@ -204,6 +204,8 @@ class Connection:
         status = server.exit_status
         last = self.log.newest.strip().rpartition("\n")[2].strip()[:200]
         said = f" ({last})" if last and not last.startswith("[swecli]") else ""
+        if status is not None and status < 0:  # as asyncio reports it
+            return f"it was killed by signal {-status}{said}"
         return f"it ended{f' with exit status {status}' if status is not None else ''}{said}"
 
     async def _run(self) -> None:
@@ -448,7 +450,7 @@ class Connection:
         except MCPError as error:
             reason = await self._refusal(error)
             if error.code == CONNECTION_CLOSED:
-                reason = f"{reason} while the call ran, so its effect is unknown; it is started again"
+                reason = f"{reason} while the call ran, so its effect is unknown; swecli restarts it"
             raise ServerError(reason) from error
         except ValidationError as error:
             raise ServerError(f"its answer does not follow the protocol ({_validation(error)})") from error

@@ -130,7 +130,7 @@ def _is_led_away(base: Path) -> bool:
 
 def _require_no_link(base: Path, below: tuple[str, ...], said: str) -> None:
     if _is_led_away(base):
-        raise MemoryPathError(f"{base} is reached over a link, so nothing is read or written there.")
+        raise MemoryPathError(f"{base} is reached through a link, so it is neither read nor written.")
     file = base
     for part in below:
         file /= part

@@ -285,8 +285,7 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
     said: list[str] = []
     if addresses:
         said.append(
-            f"Addresses of models were not taken over ({', '.join(addresses)}): the session goes on with the model of "
-            "your settings."
+            f"Model addresses were not imported ({', '.join(addresses)}): the session uses the model of your settings."
         )
     if rules:
         said.append(f"Permissions that the session had were not taken over ({rules}).")

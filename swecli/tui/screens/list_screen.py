@@ -133,7 +133,7 @@ class ListPage:
         """What is in the line has changed, and the list with it."""
 
     def submitted(self, entry: Entry | None, text: str) -> None:
-        """Enter."""
+        """Enter was pressed in the line to type in."""
         if entry is not None:
             self.choose(entry)
 

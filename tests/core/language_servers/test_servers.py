@@ -158,7 +158,7 @@ async def test_a_server_that_fails_is_told_once_and_given_up(tmp_path: Path, way
             assert await made.edit("a.txt", f"ERR {count}\n") == ""
             await until(lambda: made.server.state == "failed", "the failure")
         assert made.server.error == reason
-        assert made.host.notices == [f"The language server unkind failed: {reason}. Edits go on without its errors."]
+        assert made.host.notices == [f"The language server unkind failed: {reason}. Edits continue without its errors."]
         with pytest.raises(CodeError, match="3 times"):
             await made.servers.ask("outline", made.folder / "a.txt")
 

@@ -107,7 +107,7 @@ async def test_close_without_terminal_event() -> None:
 async def test_close_before_any_byte_keeps_nothing_and_says_so() -> None:
     error, message = await failure(say(head()))
     assert (error.kind, message) == ("truncated", None)
-    assert error.hint == "Nothing of the answer had come."
+    assert error.hint == "No part of the answer had arrived."
 
 
 async def test_broken_connection_keeps_what_came() -> None:
@@ -299,7 +299,7 @@ async def test_no_answer_at_all() -> None:
 
     error, _ = await failure(answer, timeouts=QUICK)
     assert error.kind == "stalled"
-    assert error.hint.startswith("Nothing of the answer had come. Try again")
+    assert error.hint.startswith("No part of the answer had arrived. Try again")
 
 
 async def test_steady_progress_is_no_stall_however_long_it_takes() -> None:

@@ -134,11 +134,8 @@ class Sessions:
     def search(self, words: str) -> Mapping[str, str]:
         return {"20231112-ghi": f"where {words} was said"} if words == "needle" else {}
 
-    def open(self, session_id: str) -> OpenSession:
-        return self.opener(session_id)
-
-    def fork(self, session_id: str) -> OpenSession:
-        return self.opener(f"fork of {session_id}")
+    def stored(self, session_id: str, *, fork: bool = False) -> OpenSession:
+        return self.opener(f"fork of {session_id}" if fork else session_id)
 
 
 def ports(
@@ -146,4 +143,5 @@ def ports(
 ) -> dict[str, Any]:
     """What a backend is given to have these."""
     given = {"settings": settings, "permissions": permissions, "sessions": sessions}
-    return {name: lambda port=port: port for name, port in given.items() if port is not None}
+    offered: dict[str, Any] = {name: lambda port=port: port for name, port in given.items() if port is not None}
+    return offered if sessions is None else {**offered, "stored_session": sessions.stored}

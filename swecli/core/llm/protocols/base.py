@@ -545,7 +545,7 @@ class Decoder(ABC):
         self.answer.settle()
         if self.answer.calls:
             return "The partial answer is kept; its tool calls were not run."
-        return "The partial answer is kept." if self.answer.drafts else "Nothing of the answer had come."
+        return "The partial answer is kept." if self.answer.drafts else "No part of the answer had arrived."
 
     def fail_wire(self, wire: WireError) -> None:
         self.answer.fail("error", to_provider_error(wire, self._context), wire)
