@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from swecli.core.context_management.prompts import POINTERS
 from swecli.core.engine.retrieval import title_of
 from swecli.core.protocol.budget import RETRIEVED
@@ -16,9 +18,17 @@ from swecli.core.retrieval.retrieve import Ranked
 from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, until
 from tests.core.retrieval.project import made
+from tests.support.waiting import PATIENCE
 
 DONE = '[[step]]\ntext = "done"\n'
 TASK = "the invoice printer renders the total with a wrong currency and vat"
+
+
+@pytest.fixture(autouse=True)
+def waits_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is."""
+    monkeypatch.setattr("swecli.core.engine.retrieval.FIRST_WAIT", PATIENCE)
+    monkeypatch.setattr("swecli.core.retrieval.project.FRESH_WAIT", PATIENCE)
 
 
 def opened(root: Path, script: str = DONE, window: int = 200_000, **changes: Any) -> Any:
