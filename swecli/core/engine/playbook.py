@@ -168,8 +168,9 @@ class SessionPlaybook:
 
         arguments = arguments_of(call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
-        edits = call.name in ("edit_file", "write_file")
-        if not isinstance(command, str) or not isinstance(path, str) or not (call.name == "run_command" or edits):
+        name = self._recorder.ledger.items[item].name
+        edits = name in ("edit_file", "write_file")
+        if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
             return ""
         found = for_failure(self._usable(loaded), command, output, loaded.watch.relative(path) if edits else "")
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
