@@ -7,10 +7,12 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.assembly.memory import project_instructions
 from swecli.assembly.models import ModelSupply
@@ -65,8 +67,7 @@ TIDY_SECONDS = 0.4
 """Seconds at the end of a session for its search index and for sessions that may go; the next end does the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(Struct, frozen=True):
     """Everything that a session is made of, built off the event loop."""
 
     services: Services

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import examine_sandbox
@@ -24,16 +25,14 @@ from swecli.launch import LaunchOptions
 HEADERS = ("Provider", "Model", "Window · $ per million in / out · key · address · reached")
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """``blocks`` are to be shown; ``healthy``: the model that would answer can be asked, as far as was checked."""
 
     blocks: tuple[DisplayBlock, ...]
     healthy: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     cells: tuple[str, str, str]
     problem: str = ""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 from functools import cache, partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.assembly.extension_files import unapproved
 from swecli.assembly.startup import Startup

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import project_folder
@@ -23,8 +24,7 @@ _LARGEST = 200_000
 """Bytes of a text that is looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proven:
+class Proven(Struct, frozen=True):
     """What of the playbook is in the prompt of the session."""
 
     text: str = ""

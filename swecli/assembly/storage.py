@@ -10,11 +10,12 @@ import sqlite3
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
 
 from swecli import __version__
 from swecli.core.atomic_text import ASIDE
@@ -43,8 +44,7 @@ from swecli.launch import LaunchOptions, StartError
 DATABASE = "sessions.db"
 
 
-@dataclass(slots=True)
-class Stored:
+class Stored(Struct):
     """One session in its store, leased by this process. ``tell`` takes troubles of the disk while it runs."""
 
     session_id: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.core.config.paths import PROJECT_SERVERS, user_paths
 from swecli.launch import LaunchOptions, StartError

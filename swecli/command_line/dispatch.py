@@ -8,10 +8,11 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import (
     LATER,

@@ -426,9 +426,9 @@ async def _run_btw(session: Session, question: str) -> CommandResult:
         return CommandResult.text("Type the question behind it, such as /btw which file has the prices?", "warning")
     answer = await session.ask_aside(question)
     if answer is None:
-        return CommandResult.text("There is no answer. The conversation is as it was.", "warning")
+        return CommandResult.text("No answer came. The conversation is unchanged.", "warning")
     return CommandResult(
-        (MarkdownBlock(answer), TextBlock("Beside the conversation: the model keeps none of it.", "dim"))
+        (MarkdownBlock(answer), TextBlock("Not part of the conversation: the model will not remember it.", "dim"))
     )
 
 

@@ -54,7 +54,7 @@ def found_blocks(
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
         return (*blocks(environ), *troubles)
-    how = "Enter connects the marked one; it is asked one short question first." if listed else "/model selects one."
+    how = "Enter connects the selected one after a short test question." if listed else "/model selects one."
     lines = [f"No model is connected yet. {how}"]
     for title, near in (
         ("Running on this machine", [offer for offer in usable if offer.running]),

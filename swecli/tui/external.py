@@ -20,10 +20,10 @@ import termios
 import time
 import tty
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from textual.app import App, SuspendNotSupported
 
 USUAL = ("sensible-editor", "nano", "vim", "vi")
@@ -152,8 +152,7 @@ class NoTerminal(Exception):
     """There is no terminal to give away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """``output`` without what was drawn on the terminal's other screen; ``duration`` in seconds."""
 
     output: str

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from swecli.commands.base import SHELL_USE, CommandResult, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
@@ -25,18 +26,15 @@ if TYPE_CHECKING:
     from swecli.tui.prompt.editor import PromptEditor
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Struct, frozen=True):
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotSent:
+class NotSent(Struct, frozen=True):
     """What can't be done, such as an unknown command; ``message`` says so."""
 
     message: str
@@ -275,7 +273,7 @@ class InputController:
             self._beside.remove(task)
             task.cancel()
         if task.cancelled():
-            return CommandResult.text("Cancelled; no answer comes. The conversation is as it was.", "dim")
+            return CommandResult.text("Cancelled. The conversation is unchanged.", "dim")
         return task.result()
 
     @property

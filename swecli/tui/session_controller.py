@@ -377,7 +377,7 @@ class SessionController:
     @property
     def suggestion(self) -> ContextSuggested | None:
         """What would serve the context; None while anything else is going on: work, a panel, a list, a draft."""
-        return self.view.suggestion if self.view is not None and self.at_rest else None
+        return self.view.suggestion if self.at_rest and self.view is not None else None
 
     @property
     def at_rest(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from swecli.core.protocol.events import (
     MAIN,
@@ -43,8 +44,7 @@ _OF_ANYONE = (PermissionRequested, PermissionResolved, QuestionAsked, QuestionAn
 Request: TypeAlias = "PermissionRequested | QuestionAsked"
 
 
-@dataclass(slots=True)
-class Running:
+class Running(Struct):
     """An item that has begun and not ended. ``since`` is Unix seconds."""
 
     kind: ItemKind
@@ -61,8 +61,7 @@ class Running:
         return (self.name == "run_command" and self.executing) or (self.kind == "user" and self.name == "shell")
 
 
-@dataclass(slots=True)
-class UiState:
+class UiState(Struct):
     """State as ``reduction`` makes it of the session's events. Times are Unix seconds as the events carry them."""
 
     busy: bool = False

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class ToolWords:
+
+class ToolWords(Struct, frozen=True):
     """``sign`` and ``verb`` begin the tool's line, ``doing`` says what it is at. ``question`` is asked before a call of
     it, which also says what about; empty where the tool's name has to do."""
 

@@ -77,6 +77,9 @@ def test_sessions_are_listed_shown_and_found(place: Place, run: Run, tmp_path: P
     ]
     _, out, _ = run("list", "--all")
     assert f"{tmp_path / 'other'} (gone)" in out
+    with closing(open_store(place.database())) as store:
+        store.create(str(place.folder), "fake/m", "1")  # newer, with no message: not listed, and not counted
+    assert [line.split()[0] for line in run("list", "-n", "1")[1].splitlines()[1:]] == [two]
     _, out, _ = run("show", one[:19])
     assert "fix the login" in out
     code, out, _ = run("search", "login")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.language_servers.definitions import Program, found_program, known
 from swecli.core.language_servers.servers import LanguageServerOptions

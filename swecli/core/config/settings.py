@@ -486,7 +486,7 @@ class ApprovalSettings(Section):
 
 
 class ToolSettings(Section):
-    """The tools."""
+    """What tools may use, and their limits."""
 
     command_timeout: Seconds = 120.0
     """Seconds a shell command may run unless the model asks for another limit."""

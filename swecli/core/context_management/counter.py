@@ -346,7 +346,7 @@ def encoding_arguments(
     # The same code with another reader of files: the module itself, which others may use, stays as it is.
     names = {**vars(openai_public), "load_tiktoken_bpe": given_ranks}
     if "load_tiktoken_bpe" not in vars(openai_public):
-        raise ImportError("tiktoken reads the ranks of o200k_base in a way that is not known")
+        raise ImportError("this version of tiktoken reads the o200k_base ranks differently")
     arguments = cast("dict[str, Any]", FunctionType(define.__code__, names)())
     if arguments.get("mergeable_ranks") is not ranks:
         raise ImportError("tiktoken builds o200k_base in a way that is not known")
@@ -497,13 +497,14 @@ _SLACK = 512
 
 class MessageSize:
     """Estimate of one content of one message. Compared by identity: one object stands for one content. ``counts`` are
-    component and tokens."""
+    component and tokens; ``origin`` is what the message was before a part of it was dropped or shortened."""
 
-    __slots__ = ("__weakref__", "_content", "counts", "role", "total")
+    __slots__ = ("__weakref__", "_content", "counts", "origin", "role", "total")
 
     def __init__(self, role: Role, parts: tuple[Part, ...], counts: tuple[tuple[str, int], ...]) -> None:
         self.role: Role = role
         self.counts = counts
+        self.origin: MessageSize | None = None
         self.total = sum(tokens for _, tokens in counts)
         self._content: tuple[Part, ...] | bytes = parts
 
@@ -545,10 +546,13 @@ class SizeCache:
         variants = self._messages.get(message.id)
         if variants is None:
             variants = self._messages[message.id] = []
-        for size in variants:
+        for place, size in enumerate(variants):
             if size.is_of(message):
+                if place:
+                    variants.insert(0, variants.pop(place))
                 return size
         size = self.measure(message)
+        size.origin = variants[0] if variants else None
         variants.insert(0, size)
         del variants[_VARIANTS:]
         return size

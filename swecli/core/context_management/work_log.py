@@ -9,9 +9,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
@@ -41,8 +42,7 @@ _USUAL_FAILURE = 1
 """The exit status of a check that ran and found something."""
 
 
-@dataclass(frozen=True, slots=True)
-class TouchedFile:
+class TouchedFile(Struct, frozen=True):
     """One file that was read or changed. ``digest`` is the start of the SHA-256 after swecli's last change."""
 
     path: str
@@ -50,16 +50,14 @@ class TouchedFile:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """Something that the user said or decided at ``at`` (Unix seconds)."""
 
     text: str
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class ModifiedFile:
+class ModifiedFile(Struct, frozen=True):
     """``made``: the session made it; ``gone``: it is not there any more. ``turn`` is that of the newest change."""
 
     made: bool
@@ -67,8 +65,7 @@ class ModifiedFile:
     turn: int
 
 
-@dataclass(slots=True)
-class WorkLog:
+class WorkLog(Struct):
     """Takes in what is new in a ledger, so that a step of a long session costs what happened in it."""
 
     requests: dict[int, Said] = field(default_factory=dict[int, Said])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
@@ -69,8 +69,7 @@ _GAP_WEIGHT = 0.2
 """Weight of the newest time between two deltas in the usual one."""
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Struct):
     """One part on its way."""
 
     item: str
@@ -82,8 +81,7 @@ class _Running:
     ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A complete call of a complete answer, ready for the scheduler."""
 
     item: str
@@ -420,8 +418,7 @@ CHARACTERS_PER_TOKEN = 4
 """For the length of an answer that broke off before the provider told it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(Struct, frozen=True):
     """What came of an answer that broke off: the usage that was reported until then, and characters of all parts."""
 
     usage: Usage | None
@@ -501,31 +498,27 @@ class StepAccount:
         self._recorder.emit(StepEnded(step, usage, cost, estimated=estimated))
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerCompleted:
+class AnswerCompleted(Struct, frozen=True):
     """The whole answer and the calls to run."""
 
     message: Message
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerInterrupted:
+class AnswerInterrupted(Struct, frozen=True):
     """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run."""
 
     error: ProviderError
     fragment: Fragment
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFailed:
+class AnswerFailed(Struct, frozen=True):
     """There is no answer, and asking the same model again soon is of no use."""
 
     error: ProviderError
 
 
-@dataclass(slots=True)
-class _Failures:
+class _Failures(Struct):
     """Of one request so far. ``waited`` are the seconds because of rate limits, ``paused`` those between attempts to
     reach the server, which is out of reach since ``gone_since`` on the monotonic clock."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
+
+from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.recorder import Recorder
@@ -52,8 +53,7 @@ T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
 
-@dataclass(slots=True)
-class _Loaded:
+class _Loaded(Struct):
     """What the session holds of the playbook. ``stale`` is why bullets hold no longer, by id."""
 
     project: Playbook
@@ -63,8 +63,7 @@ class _Loaded:
     trials: Trials
 
 
-@dataclass(frozen=True, slots=True)
-class ShownBullet:
+class ShownBullet(Struct, frozen=True):
     """A bullet as a list shows it: whether it is the user's own, and why it is hidden, if it is."""
 
     bullet: Bullet
@@ -79,6 +78,7 @@ class SessionPlaybook:
         self._open = services.playbook if not inner else None
         self._books: Playbooks | None = None
         self._recorder = recorder
+        self._own_name = services.tools.own_name
         self._ask = ask
         self._loaded: _Loaded | None = None
         self._waiting: list[Event] = []
@@ -168,7 +168,7 @@ class SessionPlaybook:
 
         arguments = arguments_of(call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
-        name = self._recorder.ledger.items[item].name
+        name = self._own_name(call.name)
         edits = name in ("edit_file", "write_file")
         if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
             return ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, overload, runtime_checkable
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.engine.reductions import Before, Reductions
@@ -32,8 +32,7 @@ class FactReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """What a subscriber is shown first: facts of the log up to ``upto``, then ``newest``."""
 
     newest: Sequence[Event]

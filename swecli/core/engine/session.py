@@ -6,8 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.compaction.arrangement import PlanDraft
@@ -108,8 +110,7 @@ if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRun:
+class ToolRun(Struct, frozen=True):
     """Result of a tool that a slash command ran through the permission gate."""
 
     text: str
@@ -170,8 +171,7 @@ _BUSY: dict[type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Outer:
+class Outer(Struct, frozen=True):
     """What a subagent's session has of the session that it works in. ``sweep`` settles open requests of all agents
     that need no question any more."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.recorder import Recorder
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Ran:
+class _Ran(Struct, frozen=True):
     output: str
     exit_status: int | None
     duration: float | None

@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from swecli.core.language_servers.protocol import (
     LONGEST_HEADER,
@@ -58,8 +58,7 @@ class UnknownMethod(Exception):
     """A request that swecli has no answer to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """What to start. ``launch`` is the way into the sandbox; it is ended with the server."""
 
     words: Sequence[str]

@@ -4,8 +4,9 @@ done in a sentence."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import PREFERENCES, Bullet, Trigger, plain
 from swecli.core.playbook.claims import CORRECTED, PROVEN, SAID

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import Bullet, Expiry, Source
 from swecli.core.playbook.candidates import candidate
@@ -14,8 +16,7 @@ from swecli.core.playbook.playbook import Playbook, settle, subject_key
 from swecli.core.playbook.trials import Count
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Struct, frozen=True):
     """A new bullet, or one that was seen to hold again; or why a candidate was refused."""
 
     bullet: Bullet

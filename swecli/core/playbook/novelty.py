@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from swecli.core.playbook.bullet import LONGEST, plain
 from swecli.core.playbook.claims import ungrounded
@@ -21,8 +22,7 @@ ALIKE: Final = 0.8
 SHORTEST: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """``reason`` says why a sentence is refused, as a clause; empty where it is taken."""
 
     reason: str = ""
@@ -32,8 +32,7 @@ class Verdict:
         return not self.reason
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """What is known already: texts that the model has before it anyway, and sentences that were learned. ``masked``
     covers secrets."""
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import KINDS, TAGS, Bullet, Guard, Kind, Source, Tag, Trigger, one_of, plain
 from swecli.core.playbook.claims import specific_tokens
@@ -41,8 +43,7 @@ Answer with JSON objects, one a line, and nothing else:
 {"op": "MERGE", "ids": ["tes-00007", "tes-00009"], "content": "...", "evidence": ["t3"]}"""
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(Struct, frozen=True):
     """One event as the model is shown it."""
 
     id: str
@@ -56,8 +57,7 @@ def question(happenings: Sequence[Happening], bullets: Sequence[Bullet]) -> str:
     return f"# Events of the session\n{events}\n\n# The playbook\n{known or '(empty)'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """One operation that the model proposes."""
 
     op: Operation
@@ -105,8 +105,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(str(one) for one in cast("list[object]", value)[:10]) if isinstance(value, list) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What became of one operation: the bullet that it made or changed, or why it was refused."""
 
     delta: Delta

@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private, name_aside
 from swecli.core.sessions.rescue import (
@@ -58,14 +59,14 @@ _SHARING_FAILED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
+class Purpose(Struct, frozen=True):
     """What a database is for, in the words of the sentences about its troubles."""
 
     name: str = "session database"
     unusable: str = "This session is kept in memory only and is lost when swecli ends"
-    rescue: Callable[[Path, sqlite3.Connection], str] = bring_over
-    """Copies what can be read of a damaged file into a new database; returns what the user should know."""
+    rescue: Callable[[Path, sqlite3.Connection], object] = bring_over
+    """Copies what can be read of a damaged file into a new database; returns what the user should know, as ``str``
+    gives it."""
     copied: bool = False
     """Whether what is in a file that can only be read is worth a copy that ends with the process."""
 
@@ -196,8 +197,7 @@ class _Unusable(Exception):
     """The file stays where it is and is not for this process to write; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
+class _Opening(Struct, frozen=True):
     """One call of ``open_database``."""
 
     path: Path

@@ -7,11 +7,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct, json, structs
+from msgspec.structs import replace
 
 from swecli.core.ports import BlobRef, BlobStore, Snapshot, SnapshotMeasure, Snapshots
 from swecli.core.protocol.events import Event, is_fact
@@ -150,8 +150,7 @@ _STORE_ERRORS = (sqlite3.Error, OSError, SessionError, ValueError, TypeError, Re
 """All that storing can raise, a value that no JSON can hold included."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Barrier:
+class _Barrier(Struct, frozen=True):
     reached: asyncio.Future[None]
     last: bool = False
     """Whether the writer ends here."""

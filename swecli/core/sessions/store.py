@@ -7,13 +7,13 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from random import Random, SystemRandom
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
@@ -201,8 +201,7 @@ class SessionError(Exception):
     """A session can't be found, opened or written; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
+class SessionInfo(Struct, frozen=True):
     """One session as a list shows it. Times are Unix seconds; ``turns`` counts the user's messages."""
 
     id: str
@@ -522,7 +521,7 @@ class SessionStore:
             if holder is not None:
                 raise SessionError(
                     f"Session {session_id} is open in another swecli (process {holder.pid}). "
-                    "Close it there, or start a new session here."
+                    "Close it there, or add --fork to continue a copy here."
                 )
             self._take(connection, session_id)
             if branch is not None:
@@ -588,8 +587,7 @@ class SessionStore:
             return 0
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """What new events add to the row of their session."""
 
     newest: float = 0.0

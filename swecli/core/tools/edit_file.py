@@ -7,11 +7,12 @@ import re
 import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
@@ -48,8 +49,7 @@ _WHOLE_DIFF = 200_000
 _CHARACTERS_AROUND = 20
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """``before`` is None and ``state`` too when the file does not exist; ``after`` is None when it is to go. ``mode``
     is that of a new file, where it comes from another one."""
 
@@ -379,8 +379,7 @@ def _lines(text: str) -> list[str]:
     return list(StringIO(text, newline="\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePlan:
+class ChangePlan(Struct, frozen=True):
     """What a call would change. ``lines`` are those of the old text where an edit begins, as far as they are known."""
 
     changes: tuple[FileChange, ...]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
@@ -13,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from swecli.core.llm.types import ToolSchema
 from swecli.core.tools.apply_patch import ApplyPatch

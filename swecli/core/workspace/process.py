@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.workspace import process_tree as tree
 from swecli.core.workspace.command_output import HEAD, TAIL, CommandOutput, OutputPipe
@@ -125,8 +126,7 @@ class LaunchError(Exception):
     """The command could not be started; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CommandSpec(Struct, frozen=True):
     """What to run, in bash (sh where there is none), without start-up files. ``prefix`` is a program with its arguments
     that starts the shell (a sandbox), ``inherited`` are descriptors that stay open in it. ``processes`` is how many
     processes and threads it may have at the same time. ``stdin`` and ``errors`` are descriptors; without them it has no
@@ -142,8 +142,7 @@ class CommandSpec:
     errors: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
+class ProcessResult(Struct, frozen=True):
     """What became of a command. ``exit_status`` is None when it was killed by swecli or goes on; a command that
     died of a signal has 128 + its number, as shells report it. ``duration`` is seconds, sizes are bytes."""
 

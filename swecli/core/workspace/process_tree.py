@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import psutil
@@ -31,16 +32,21 @@ _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True, eq=False):
     """A process. ``started`` tells it from a later one with the same id; it is opaque, and empty where the system does
     not say when a process began."""
 
     pid: int
     started: str
-    parent: int = field(default=0, compare=False)
-    group: int = field(default=0, compare=False)
-    session: int = field(default=0, compare=False)
+    parent: int = 0
+    group: int = 0
+    session: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return (self.pid, self.started) == (other.pid, other.started) if isinstance(other, Process) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.pid, self.started))
 
     @classmethod
     def current(cls) -> Process:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
@@ -21,10 +21,9 @@ from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import component_style
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One answer. ``key`` is its letter, ``mark`` stands before the text (a checkbox). ``open`` is False for one that
-    is shown only to say why it can't be chosen."""
+    can't be chosen: the line says why, without a number, and an empty text takes no line. The others keep theirs."""
 
     text: str
     key: str = ""
@@ -145,6 +144,7 @@ class ChoiceList(Widget, can_focus=False):
                 [
                     (index, place, line)
                     for index, text in enumerate(self._texts)
+                    if text or self._choices[index].open
                     for place, line in enumerate(
                         _wrapped(text, room) if self._wrap and self._choices[index].open else (text,)
                     )
@@ -160,7 +160,7 @@ class ChoiceList(Widget, can_focus=False):
         choice, chosen = self._choices[index], index == self.selected and self._choices[index].open
         dim = self.get_visual_style("choices--dim", partial=True)
         width = self.size.width
-        line = Content(self._lead(index, chosen, place) + text)
+        line = Content(self._lead(index, chosen, place if choice.open else 1) + text)
         room = width - line.cell_length
         if last and choice.detail and room > 12:
             before = self._column(width, with_detail=True) - line.cell_length if place == 0 else 2
@@ -179,8 +179,8 @@ class ChoiceList(Widget, can_focus=False):
         if with_detail:
             return lead + self._widest if lead + self._widest <= width * 3 // 5 else 0
         letters = max((len(choice.key) for choice in self._choices), default=0)
-        widest = max((cell_len(text) for _, _, text in self._lines(width)), default=0)
-        return min(lead + widest, width - letters)  # a choice that can't be made is not wrapped, and may be too long
+        choices = (text for index, _, text in self._lines(width) if self._choices[index].open)
+        return min(lead + max(map(cell_len, choices), default=0), width - letters)
 
 
 def _wrapped(text: str, room: int) -> list[str]:

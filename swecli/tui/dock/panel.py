@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from rich.cells import cell_len
 from textual import events
 from textual.containers import Vertical
@@ -321,8 +322,7 @@ KeyEffect = Literal["decides", "moves", "letter", "nothing"]
 """What a key is to a panel: it decides something, or looks at something; a letter without meaning; or neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class PanelContext:
+class PanelContext(Struct, frozen=True):
     """What a panel knows of the prompt whose place it takes. ``typed`` is when (by ``clock``) the user last typed at a
     draft that is not sent; ``stray`` takes letters that were meant for it, ``pasted`` what was pasted."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
+from msgspec import Struct
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -25,8 +25,7 @@ ROWS = 10
 """Choices that are in sight at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """``value`` is what is picked; ``current`` marks what is set now."""
 
     value: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.backend import FileName, Setting, SettingsPort, Written
@@ -139,16 +140,14 @@ def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[E
     return [entry for entry in found if query.strip().casefold() in entry.cells[0].casefold()]
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """Shows a value on the screen, and takes that back."""
 
     show: Callable[[str], None]
     undo: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """Values to choose from for a setting that takes any text."""
 
     values: Callable[[], Sequence[str]]

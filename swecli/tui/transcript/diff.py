@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final, Literal, Protocol
 
+from msgspec import Struct
 from rich.segment import Segment
 from rich.style import Style
 
@@ -42,8 +42,7 @@ _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 Sign = Literal[" ", "+", "-", "~"]
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(Struct, frozen=True):
     """One line of a diff. ``number`` counts from 1 in the new text, for removed lines in the old one. The sign
     ``~`` marks lines left out between two hunks; ``pair`` is the other half of a changed line."""
 
@@ -53,8 +52,7 @@ class DiffLine:
     pair: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextDiff:
+class TextDiff(Struct, frozen=True):
     lines: tuple[DiffLine, ...]
     added: int
     removed: int
@@ -139,8 +137,7 @@ class Lines(Protocol):
     def style(self, line: DiffLine) -> Style: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """Half of a row: the line with its place among the lines of the diff, and the number that it has in its text."""
 
     place: int

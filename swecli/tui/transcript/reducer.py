@@ -4,9 +4,10 @@ of a finished turn give the same blocks as its live stream did."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
+from msgspec import Struct
 from rich.cells import cell_len, get_character_cell_size, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
@@ -24,8 +24,7 @@ _SPACES = re.compile(" *")
 ELLIPSIS: Final = "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """``text[start:end]`` is one row. ``join`` is what stood between the row before and this one in the text
     (spaces that the break has swallowed, or nothing); None for the first row of a line."""
 
@@ -172,8 +171,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class Row:
+class Row(Struct, eq=False):
     """One line of the screen: characters ``start`` to ``end`` of a line of text.
 
     ``join`` is None where the line begins, else what stood between the row before and this one. ``fill`` colours
@@ -186,7 +184,7 @@ class Row:
     gutter: Gutter = ()
     join: str | None = None
     fill: Style | None = None
-    painted: Strip | None = field(default=None, repr=False)
+    painted: Strip | None = None
     """The widget's finished strip, kept until width, palette or filters change."""
 
     @property

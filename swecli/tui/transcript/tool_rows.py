@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from rich.color import Color
 from rich.style import Style
 from textual.content import Content

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, cast
 
+from msgspec import Struct
+from msgspec.structs import replace
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
@@ -43,8 +45,7 @@ from swecli.tui.transcript.reducer import Reducer
 from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The first line in sight, by the id of its block."""
 
     block_id: str
@@ -463,8 +464,7 @@ class Search:
 _AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": "usual"}
 
 
-@dataclass(frozen=True, slots=True)
-class SearchState:
+class SearchState(Struct, frozen=True):
     """State of a search: ``current`` counts from 1 among the ``total`` blocks that match; 0 before the first."""
 
     query: str = ""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from swecli.core.engine.recorder import KEPT, PAGE, Facts, Recorder, Subscription
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Body, Event, ItemDelta, Notice, TodosChanged, TurnEnded, TurnStarted
+from tests.support.waiting import PATIENCE
 
 
 def _events(first: int, last: int) -> list[Event]:
@@ -39,7 +40,7 @@ class _Log:
 
 
 async def _taken(subscription: Subscription, count: int) -> list[int]:
-    return [(await asyncio.wait_for(anext(subscription), 60)).seq for _ in range(count)]
+    return [(await asyncio.wait_for(anext(subscription), PATIENCE)).seq for _ in range(count)]
 
 
 async def test_a_later_subscriber_is_shown_all_from_the_store_and_then_what_is_new() -> None:

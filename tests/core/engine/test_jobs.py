@@ -18,6 +18,7 @@ from swecli.core.protocol.commands import Background, Interrupt, RunShell, StopJ
 from swecli.core.protocol.events import Event, ItemCompleted, ItemDelta, JobChanged, Notice, TurnEnded
 from swecli.core.tools.run_command import JobTool, RunCommand
 from tests.core.engine.support import bench, until
+from tests.support.processes import ME
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -88,7 +89,7 @@ async def test_the_user_moves_a_command_and_an_interrupt_leaves_jobs_alone(tmp_p
 
 async def test_the_users_own_command_goes_on_as_a_job_too(tmp_path: Path) -> None:
     async with session(tmp_path, DONE) as made:
-        made.session.send(RunShell("sleep 7601 & echo mine"))
+        made.session.send(RunShell(f"sleep 7601.{ME} & echo mine"))
         await until(lambda: bool(made.bodies(ItemCompleted)))
         text = made.bodies(ItemCompleted)[0].parts[0].text
         assert "It continues in the background as job j1.\nmine" in text

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.llm.addresses import is_local, normalise
 from swecli.core.llm.catalog import load_catalog

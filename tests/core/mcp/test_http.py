@@ -17,6 +17,7 @@ from swecli.core.protocol.events import Notice
 from tests.core.engine.support import until
 from tests.core.mcp.support import SERVER, TEXT, call, served
 from tests.core.mcp.test_oauth import Server
+from tests.support.waiting import PATIENCE
 
 
 def free_port() -> int:
@@ -44,7 +45,7 @@ async def running(kind: str, port: int) -> AsyncIterator[None]:
 @pytest.mark.parametrize(("kind", "path"), [("http", "mcp"), ("sse", "sse")])
 async def test_a_call_and_a_server_that_goes_away(kind: Literal["http", "sse"], path: str, tmp_path: Path) -> None:
     port = free_port()
-    definition = ServerDefinition("hub", kind, url=f"http://127.0.0.1:{port}/{path}", call_timeout=20.0)
+    definition = ServerDefinition("hub", kind, url=f"http://127.0.0.1:{port}/{path}", call_timeout=PATIENCE)
     script = call("echo", '{"text": "hi"}') + TEXT + call("echo", '{"text": "hi"}') + TEXT
     async with served(script, tmp_path, definition) as (made, servers):
         connection = servers.connections["hub"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from swecli.core.ports import BlobError, BlobRef, TranscriptHit
 from swecli.core.tools.base import ToolError

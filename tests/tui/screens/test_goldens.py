@@ -89,7 +89,7 @@ async def rewinding(it: Running) -> None:
     it.session.rewinds.files = FilesRestored(
         "undo",
         files=(RestoredFile("/work/src/login.py", "restored"), RestoredFile("/work/new.py", "removed")),
-        conflicts=(LeftFile("/work/notes.md", "it has changed since"),),
+        conflicts=(LeftFile("/work/notes.md", "changed since"),),
     )
     it.app.actions.show_rewind()
     await it.shows("Rewind to before a message · 3", "Before message 3")

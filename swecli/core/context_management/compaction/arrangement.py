@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.context_management.budget import roomy_part
 from swecli.core.context_management.compaction.clearing import LEAST, arguments_stub, kept_whole, result_stub
@@ -27,8 +28,7 @@ Column = Literal["kept", "summarised", "offloaded"]
 COLUMNS: tuple[Column, ...] = ("kept", "summarised", "offloaded")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedItem:
+class PlannedItem(Struct, frozen=True):
     """One entry of the view; ``tokens`` as it is now."""
 
     id: str
@@ -37,8 +37,7 @@ class PlannedItem:
     pinned: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Arranged:
+class Arranged(Struct, frozen=True):
     """What a plan comes to. Tokens are of the whole request; ``rewritten`` of them would not come from the provider's
     cache although they would have; costs are US dollars, None where no price is known."""
 
@@ -62,6 +61,7 @@ class PlanDraft:
         self.before = compaction.before
         self.attached = compaction.job.attachments
         self.plan: CompactionPlan = plan_compaction(compaction, price, summary_model)
+        self._tokens = compaction.item_tokens
         replaced = set(self.plan.replaced)
         self._columns: dict[str, Column] = {}
         request = current_request(self._ledger, self._view)
@@ -81,10 +81,9 @@ class PlanDraft:
     @property
     def items(self) -> tuple[PlannedItem, ...]:
         """In the order of the conversation."""
-        sizes = self._compaction.sizes
         return tuple(
             PlannedItem(
-                entry.id, sizes.viewed(entry, self._ledger), self._columns[entry.id], entry.id in self._ledger.pinned
+                entry.id, self._tokens.get(entry.id, 0), self._columns[entry.id], entry.id in self._ledger.pinned
             )
             for entry in self._view
             if entry.id in self._columns

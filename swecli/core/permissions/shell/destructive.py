@@ -5,10 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import takewhile
+
+from msgspec import Struct
 
 from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
@@ -67,8 +68,7 @@ _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--n
 _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 
-@dataclass(frozen=True, slots=True)
-class Danger:
+class Danger(Struct, frozen=True):
     """``reason`` is a sentence. ``refuse``: nothing lifts it. ``spelled``: only an allow rule does that begins with
     these very words. ``loss`` is what would be gone, where that is known beforehand."""
 
@@ -79,8 +79,7 @@ class Danger:
     loss: Loss | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a command would run. ``bases`` are the directories that relative names may be in."""
 
     facts: FileFacts
@@ -92,8 +91,7 @@ class Place:
     """False where the script changes to a directory that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Lists:
+class _Lists(Struct, frozen=True):
     names: Mapping[str, frozenset[str]]
     interpreters: re.Pattern[str]
     always: Mapping[str, str]

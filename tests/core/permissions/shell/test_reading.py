@@ -15,6 +15,7 @@ from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.proof import prove
 from swecli.core.permissions.shell.syntax import Simple, UnprovenError
 from tests.support.shell_workspace import ShellWorkspace
+from tests.support.waiting import PATIENCE
 
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="bash is not installed")
@@ -150,7 +151,7 @@ def run_bash(workspace: ShellWorkspace, command: str) -> subprocess.CompletedPro
         env=workspace.environment,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
