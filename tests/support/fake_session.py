@@ -26,6 +26,7 @@ from swecli.core.protocol.events import (
     Event,
     FilesRestored,
     Notice,
+    NoticeLevel,
     PermissionRequested,
     PermissionResolved,
     Price,
@@ -168,6 +169,9 @@ class FakeSession:
         self._past.append(event)
         for queue in self._subscribers:
             queue.put_nowait(event)
+
+    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
+        self.emit(Notice(text, level, "session", hint))
 
     @property
     def tools(self) -> ToolRegistry:

@@ -151,6 +151,11 @@ class ToolRegistry:
         own = self._tools.get(name) or self._tools.get(own_name(name))
         return own or next((tools[name] for tools in self._sources.values() if name in tools), None)
 
+    def own_name(self, name: str) -> str:
+        """The name of the tool that is meant; what is no tool's stays as it is."""
+        tool = self.get(name)
+        return name if tool is None else tool.name
+
     def names(self) -> tuple[str, ...]:
         return (*self._tools, *(tool.name for tool in self.dynamic()))
 
