@@ -101,7 +101,8 @@ class Connection:
     async def begin(self) -> None:
         """Show what is available, and offer it."""
         port = self._session.port
-        self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
+        with self._screen.activity.beside("Looking for models…"):
+            self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         unlisted = port.unlisted if port is not None else ()
         view = self._session.view
         unconnected = view is not None and view.model is None

@@ -293,7 +293,7 @@ def _allowed(setting: Setting) -> str:
 
 def _now(setting: Setting) -> str:
     if setting.origin == DEFAULT:
-        return "unset" if setting.shown == UNSET else "the default"
+        return "unset" if setting.default == UNSET else "the default"
     return f"{setting.shown} ({setting.origin})"
 
 
