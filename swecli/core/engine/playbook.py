@@ -78,6 +78,7 @@ class SessionPlaybook:
         self._open = services.playbook if not inner else None
         self._books: Playbooks | None = None
         self._recorder = recorder
+        self._own_name = services.tools.own_name
         self._ask = ask
         self._loaded: _Loaded | None = None
         self._waiting: list[Event] = []
@@ -167,8 +168,9 @@ class SessionPlaybook:
 
         arguments = arguments_of(call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
-        edits = call.name in ("edit_file", "write_file")
-        if not isinstance(command, str) or not isinstance(path, str) or not (call.name == "run_command" or edits):
+        name = self._own_name(call.name)
+        edits = name in ("edit_file", "write_file")
+        if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
             return ""
         found = for_failure(self._usable(loaded), command, output, loaded.watch.relative(path) if edits else "")
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
