@@ -14,7 +14,7 @@ from textual.message import Message
 
 from swecli.commands.base import Offer, Screen, SlashCommand
 from swecli.core.protocol.commands import CarryOut, Rewind, SetEffort, SetMode, SetModel, Submit
-from swecli.core.protocol.events import Mode
+from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
 from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, Setting, StoredSession, Written
@@ -427,15 +427,29 @@ class Actions:
             self.flash(f"{said} (saved in {place})")
 
     async def edit_file(self, file: Path) -> None:
-        """Open a file of the user's in their editor, in a folder that is made where it is missing."""
+        """Open a file of the user's in their editor, in a folder that is made where it is missing, and say in the
+        transcript what became of it."""
         from swecli.core.atomic_text import make_private
         from swecli.tui.external import ExternalError, open_file
 
         try:
             await asyncio.to_thread(make_private, file.parent)
+            before = await asyncio.to_thread(_stamp, file)
             await open_file(self._screen.app, file)
+            after = await asyncio.to_thread(_stamp, file)
         except (ExternalError, OSError) as error:
-            self.flash(f"{error}. The file is {file}")
+            self._tell(f"{error}. The file is {file}", "warning")
+            return
+        if before == after:
+            self._tell(f"{file} is unchanged.")
+            return
+        done = "Edited" if before and after else "Wrote" if after else "Deleted"
+        self._tell(f"{done} {file} in your editor. New conversations (/clear) begin with it as it is now.")
+
+    def _tell(self, text: str, level: NoticeLevel = "info") -> None:
+        """Say something in the transcript."""
+        if (port := self._session.port) is not None:
+            port.notice(text, level)
 
     # --- the palette ---
 
@@ -740,3 +754,12 @@ class Actions:
             return found
 
         self._screen.post_message(SessionController.Wanted(opened))
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """What tells that a file was written since; None where there is none."""
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_mtime_ns, about.st_size

@@ -123,6 +123,8 @@ class InputController:
             async with self._weighing:
                 if isinstance(meaning, Say):
                     await self._say(message, most)
+                    if early and session.view is not None and session.view.model is not None:
+                        await session.begun()  # what a command shows comes below the message that was sent before it
             match meaning:
                 case None | Say():
                     pass

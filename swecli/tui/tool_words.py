@@ -19,6 +19,9 @@ class ToolWords(Struct, frozen=True):
     question: str = ""
 
 
+OWN_COMMAND: Final = "!"
+"""What stands for the user's own command, which is no tool."""
+
 TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
     {
         "read_file": ToolWords("◇", "Read", "Reading", "Read this file?"),
@@ -30,7 +33,6 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "symbols": ToolWords("⌕", "Symbols", "Looking up"),
         "locate": ToolWords("⌕", "Locate", "Locating"),
         "run_command": ToolWords("$", "Run", "Running", "Run this command?"),
-        "shell": ToolWords("!", "You ran", "Running"),
         "update_todos": ToolWords("☑", "Todos", "Planning"),
         "ask_user": ToolWords("?", "Ask", "Asking"),
         "web_fetch": ToolWords("⇣", "Fetch", "Fetching"),
@@ -42,6 +44,7 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "skill": ToolWords("✦", "Skill", "Reading skill"),
         "memory": ToolWords("✦", "Memory", "Remembering", "Change the memory?"),
         "scratchpad": ToolWords("✎", "Scratchpad", "Noting"),
+        OWN_COMMAND: ToolWords("!", "", "Running"),
         "compact_context": ToolWords("⊟", "Compact", "Compacting"),
     }
 )

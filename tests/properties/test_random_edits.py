@@ -171,7 +171,7 @@ class EditedHistory(History):
 
     def _adds_up(self) -> None:
         budget = self.context.measure(project(self.ledger), self.info)
-        items = items_of(self.ledger, budget, self.context.monitor)
+        items = items_of(self.ledger, budget, self.context.monitor, self.info)
         assert sum(item.tokens for item in items) == budget.used
         ids = [item.id for item in items]
         assert len(ids) == len(set(ids))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +35,9 @@ MOSTLY_FIXED = 0.6
 
 TELLING = 200
 """Estimated tokens of a new part from which on its error counts: below, the borders of messages weigh too much."""
+
+MOSTLY_LEFT = 0.25
+"""Share of a message from which on what is left of it is taken to have the factor of the whole."""
 
 FORGETTING = 0.9
 """What remains of an old error of prediction after each report."""
@@ -117,19 +121,25 @@ class _Sums(Struct):
             self.shares[component] = self.shares.get(component, 0.0) + factor * tokens
 
     def copy(self) -> _Sums:
-        return _Sums(self.estimated, self.true, dict(self.shares))
+        return self.times(1.0)
+
+    def times(self, scale: float) -> _Sums:
+        shares = {component: scale * tokens for component, tokens in self.shares.items()}
+        return _Sums(self.estimated, scale * self.true, shares)
 
 
 class _Anchor(Struct, frozen=True):
     """The newest request whose size was reported, and the answer to it.
 
-    ``offset`` is the part of the size that the sizes of its parts don't explain. ``sums`` adds up its messages, whose
-    sizes are settled, so that a long history costs nothing at each step.
+    ``offset`` is the part of the size that the sizes of its parts don't explain; ``scale`` spreads it over these parts,
+    so that what is dropped takes its share along. ``sums`` adds up its messages, whose sizes are settled, so that a
+    long history costs nothing at each step.
     """
 
     messages: tuple[MessageSize, ...]
     sums: _Sums
     offset: float
+    scale: float
     output: int | None
     reasoning: int
 
@@ -170,6 +180,10 @@ class Calibration:
         self._factors: WeakKeyDictionary[MessageSize, float] = WeakKeyDictionary()
         """As long as somebody remembers the size of the message."""
         self._anchor: _Anchor | None = None
+        self._members: tuple[_Anchor | None, frozenset[MessageSize]] = (None, frozenset())
+        """The messages of the anchor."""
+        self._answer: tuple[MessageSize, float] | None = None
+        """The answer that followed the anchor, with its factor by what the model reported of it."""
         self._sends_reasoning_back = True
         self._doubted = False
 
@@ -191,6 +205,9 @@ class Calibration:
             self._factors[size] *= tokens / max(1, size.total)
         if known:
             self._seen_estimated *= sum(size.total for size in known) / max(1, sum(known.values()))
+        if self._answer is not None and self._answer[0] in before:
+            answer, factor = self._answer
+            self._answer = (answer, factor * before[answer] / max(1, answer.total))
         if self._anchor is not None:
             self._anchor.sums.estimated = sum(size.total for size in self._anchor.messages)
         if self._fixed_ratio is not None:
@@ -207,19 +224,60 @@ class Calibration:
         else:
             fixed = (self._fixed_ratio or ratio) * sent.fixed_tokens
         anchor = self._anchor if self._extends_anchor(sent) else None
-        sums = anchor.sums.copy() if anchor is not None else _Sums()
+        scale = self._anchor.scale if self._anchor is not None and fixed_known else 1.0
+        sums = anchor.sums.times(scale) if anchor is not None else _Sums()
         new = sent.messages[len(anchor.messages) :] if anchor is not None else sent.messages
-        factors = [self._factors.get(size, 0.0) for size in new]
         if anchor is not None:
-            self._add_answer(factors, new, anchor)
+            self._settle_answer(new, anchor)
         tail = ratio * sent.tail_tokens
+        fixed *= scale
         estimated = tail if fixed_known else tail + fixed
-        for size, factor in zip(new, factors, strict=True):
-            if not factor:
-                estimated += ratio * size.total
-            sums.add(size, factor or ratio)
-        total = fixed + tail + sums.true + (anchor.offset if anchor is not None and fixed_known else 0.0)
+        members = frozenset[MessageSize]() if anchor is not None else self._anchored
+        for size in new:
+            factor = self._factor(size)
+            if not self._is_reported(size):
+                estimated += factor * size.total
+            sums.add(size, factor * (scale if _is_among(size, members) else 1.0))
+        total = fixed + tail + sums.true
         return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, tail, self._missed)
+
+    def tokens_per_estimated(self, sizes: Iterable[MessageSize]) -> list[float]:
+        """For each message by how much ``predict`` multiplies its estimate."""
+        scale, members = self._anchor.scale if self._anchor is not None else 1.0, self._anchored
+        return [self._factor(size) * (scale if _is_among(size, members) else 1.0) for size in sizes]
+
+    @property
+    def _anchored(self) -> frozenset[MessageSize]:
+        """The messages of the newest request whose size was reported."""
+        anchor, members = self._members
+        if anchor is not self._anchor:
+            members = frozenset(self._anchor.messages) if self._anchor is not None else frozenset[MessageSize]()
+            self._members = (self._anchor, members)
+        return members
+
+    def _is_reported(self, size: MessageSize) -> bool:
+        return size in self._factors or (self._answer is not None and self._answer[0] is size)
+
+    def _factor(self, size: MessageSize) -> float:
+        """Tokens of this message per estimated one: as reported; where a part of it has gone, as reported of the whole;
+        else as usual. What is left never counts more than the whole did."""
+        known = self._reported(size)
+        if known:
+            return known
+        whole = size.origin
+        while whole is not None and not self._reported(whole):
+            whole = whole.origin
+        if whole is None:
+            return self.ratio
+        of_whole = self._reported(whole)
+        if size.total >= MOSTLY_LEFT * whole.total:
+            return of_whole
+        return min(self.ratio, of_whole * MOSTLY_LEFT * whole.total / max(1, size.total))
+
+    def _reported(self, size: MessageSize) -> float:
+        if self._answer is not None and self._answer[0] is size:
+            return self._answer[1]
+        return self._factors.get(size, 0.0)
 
     def observe(self, sent: Sent, usage: Usage, window: int) -> bool:
         """Take in what the model reported for a request. Reports that can't be true are passed over. False where one is
@@ -242,8 +300,11 @@ class Calibration:
             self._continue(new, before, prompt - self._fixed_tokens)
         for size in new:
             sums.add(size, self._factors[size])
-        offset = prompt - (self._fixed_tokens or 0.0) - sums.true
-        self._anchor = _Anchor(sent.messages, sums, offset, usage.output_total, usage.reasoning or 0)
+        explained = (self._fixed_tokens or 0.0) + sums.true
+        offset = prompt - explained
+        scale = max(0.0, 1.0 + offset / explained) if explained > 0 else 1.0
+        self._anchor = _Anchor(sent.messages, sums, offset, scale, usage.output_total, usage.reasoning or 0)
+        self._answer = None
         return True
 
     def _plausible(self, reported: int, everything: int, before: _Anchor | None, fresh: int, window: int) -> bool:
@@ -265,7 +326,7 @@ class Calibration:
         """Back to what the model's family tells. Whether that was so before."""
         doubted, self._doubted = self._doubted, True
         self._missed = self._seen_estimated = self._seen_reported = 0.0
-        self._fixed, self._fixed_tokens, self._anchor = None, None, None
+        self._fixed, self._fixed_tokens, self._anchor, self._answer = None, None, None, None
         self._factors.clear()
         return doubted
 
@@ -322,6 +383,15 @@ class Calibration:
         factors[0] = max(1, anchor.output - (0 if kept else anchor.reasoning)) / answer.total
         return answer
 
+    def _settle_answer(self, messages: tuple[MessageSize, ...], anchor: _Anchor) -> None:
+        """Remember the answer that followed the anchor, for when what comes before it changes."""
+        known = self._answer[0] if self._answer is not None else None
+        if not messages or (known is not None and _is_among(messages[0], {known})):
+            return
+        factors = [self._factors.get(messages[0], 0.0)]
+        if self._add_answer(factors, messages, anchor) is not None:
+            self._answer = (messages[0], factors[0])
+
     def _settle_reasoning(self, answer: MessageSize, anchor: _Anchor, rest: float, expected: float) -> float:
         """Find out whether reasoning is part of the next prompt: providers differ. Returns the corrected rest."""
         has_reasoning = any(component == REASONING for component, _ in answer.counts)
@@ -338,6 +408,16 @@ class Calibration:
     def _extends_anchor(self, sent: Sent) -> bool:
         anchor = self._anchor
         return anchor is not None and sent.messages[: len(anchor.messages)] == anchor.messages
+
+
+def _is_among(size: MessageSize, members: AbstractSet[MessageSize]) -> bool:
+    """Whether a message, or what it was before a part of it went, is one of these."""
+    one: MessageSize | None = size
+    while one is not None:
+        if one in members:
+            return True
+        one = one.origin
+    return False
 
 
 def _clamp(ratio: float) -> float:

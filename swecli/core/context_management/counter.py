@@ -497,13 +497,14 @@ _SLACK = 512
 
 class MessageSize:
     """Estimate of one content of one message. Compared by identity: one object stands for one content. ``counts`` are
-    component and tokens."""
+    component and tokens; ``origin`` is what the message was before a part of it was dropped or shortened."""
 
-    __slots__ = ("__weakref__", "_content", "counts", "role", "total")
+    __slots__ = ("__weakref__", "_content", "counts", "origin", "role", "total")
 
     def __init__(self, role: Role, parts: tuple[Part, ...], counts: tuple[tuple[str, int], ...]) -> None:
         self.role: Role = role
         self.counts = counts
+        self.origin: MessageSize | None = None
         self.total = sum(tokens for _, tokens in counts)
         self._content: tuple[Part, ...] | bytes = parts
 
@@ -545,10 +546,13 @@ class SizeCache:
         variants = self._messages.get(message.id)
         if variants is None:
             variants = self._messages[message.id] = []
-        for size in variants:
+        for place, size in enumerate(variants):
             if size.is_of(message):
+                if place:
+                    variants.insert(0, variants.pop(place))
                 return size
         size = self.measure(message)
+        size.origin = variants[0] if variants else None
         variants.insert(0, size)
         del variants[_VARIANTS:]
         return size

@@ -6,6 +6,7 @@ A batch is decided as a whole: later changes see what earlier ones did, and what
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -13,7 +14,10 @@ from swecli.core.context_management.compaction.clearing import arguments_stub, r
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.items import ContextItem
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger, with_entries
+from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.projection import project
 from swecli.core.context_management.view_stack import View
+from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import BY_HAND, ContextChange, ViewEntry
 
@@ -238,6 +242,27 @@ def _same(one: ViewEntry, other: ViewEntry | None) -> bool:
     return other is not None and (one.kind, one.text) == (other.kind, other.text)
 
 
+def _sent_together(ledger: Ledger, entry: Entry) -> Iterator[str]:
+    """Entries of the same answer, their results included."""
+    for one in _message(ledger, ledger.entries.get(entry.item, entry)):
+        yield one.id
+        yield one.id + RESULT
+
+
+def _beginning(ledger: Ledger, view: View) -> Iterator[str]:
+    """The first message, and the first of the user, with which the environment is told even when it is dropped."""
+    shown = (one.id for one in view if one.kind != "dropped")
+    users = (one.id for one in view if _is_from_user(ledger, one))
+    for name in (*islice(shown, 1), *islice(users, 1)):
+        entry = ledger.entries.get(name)
+        yield from [name] if entry is None else _sent_together(ledger, entry)
+
+
+def _is_from_user(ledger: Ledger, shown: ViewEntry) -> bool:
+    entry = ledger.entries.get(shown.id)
+    return entry is None or entry.kind == "user" or (shown.kind != "dropped" and entry.kind in ("note", "attachment"))
+
+
 EditCosts = Callable[[int, int, int], tuple[str | None, str | None]]
 """Of tokens before and after a change, and those of the latter that have to be read anew: what that costs once, and
 what
@@ -259,18 +284,25 @@ class Effect(Struct, frozen=True):
 
 
 def effect_of(
-    done: Edited, ledger: Ledger, items: Sequence[ContextItem], budget: Budget, sizes: EntrySizes, costs: EditCosts
+    done: Edited,
+    ledger: Ledger,
+    items: Sequence[ContextItem],
+    budget: Budget,
+    monitor: TokenMonitor,
+    info: ModelInfo,
+    costs: EditCosts,
 ) -> Effect:
-    """What the batch ``done`` would do. ``items`` are those of the ledger's view, ``budget`` is its measure."""
-    tokens = {item.id: item.tokens for item in items}
-    change = 0
-    for entry in done.entries:
-        known = ledger.entries[entry.id]
-        now = sizes.entry(known) if entry.kind == "live" else sizes.text(entry.text) if entry.kind == "stub" else 0
-        change += now - tokens.get(entry.id, 0)
-    after = max(0, budget.used + change)
-    kept = 0
+    """What the batch ``done`` would do. ``items`` are those of the ledger's view, ``budget`` is its measure. Only the
+    messages that change are measured, and those that the conversation begins with."""
     changed = {entry.id for entry in done.entries}
+    together = {one for name in changed for one in _sent_together(ledger, ledger.entries[name])}
+    together |= {one for view in (ledger.view, done.view) for one in _beginning(ledger, view)}
+    old, new = (
+        monitor.tokens_of(project(ledger, [one for one in view if one.id in together]), info)
+        for view in (ledger.view, done.view)
+    )
+    after = max(0, budget.used + round(new - old))
+    kept = 0
     first = next((number for number, item in enumerate(items) if item.id in changed and item.state != "summarised"), -1)
     here = {one.id for one in ledger.view}
     if any(entry.id not in here for entry in done.entries):

@@ -10,10 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
+from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.entry_bodies import stubbed
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
+from swecli.core.context_management.prompts import unmarked
+from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, USER, Budget
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
@@ -62,24 +65,27 @@ class ContextItem(Struct, frozen=True):
 
 
 def items_of(
-    ledger: Ledger, budget: Budget, monitor: TokenMonitor, agents: Mapping[str, str] = NO_AGENTS
+    ledger: Ledger, budget: Budget, monitor: TokenMonitor, info: ModelInfo, agents: Mapping[str, str] = NO_AGENTS
 ) -> tuple[ContextItem, ...]:
     """Everything in the order in which it is sent, the fixed parts first; then what is there no longer word for word.
 
     The tokens add up to ``budget.used``, which has to be the measure of the ledger's view. ``agents`` has the calls
     that subagents work for, each with the subagent's id.
     """
-    estimates = _estimates(ledger, monitor)
     wanted = {part.name: part.tokens for part in budget.components}
-    by_component: dict[str, list[str]] = {}
-    for shown in ledger.view:
-        by_component.setdefault(_component(ledger, shown), []).append(shown.id)
-    tokens: dict[str, int] = {}
-    for component, ids in by_component.items():
-        tokens.update(_spread(wanted.pop(component, 0), {name: estimates.get(name, 0) for name in ids}))
-    fixed = (ContextItem(f"[{name}]", "fixed", name, name, size, "fixed") for name, size in wanted.items() if size)
+    by_component: dict[str, dict[str, float]] = {}
+    for name, (component, size) in _sizes(ledger, monitor, info).items():
+        by_component.setdefault(component, {})[name] = size
+    here = {entry.id for entry in ledger.view}
+    placed: dict[str, tuple[str, int]] = {}
+    for component, sizes in by_component.items():
+        spread = _spread(wanted.pop(component, 0), sizes)
+        placed.update((name, (component, tokens)) for name, tokens in spread.items())
+    besides = ((name, *found) for name, found in placed.items() if name not in here)
+    parts = (*((name, name, size) for name, size in wanted.items() if size), *besides)
+    fixed = (ContextItem(f"[{name}]", "fixed", name, component, size, "fixed") for name, component, size in parts)
     used = last_uses(ledger)
-    present = (_shown(ledger, one, tokens.get(one.id, 0), used) for one in ledger.view)
+    present = (_shown(ledger, one, placed.get(one.id), used) for one in ledger.view)
     found = (*fixed, *present, *_absent(ledger, used))
     return tuple(_of_agent(ledger, item, agents) for item in found) if agents else found
 
@@ -100,20 +106,23 @@ def _component(ledger: Ledger, shown: ViewEntry) -> str:
     return _COMPONENTS[known.kind if known is not None else SUMMARY]
 
 
-def _shown(ledger: Ledger, shown: ViewEntry, tokens: int, used: Mapping[str, float]) -> ContextItem:
+def _shown(ledger: Ledger, shown: ViewEntry, placed: tuple[str, int] | None, used: Mapping[str, float]) -> ContextItem:
     known = ledger.entries.get(shown.id)
+    component, tokens = placed or (_component(ledger, shown), 0)
     if known is None:
         return ContextItem(shown.id, SUMMARY, "", USER, tokens, "live", sources=shown.sources)
     states: Mapping[str, ItemState] = {"stub": "offloaded", "dropped": "dropped"}
-    return _item(ledger, known, tokens, states.get(shown.kind, "live"), used)
+    return _item(ledger, known, tokens, states.get(shown.kind, "live"), used, component)
 
 
-def _item(ledger: Ledger, entry: Entry, tokens: int, state: ItemState, used: Mapping[str, float]) -> ContextItem:
+def _item(
+    ledger: Ledger, entry: Entry, tokens: int, state: ItemState, used: Mapping[str, float], component: str = ""
+) -> ContextItem:
     return ContextItem(
         entry.id,
         entry.kind,
         entry.source,
-        _COMPONENTS[entry.kind],
+        component or _COMPONENTS[entry.kind],
         tokens,
         state,
         entry.id in ledger.pinned,
@@ -132,38 +141,47 @@ def _absent(ledger: Ledger, used: Mapping[str, float]) -> Iterable[ContextItem]:
             yield _item(ledger, entry, 0, "summarised", used)
 
 
-def _estimates(ledger: Ledger, monitor: TokenMonitor) -> dict[str, int]:
-    """Tokens of each entry of the view, in the counter's unit. A message is counted once as a whole; where several of
-    its entries are of one component, they share that by their lengths."""
+def _sizes(ledger: Ledger, monitor: TokenMonitor, info: ModelInfo) -> dict[str, tuple[str, float]]:
+    """Component and tokens of each entry of the view, as the meter counts them. A message is counted as a whole; where
+    several of its entries are of one component, they share that by their own sizes."""
     messages = project(ledger)
-    counts = {message.id: dict(sizes) for message, sizes in zip(messages, monitor.sizes(messages), strict=True)}
-    groups: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    counts = {message.id: sizes for message, sizes in zip(messages, monitor.shares(messages, info), strict=True)}
+    groups: dict[tuple[str, str], list[ViewEntry]] = {}
     for shown in ledger.view:
         if shown.kind == "dropped":
             continue
-        known = ledger.entries.get(shown.id)
-        owner = shown.id
-        if known is not None and known.kind not in ("user", "note", "attachment"):
-            owner = f"{known.message}.results" if known.kind == "result" else known.message
-        length = len(shown.text) if shown.text or known is None else 1
-        groups.setdefault((owner, _component(ledger, shown)), []).append((shown.id, length))
-    found: dict[str, int] = {}
+        owner, component = owner_of(ledger, shown.id), _component(ledger, shown)
+        known = counts.get(owner, {})
+        if component not in known and len(known) == 1:  # a note has a component of its own
+            component = next(iter(known))
+        groups.setdefault((owner, component), []).append(shown)
+    each = EntrySizes(monitor, info)
+    found: dict[str, tuple[str, float]] = {}
     for (owner, component), members in groups.items():
-        size = counts.get(owner, {}).get(component, 0)
-        if len(members) == 1:
-            found[members[0][0]] = size
-            continue
-        lengths = {name: length if length > 1 else _length(ledger, name) for name, length in members}
-        found.update(_spread(size, lengths))
+        size = counts.get(owner, {}).get(component, 0.0)
+        weights = [1] if len(members) == 1 else [max(1, each.viewed(one, ledger)) for one in members]
+        found.update(
+            (one.id, (component, size * weight / sum(weights))) for one, weight in zip(members, weights, strict=True)
+        )
+    first = next((one for one in counts if one in ledger.entries and one not in {owner for owner, _ in groups}), None)
+    if first is not None:  # dropped, but for the environment that was told with it
+        found[ENVIRONMENT] = next(iter(counts[first].items()))
     return found
 
 
-def _length(ledger: Ledger, name: str) -> int:
-    entry = ledger.entries.get(name)
-    return 1 if entry is None else 1 + sum(len(part_text(part)) for part in entry.body.outline)
+ENVIRONMENT: Final = "environment"
+"""What the user's first message told besides, where the message itself was dropped."""
 
 
-def _spread(total: int, weights: Mapping[str, int]) -> dict[str, int]:
+def owner_of(ledger: Ledger, name: str) -> str:
+    """The id of the message that an entry is sent in."""
+    known = ledger.entries.get(name)
+    if known is None or known.kind in ("user", "note", "attachment"):
+        return name
+    return f"{known.message}.results" if known.kind == "result" else known.message
+
+
+def _spread(total: int, weights: Mapping[str, float]) -> dict[str, int]:
     """Whole tokens by weight that add up to ``total``: the largest remainders get one more."""
     weight = sum(weights.values())
     if weight <= 0:
@@ -197,14 +215,18 @@ def title_of(ledger: Ledger, item: ContextItem) -> str:
 
 def title_of_entry(ledger: Ledger, entry: Entry) -> str:
     """The same of an entry."""
+    record = ledger.items.get(entry.item)
+    if entry.kind == "attachment" and record is not None and record.call is not None:
+        return f"attached {target_of(record.call)}"[:LONGEST]
     if entry.kind in ("call", "result"):
-        record = ledger.items.get(entry.item)
         call = record.call if record is not None else next(iter(_calls(entry)), None)
         target = target_of(call) if call is not None else ""
         if call is not None and not target:
             target = " ".join(str(value) for value in arguments_of(call).values())[:LONGEST]
         return f"{entry.source} {target}".strip()
     text = "".join(part_text(part) for part in entry.body.parts)
+    if entry.kind == "note":
+        text = unmarked(text)
     return next((" ".join(line.split())[:LONGEST] for line in text.splitlines() if line.strip()), "(nothing)")
 
 

@@ -105,6 +105,23 @@ class TokenMonitor:
         """Estimated tokens of each message by component, in the counter's own unit."""
         return tuple(size.counts for size in self._sizes.messages(messages))
 
+    def shares(self, messages: Sequence[Message], info: ModelInfo) -> list[dict[str, float]]:
+        """Tokens of each message of the conversation by component, as ``measure`` counts them."""
+        return self._as_measured(self._sizes.messages(messages), info)
+
+    def tokens_of(self, messages: Sequence[Message], info: ModelInfo) -> float:
+        """Tokens of some messages of the conversation, or of what an edit would make of them, as ``measure`` counts
+        them."""
+        found = self._as_measured([self._sizes.message(message) for message in messages], info)
+        return sum(sum(one.values()) for one in found)
+
+    def _as_measured(self, sizes: Sequence[MessageSize], info: ModelInfo) -> list[dict[str, float]]:
+        factors = self._calibration(info).tokens_per_estimated(sizes)
+        return [
+            {component: factor * tokens for component, tokens in size.counts}
+            for size, factor in zip(sizes, factors, strict=True)
+        ]
+
     def adopt_sizes(self, messages: Sequence[Message], sizes: Sequence[tuple[tuple[str, int], ...]]) -> None:
         """Take over what ``sizes`` gave for these messages in an earlier run, so that they are not counted again."""
         for message, counts in zip(messages, sizes, strict=False):

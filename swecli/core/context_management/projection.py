@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.entry_bodies import stubbed
 from swecli.core.context_management.ledger import (
+    APART,
     CONTINUATION,
     CUT_NOTE,
     GO_ON_NOTE,
@@ -109,9 +110,13 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
 
     for index in range(first, len(view)):
         view_entry = view[index]
-        if view_entry.kind == "dropped":
-            continue
         entry = ledger.entries.get(view_entry.id)
+        if view_entry.kind == "dropped":
+            if entry is not None and entry.kind == "user":  # the environment may have been told with it
+                yield from flush()
+                current, start = entry.message, index
+                yield index, Message("user", (), entry.id)
+            continue
         owner = entry.message if entry else view_entry.id
         if owner != current:
             yield from flush()
@@ -158,8 +163,8 @@ def _response(ledger: Ledger, message: str) -> Response | None:
 
 class _Annotated:
     """Messages with what the model has to be told besides: the environment (date, directory, platform) before the first
-    words of the user, and why its previous answer ended early, in the next message of the user or in a message of its
-    own where the model itself is to go on."""
+    words of the user, in their place where these were dropped, and why its previous answer ended early, in the next
+    message of the user or in a message of its own where the model itself is to go on."""
 
     def __init__(self, settled: Settled, environment: str, messages: Iterable[Message]) -> None:
         self.messages: list[Message] = []
@@ -171,12 +176,14 @@ class _Annotated:
         if message.role == "user" and not self.has_environment:
             self.has_environment = True
             if environment:
-                message = replace(message, parts=(TextPart(environment), *message.parts))
+                message = replace(message, parts=(TextPart(environment + APART), *message.parts))
+        if message.role == "user" and not message.parts:
+            return
         cut = self._unexplained() if message.role != "tool" else None
         if cut is not None:
             if message.role == "user":
                 note = INTERRUPTION_NOTE if _interrupted(cut) else CUT_NOTE
-                message = replace(message, parts=(TextPart(note), *message.parts))
+                message = replace(message, parts=(TextPart(note + APART), *message.parts))
             elif not _interrupted(cut):
                 self.messages.append(_go_on(cut))
         self.messages.append(message)

@@ -35,6 +35,8 @@ KEPT = 40
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
 _ERROR = re.compile(r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot)\b", re.I)
 _WISH = re.compile(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
+_NOT_STARTED = (126, 127)
+"""Exit statuses of a command that is not there or can't be run: it has checked nothing."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _USUAL_FAILURE = 1
 """The exit status of a check that ran and found something."""
@@ -124,7 +126,8 @@ class WorkLog(Struct):
         if verb is not None and isinstance(path, str) and record.status == "ok":
             known = self._operations.pop(path, [])
             self._operations[path] = [*(one for one in known if one != verb), verb]
-        if record.name == "run_command" and isinstance(command, str) and CHECKS.search(command):
+        ran = record.name == "run_command" and record.exit_status not in _NOT_STARTED
+        if ran and isinstance(command, str) and CHECKS.search(command):
             self._checks.pop(command, None)
             self._checks[command] = record
             self._worked(record.turn)

@@ -12,6 +12,7 @@ from swecli.core.context_management.compaction.quality import sources_of_lines
 from swecli.core.context_management.edits import Edited, Effect, edited, effect_of
 from swecli.core.context_management.gateway import with_room_for_answer
 from swecli.core.context_management.items import (
+    ENVIRONMENT,
     ContextItem,
     items_of,
     original_text,
@@ -75,20 +76,20 @@ class Inspection:
         ledger, context = self._recorder.ledger, self._services.context
         budget = context.measure(project(ledger), client.info)
         agents = {agent.started.item: agent.id for agent in self._recorder.state.agents.values()}
-        return Picture(items_of(ledger, budget, context.monitor, agents), budget, self.revision)
+        return Picture(items_of(ledger, budget, context.monitor, client.info, agents), budget, self.revision)
 
     def effect(self, picture: Picture, changes: Sequence[ContextChange]) -> Effect | None:
         """What these changes would do to the next request; None without a model."""
         client = self._connection.client
         if client is None:
             return None
-        ledger, sizes = self._recorder.ledger, self._sizes(client)
-        done: Edited = edited(ledger, changes, sizes)
+        ledger, monitor = self._recorder.ledger, self._services.context.monitor
+        done: Edited = edited(ledger, changes, self._sizes(client))
 
         def costs(before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
             return change_costs(self._services.price, client.info.ref, before, after, rewritten)
 
-        return effect_of(done, ledger, picture.items, picture.budget, sizes, costs)
+        return effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
 
     def title(self, item: ContextItem) -> str:
         """What an item is about, on one line."""
@@ -183,6 +184,8 @@ class Inspection:
         client = self._connection.client
         if client is None:
             return ""
+        if component == ENVIRONMENT:
+            return self._recorder.ledger.environment
         context = self._services.context
         prepared = context.prepare((), info=client.info, mode=self._recorder.state.mode)
         request = prepared.request

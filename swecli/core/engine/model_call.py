@@ -104,10 +104,13 @@ class Answer:
         origin: Origin,
         monotonic: Callable[[], float],
         grown: Callable[[Mapping[ItemKind, str]], None] = lambda _texts: None,
+        own_name: Callable[[str], str] = str,
     ) -> None:
-        """``grown`` is told now and then what has come since it was told last, by kind."""
+        """``grown`` is told now and then what has come since it was told last, by kind. ``own_name`` gives the name of
+        the tool that a model means, which may know it by another one."""
         self._recorder = recorder
         self._grown = grown
+        self._own_name = own_name
         self._reported: dict[int, int] = {}
         """How many pieces of each part were told of."""
         self._origin = origin
@@ -229,7 +232,7 @@ class Answer:
                 self._first = self._monotonic()
             item = self._recorder.new_item(_PREFIX[kind])
             running = self._parts[index] = _Running(item, kind)
-            self._recorder.emit(ItemStarted(item, kind, name))
+            self._recorder.emit(ItemStarted(item, kind, self._own_name(name) if name else ""))
         return running
 
     def _grow(self, index: int, kind: ItemKind, text: str) -> _Running:
@@ -548,7 +551,8 @@ class Asking:
             def meter(texts: Mapping[ItemKind, str], growing: GrowingBudget = growing) -> None:
                 self._recorder.emit(ContextMeasured(growing.add(texts)))
 
-            answer = Answer(self._recorder, Origin("", "", client.info.ref), self._services.monotonic, meter)
+            origin, tools = Origin("", "", client.info.ref), self._services.tools
+            answer = Answer(self._recorder, origin, self._services.monotonic, meter, tools.own_name)
             try:
                 result = await self._stream(client, prepared, answer)
             except asyncio.CancelledError:

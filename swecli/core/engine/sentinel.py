@@ -137,8 +137,8 @@ class Sentinel:
         """The request before and after a change, as the sizes of the single items add up."""
         ledger, context = self._recorder.ledger, self._services.context
         budget = context.measure(project(ledger), info)
-        items = items_of(ledger, budget, context.monitor)
-        effect = effect_of(done, ledger, items, budget, self._sizes(info), _unpriced)
+        items = items_of(ledger, budget, context.monitor, info)
+        effect = effect_of(done, ledger, items, budget, context.monitor, info, _unpriced)
         return effect.before, effect.after
 
     def _tokens(self, view: View, info: ModelInfo) -> int:

@@ -48,8 +48,9 @@ class Known(Struct):
         return self._grams
 
 
-def judge(content: str, known: Known | None = None) -> Verdict:
-    """Whether this sentence may be learned."""
+def judge(content: str, known: Known | None = None, support: float = 0.0) -> Verdict:
+    """Whether this sentence may be learned. ``support`` is what speaks for it besides its words: ``claims.SAID``,
+    ``claims.PROVEN``, or what the events that it cites say (``support.support``)."""
     known = known or Known()
     if len(content) < SHORTEST or len(content) > LONGEST:
         return Verdict(f"it has {len(content)} characters, not {SHORTEST} to {LONGEST}")
@@ -57,7 +58,7 @@ def judge(content: str, known: Known | None = None) -> Verdict:
         return Verdict("it is more than one line of plain text")
     if reason := unfit(content, known.masked):
         return Verdict(reason)
-    if reason := ungrounded(content):
+    if reason := ungrounded(content, support):
         return Verdict(reason)
     if _ONE_LOOK.search(content) and not _WHY.search(content):
         return Verdict("one look into the project would tell the same")

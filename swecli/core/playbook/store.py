@@ -196,11 +196,13 @@ def expired(expiry: Expiry, root: Path) -> str:
 
 class PlaybookOptions(Struct, frozen=True):
     """``learn``: whether sentences are learned and outcomes counted, which both write the file. ``reflect``: whether a
-    model is asked at the end of a session. ``withhold`` is a share, 0..1."""
+    model is asked at the end of a session, and after ``idle`` seconds without a message. ``withhold`` is a share,
+    0..1."""
 
     learn: bool = True
     reflect: bool = False
     withhold: float = 0.1
+    idle: float = 600.0
 
 
 class Playbooks(Struct, frozen=True):

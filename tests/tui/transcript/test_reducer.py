@@ -142,6 +142,24 @@ def test_a_call_that_asks_waits_for_an_answer_and_not_for_consent() -> None:
     assert (block.status, block.preview) == ("running", ())
 
 
+def test_the_command_of_the_user_is_shown_as_typed_and_not_as_the_model_is_told() -> None:
+    reducer = Reducer()
+    output = TerminalBlock("git status", "clean\n", 0)
+    reducer.reduce(stream(ItemStarted("u1", "user", "shell", "git status")))
+    told = TextPart("I ran this command myself: git status\nclean")
+    reducer.reduce(stream(ItemCompleted("u1", "ok", (told,), (output,), "exit 0")))
+    lines = [row.text for row in render_block(reducer.blocks["u1"], 60, DARK)]
+    assert [line.strip() for line in lines] == ["! git status   exit 0", "clean"]
+
+
+def test_a_tool_that_the_model_calls_by_another_name_is_shown_as_ours() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("t", "tool", "bash"), ItemCheckpointed("t", ToolCallPart("c", "Bash", "{}"))))
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert block.name == "run_command"
+
+
 def test_consent_moves_a_call_through_its_states() -> None:
     diff = DiffBlock("a.py", "a\n", "b\n")
     reducer = Reducer()

@@ -61,6 +61,7 @@ class PlanDraft:
         self.before = compaction.before
         self.attached = compaction.job.attachments
         self.plan: CompactionPlan = plan_compaction(compaction, price, summary_model)
+        self._tokens = compaction.item_tokens
         replaced = set(self.plan.replaced)
         self._columns: dict[str, Column] = {}
         request = current_request(self._ledger, self._view)
@@ -80,10 +81,9 @@ class PlanDraft:
     @property
     def items(self) -> tuple[PlannedItem, ...]:
         """In the order of the conversation."""
-        sizes = self._compaction.sizes
         return tuple(
             PlannedItem(
-                entry.id, sizes.viewed(entry, self._ledger), self._columns[entry.id], entry.id in self._ledger.pinned
+                entry.id, self._tokens.get(entry.id, 0), self._columns[entry.id], entry.id in self._ledger.pinned
             )
             for entry in self._view
             if entry.id in self._columns

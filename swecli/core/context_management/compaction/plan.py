@@ -73,7 +73,8 @@ def plan_compaction(
     kept = [entry for entry in view if entry.kind == "live"]
     removed = [entry for entry in ledger.view if entry.id not in new]
     shorter = [entry for entry in view if entry.id in old and entry != old[entry.id] and entry.kind != "live"]
-    freed = sum(sizes.viewed(old[entry.id], ledger) - sizes.viewed(entry, ledger) for entry in shorter)
+    tokens = compaction.item_tokens
+    freed = sum(max(0, tokens.get(entry.id, 0) - sizes.viewed(entry, ledger)) for entry in shorter)
     written = expected if summary and removed else 0
     rewritten = max(0, after - unchanged_tokens(ledger, view, sizes, before.used)) if view != ledger.view else 0
     return CompactionPlan(
@@ -82,8 +83,8 @@ def plan_compaction(
         before.effective,
         len(message_starts(ledger, kept)),
         len(message_starts(ledger, removed)),
-        sizes.view(kept, ledger),
-        sizes.view(removed, ledger),
+        sum(tokens.get(entry.id, 0) for entry in kept),
+        sum(tokens.get(entry.id, 0) for entry in removed),
         written,
         options.strategy,
         freed,

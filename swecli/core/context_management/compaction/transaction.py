@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ from swecli.core.context_management.compaction.selection import (
 from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
+from swecli.core.context_management.items import items_of
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelClient, ModelRequest
@@ -165,6 +166,12 @@ class Compaction:
         if self.options.strategy == "chain":
             signals = signals_of(self.ledger, self._view, self.sizes)
             self._plan = adjusted(signals, usual, recent, fixed_tail=tail_is_set)
+
+    @property
+    def item_tokens(self) -> Mapping[str, int]:
+        """Tokens of each entry of the view as it is, as everything shows them."""
+        items = items_of(self.ledger, self.before, self._context.monitor, self.job.client.info)
+        return {item.id: item.tokens for item in items}
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Compacted | NotCompacted:
         """Find a view that is small enough. Cancelling leaves everything as it was."""
