@@ -45,7 +45,7 @@ from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.services import Adjustable, ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
-from swecli.core.llm.secrets import Masker, is_unmistakable
+from swecli.core.llm.secrets import masker_of
 from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.ports import EditorFiles
@@ -158,7 +158,7 @@ def _build(options: LaunchOptions) -> _Parts:
         except StartError:
             stored.release()
             raise
-    cover = Masker(secret for secret in secrets if is_unmistakable(secret)).cover
+    cover = masker_of(secrets).cover
     if options.store:
         stored.cover = cover
         stored.log = open_log(options, startup.trust.trusts, settings.log, stored.session_id)

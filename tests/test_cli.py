@@ -334,6 +334,10 @@ sys.exit(dispatch.dispatch(sys.argv[1:]))
         (["help"], "did you mean swecli --help?"),
         (["-m", "a/b", "context"], "only as the first argument: swecli context"),
         (["--safe-mode", "context", "--json"], "only as the first argument: swecli context"),
+        (
+            ["--permission-mode", "plan", "permissions", "check", "--", "ls"],
+            "only as the first argument: swecli permissions",
+        ),
     ],
 )
 def test_a_word_that_is_hardly_a_message_is_not_sent(

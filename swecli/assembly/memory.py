@@ -127,9 +127,9 @@ def _cover(startup: Startup) -> Callable[[str], str]:
 
     @cache
     def covering() -> Callable[[str], str]:
-        from swecli.core.llm.secrets import Masker, is_unmistakable
+        from swecli.core.llm.secrets import masker_of
 
-        return Masker(filter(is_unmistakable, secret_values(startup.environment))).cover
+        return masker_of(secret_values(startup.environment)).cover
 
     return lambda text: covering()(text)
 

@@ -650,8 +650,9 @@ class ModelSupply:
             return (), str(error)
         answer = await list_models(endpoint_of(config))
         if not answer.models:
-            why = answer.problem or "it lists no models"
-            return (), f"{provider} at {without_password(account.address)} names no models: {why.rstrip('.')}."
+            why = f" ({answer.problem.rstrip('.')})" if answer.problem else ""
+            place = f"{provider} at {without_password(account.address)}"
+            return (), f"{place} lists no models{why}. Type {provider}/NAME if you know one; most addresses end in /v1."
 
         def known() -> tuple[ModelOffer, ...]:
             return listed_offers(account, answer.models, lambda model: self._info(provider, model))

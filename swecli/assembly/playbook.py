@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import project_folder
-from swecli.core.llm.secrets import Masker, is_unmistakable
+from swecli.core.llm.secrets import masker_of
 from swecli.core.workspace.process import secret_values
 from swecli.launch import LaunchOptions
 
@@ -58,7 +58,7 @@ def _open(
         PlaybookFile(own, startup.paths.data / ARCHIVE, startup.paths.data / LOCK, preferences=True),
         PlaybookOptions(settings.learn and stores, settings.reflect and stores, settings.withhold),
         known,
-        Masker(filter(is_unmistakable, secret_values(startup.environment))).mask,
+        masker_of(secret_values(startup.environment)).mask,
         core=core,
     )
 

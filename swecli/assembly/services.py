@@ -536,9 +536,9 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
     if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
         return None
     from swecli.core.hooks.runner import HookPlace, Hooks
-    from swecli.core.llm.secrets import Masker, is_unmistakable
+    from swecli.core.llm.secrets import masker_of
 
-    secrets = Masker(filter(is_unmistakable, secret_values(startup.environment)))
+    secrets = masker_of(secret_values(startup.environment))
     return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 

@@ -81,6 +81,8 @@ def _database(path: Path) -> Iterator[Finding]:
 def _index(path: Path) -> Finding:
     if not path.exists():
         return Finding("search index", "not made yet")
+    if not os.access(path.parent, os.W_OK):
+        return Finding("search index", f"{readable_size(path.stat().st_size)}, not checked: its folder is read-only")
     try:
         if SearchIndex.sound(path):
             return Finding("search index", readable_size(path.stat().st_size))

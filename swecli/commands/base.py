@@ -113,7 +113,10 @@ def end_of(log: ServerLog) -> CommandResult:
 _LOG_LINES = 40
 SAFE_MODE = "Safe mode (--safe-mode) turned {} off."
 
-SHELL_USE = "! before a command runs it in your own shell, for example !git status; nothing was run or sent."
+SHELL_USE = (
+    "! before a command runs it in your own shell, for example !git status; !! gives it the whole terminal."
+    " Nothing was run or sent."
+)
 """What is said of a lone exclamation mark."""
 
 

@@ -167,5 +167,6 @@ def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:
     """The name of the command that ``name`` is a slip of; empty when none is close."""
-    names = {alias: command.name for command in commands for alias in (command.name, *command.aliases)}
+    names = {command.name: command.name for command in commands}  # before aliases, which a slip may be as near to
+    names |= {alias: command.name for command in commands for alias in command.aliases if alias not in names}
     return names.get(edit_distance.nearest(name.lower(), names), "")

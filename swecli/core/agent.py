@@ -50,6 +50,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
     TurnOutcome,
+    begins_turn,
     is_fact,
 )
 from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, Usage
@@ -440,10 +441,13 @@ class _SpilledLog:
         self._pages: list[tuple[int, SpillHandle]] = []
         """The newest sequence number of each spilled page."""
         self._newest: list[Event] = []
+        self._turns: list[int] = []
+        """Where turns begin."""
 
     def append(self, event: Event) -> None:
         if is_fact(event.body):
             self._newest.append(event)
+            self._turns += [event.seq] if begins_turn(event) else []
             if len(self._newest) >= _PAGE:
                 self._pages.append((event.seq, self._spill.put(tuple(self._newest))))
                 self._newest = []
@@ -461,6 +465,10 @@ class _SpilledLog:
             known = found[-1].seq if found else after
             found += [event for event in newest if known < event.seq <= upto]
         return found[:limit]
+
+    def begin_of(self, turns: int) -> int:
+        """Where the newest ``turns`` turns begin; 0 where there are fewer."""
+        return self._turns[-turns] if turns <= len(self._turns) else 0
 
     async def barrier(self) -> None:
         await asyncio.sleep(0)

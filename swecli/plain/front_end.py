@@ -283,11 +283,12 @@ class LinearFrontEnd:
 
     async def _do(self, text: str) -> None:
         stripped = "/help" if text.strip() == "?" else text.strip()
-        if stripped.startswith("!") and stripped[1:].strip():
-            self._session.send(RunShell(stripped[1:].strip()))
-            return
-        if stripped == "!":
-            self._output.say([SHELL_USE])
+        if stripped.startswith("!"):
+            command = stripped.lstrip("!").strip()
+            if command:
+                self._session.send(RunShell(command))
+            else:
+                self._output.say([SHELL_USE])
             return
         commands = await asyncio.to_thread(commands_of, self._session) if stripped.startswith("/") else COMMANDS
         found = parse(stripped, commands)

@@ -570,8 +570,8 @@ class SwecliApp(App[int], inherit_bindings=False):
     def on_transcript_left(self) -> None:
         self.main.dock.focus_panel()
 
-    def on_page_view_earlier_wanted(self) -> None:
-        self.session.show_all()
+    def on_page_view_earlier_wanted(self, message: Transcript.EarlierWanted) -> None:
+        self.session.show_earlier(whole=message.all)
 
     def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
         self.copier.copy(message.text, message.what)

@@ -41,7 +41,7 @@ def blocks(environ: Mapping[str, str]) -> tuple[DisplayBlock, ...]:
         TextBlock(
             "/model selects one, /login adds an API key, swecli demo works without either.\n"
             "Any OpenAI-compatible server:\n"
-            "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
+            "  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
         ),
     )
 
@@ -101,7 +101,8 @@ class Connection:
     async def begin(self) -> None:
         """Show what is available, and offer it."""
         port = self._session.port
-        self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
+        with self._screen.activity.beside("Looking for models…"):
+            self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         unlisted = port.unlisted if port is not None else ()
         view = self._session.view
         unconnected = view is not None and view.model is None

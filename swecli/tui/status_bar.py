@@ -150,7 +150,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
     if not state.busy and not state.running:
         return "", ""
-    seconds = duration(int(now - state.turn_since)) if state.busy else ""
+    seconds = duration(max(0, int(now - state.turn_since - state.waited))) if state.busy else ""
     stop = "esc to go on without" if state.awaits else "esc to interrupt"
     if state.interrupting:
         return "Interrupting…", ""
@@ -192,6 +192,8 @@ def _doing(state: UiState) -> str:
                 return "Writing…"
             case "tool" if item.awaits:
                 return f"{words_for(item.name).doing} {item.title}: {item.awaits}…"
+            case "user" if item.is_command:
+                return f"{words_for(item.name).doing} {item.title}"
             case "tool":
                 return f"Preparing {item.name}…" if item.name else "Preparing…"
             case "compaction":

@@ -19,6 +19,9 @@ class ToolWords(Struct, frozen=True):
     question: str = ""
 
 
+OWN_COMMAND: Final = "!"
+"""What stands for the user's own command, which is no tool."""
+
 TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
     {
         "read_file": ToolWords("◇", "Read", "Reading", "Read this file?"),
@@ -41,6 +44,7 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "skill": ToolWords("✦", "Skill", "Reading skill"),
         "memory": ToolWords("✦", "Memory", "Remembering", "Change the memory?"),
         "scratchpad": ToolWords("✎", "Scratchpad", "Noting"),
+        OWN_COMMAND: ToolWords("!", "", "Running"),
         "compact_context": ToolWords("⊟", "Compact", "Compacting"),
     }
 )

@@ -186,7 +186,7 @@ def test_a_database_that_can_not_be_written_loses_nothing(place: Place, run: Run
         for words in (["delete", one], ["rename", one, "new"], ["purge", "--older-than", "0"]):
             code, out, err = run(*words)
             assert (code, out) == (42, ""), words
-            assert "can be read only" in err
+            assert "is read-only" in err
             assert "make the folder writable" in err
     assert place.ids() == [one]
 

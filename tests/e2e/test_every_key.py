@@ -286,8 +286,12 @@ def test_in_a_shell_it_is_suspended_lends_the_terminal_and_ends(kind: str, tmp_p
         assert "default" not in window.text
         shows(window, "hello\r", READY, "got=hello")
         assert (tmp_path / "got").read_text() == "got=hello\n"
-        shows(window, "!echo begun; exec sleep 100\r", "\nbegun")
-        shows(window, ctrl("C"), READY, "Exit status: 130")
+        shows(window, "!!echo begun; exec sleep 100\r", "\nbegun")
+        shows(window, ctrl("C"), READY, "exit 130")
+        shows(window, "!echo inside; exec sleep 100\r", "  inside", "Running echo inside")
+        expect(window, "meanwhile", "meanwhile")
+        shows(window, "\x1b", "interrupted", "› meanwhile")
+        expect(window, ctrl("U"), PLACEHOLDER)
         hides(window, ctrl("C") * 2, READY)  # at once: there is a second for the other one
         window.until(lambda: window.text.rstrip().endswith("shell>"), "the shell again")
         shows(window, "echo $?-$((40 + 3))\r", "0-43")

@@ -112,7 +112,7 @@ def test_a_continued_session_has_the_figures_of_its_run_on_every_surface(tmp_pat
         f"{second['context']['shown']} of {effective:,} tokens",
         f"Context {second['context']['shown']}: {used:,} of {effective:,} tokens",
         f"Window {words}, ",
-        f"mine {words} · 3 / 15 · key from OPENAI_API_KEY",  # /doctor
+        f"openai/mine window {words} $3 in, $15 out per million tokens key from OPENAI_API_KEY",  # /doctor
         "openai/mine 41K · 3 / 15",  # /model
         f"Cost {dollars(cost)}",
     ):

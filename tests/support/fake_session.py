@@ -35,6 +35,7 @@ from swecli.core.protocol.events import (
     SessionStarted,
     TurnEnded,
     TurnStarted,
+    begins_turn,
 )
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.registry import ToolRegistry
@@ -199,7 +200,9 @@ class FakeSession:
 
     async def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        for event in self._past if replay else ():
+        begins = [at for at, event in enumerate(self._past) if begins_turn(event)]
+        first = begins[-turns] if turns is not None and len(begins) > turns else 0
+        for event in self._past[first:] if replay else ():
             queue.put_nowait(event)
         self._subscribers.append(queue)
         while (event := await queue.get()) is not None:

@@ -29,6 +29,7 @@ from swecli.core.llm.script import STATUS, Fault, Script, Step, load_script
 from swecli.core.llm.scripted import Piece, ScriptMismatch, ScriptPlayer, UsageEstimate, pieces, stop_of, until_fault
 from tests.support.json_server import read_request
 from tests.support.server_thread import ServerThread
+from tests.support.waiting import PATIENCE
 from tests.support.wire import Answering, Refusal, Wire
 from tests.support.wire_anthropic import AnthropicMessages
 from tests.support.wire_gemini import GeminiGenerate
@@ -135,7 +136,7 @@ class LoopbackServer(ServerThread):
         """The requests for an answer of the model, without look-ups such as the list of models."""
         return [request for request in self.requests if any(_serves(made, request.path) for made in PROTOCOLS.values())]
 
-    def wait_for(self, count: int, seconds: float = 60) -> None:
+    def wait_for(self, count: int, seconds: float = PATIENCE) -> None:
         """Wait until so many answers have been asked for."""
         deadline = time.monotonic() + seconds
         with self._changed:

@@ -176,7 +176,7 @@ def takes(schema: Schema) -> str:
         case "object":
             return "a table"
         case "string":
-            return "a text"
+            return "text"
         case _:
             return "a table"
 

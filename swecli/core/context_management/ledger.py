@@ -136,6 +136,9 @@ CONTINUATION = "[The conversation continues.]"
 SUMMARY_MARK = "<compacted"
 """What the text that takes the place of older messages begins with."""
 
+APART = "\n\n"
+"""After what is put before the words of the user: most hosts get the parts of a message as one text."""
+
 _NOTES = frozenset((INTERRUPTION_NOTE, CUT_NOTE, GO_ON_NOTE, CONTINUATION))
 
 
@@ -166,7 +169,10 @@ def without_added(message: Message, environment: str) -> Message:
 
 
 def _added(part: object, environment: str) -> bool:
-    return isinstance(part, TextPart) and (part.text == environment or part.text in _NOTES)
+    if not isinstance(part, TextPart):
+        return False
+    text = part.text.removesuffix(APART)  # which earlier versions did not write
+    return text == environment or text in _NOTES
 
 
 EntryKind = Literal["user", "attachment", "note", "text", "reasoning", "call", "result", "opaque"]

@@ -83,6 +83,7 @@ from swecli.core.protocol.commands import (
     UndoRewind,
 )
 from swecli.core.protocol.events import (
+    CHOSEN,
     MAIN,
     Event,
     ItemCheckpointed,
@@ -408,7 +409,7 @@ class Session:
                 self._requests.answer(command)
             case SetMode():
                 if command.mode != self._recorder.state.mode:
-                    self._recorder.emit(ModeChanged(command.mode, "chosen by the user"))
+                    self._recorder.emit(ModeChanged(command.mode, CHOSEN))
                     if self._agents is not None:
                         self._agents.follow(command.mode)
                     self._requests.reconsider()

@@ -326,10 +326,10 @@ class SessionState(Struct):
                 self.spending.add(model, event.turn, usage, cost)
             case PriceSet(model=model, price=price):
                 self.spending.settle(model, price)
-            case ItemStarted(item=item, kind=kind, name=name, title=title):
+            case ItemStarted(item=item, kind=kind, name=name) as body:
                 self.items = max(self.items + 1, _number(item))
-                if title and name == "command" and item in self.asked:
-                    self.titles[item] = title
+                if body.typed and item in self.asked:
+                    self.titles[item] = body.typed
                 if kind == "tool":
                     self.tools[name] += 1
                     self.last_used[name] = event.seq

@@ -65,7 +65,7 @@ def read_skill(file: FoundFile) -> Skill:
         name = as_name(folder) or "skill"
     description = described(front)
     if not front.text("description"):
-        problems.append(Problem(1, "has no description, so its first line stands for one"))
+        problems.append(Problem(1, "has no description, so its first line is used"))
     when = front.text("when_to_use") or front.text("when-to-use")
     allow, bad = allowed_rules(front)
     problems += bad

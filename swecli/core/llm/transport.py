@@ -345,7 +345,7 @@ class Fetcher:
         try:
             return Fetched(parse_event(data.decode("utf-8-sig")), "", response.status)
         except ValueError:
-            return Fetched(None, f"{path}: no JSON", response.status)
+            return Fetched(None, f"the answer to {path} is not JSON", response.status)
 
 
 FOLDERS = 20

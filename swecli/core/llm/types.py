@@ -223,6 +223,9 @@ class ModelInfo(Struct, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return self._identity == other._identity if isinstance(other, ModelInfo) else NotImplemented
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a struct's own does not ask __eq__
+
     def __hash__(self) -> int:
         return hash(self._identity)
 

@@ -192,7 +192,7 @@ class Endpoint(Struct, frozen=True):
 
 
 class ModelList(Struct, frozen=True):
-    """The models that a server offers; ``problem`` says in a few words why there are none."""
+    """The models that a server offers; ``problem`` says in a few words why the server could not be asked."""
 
     models: tuple[EndpointModel, ...] = ()
     problem: str = ""
@@ -211,7 +211,7 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList
     finally:
         await fetcher.close()
     models = read_models(reply.value, path.partition("?")[0])
-    return ModelList(models, reply.problem or ("" if models else "the server lists no models"))
+    return ModelList(models, reply.problem)
 
 
 async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None) -> EndpointModel | None:

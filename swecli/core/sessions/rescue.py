@@ -471,7 +471,7 @@ def _stand_in(fresh: sqlite3.Connection) -> None:
             if isinstance(body, SessionStarted):
                 cwd, model, swecli = body.cwd, body.model, body.swecli
             elif isinstance(body, ItemStarted) and body.kind == "user":
-                users[body.item] = body.title if body.name == "command" else ""
+                users[body.item] = body.typed
             elif isinstance(body, ItemCompleted) and body.item in users:
                 title = title or line_of(users[body.item]) or title_of(body)
         fresh.execute(

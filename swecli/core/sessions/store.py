@@ -94,6 +94,16 @@ class StoredFacts:
             rows = connection.execute(_QUERY, (self._session, after, upto, limit)).fetchall()
         return [self._event(*row) for row in rows]
 
+    def begin_of(self, turns: int) -> int:
+        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer.
+
+        Raises:
+            sqlite3.Error: the disk fails.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(_TURN, (self._session, turns - 1)).fetchone()
+        return 0 if row is None else int(row[0])
+
     def parts(self, seq: int) -> tuple[Part, ...]:
         """The parts that one stored fact has of an item.
 
@@ -499,12 +509,6 @@ class SessionStore:
             row = connection.execute("SELECT max(seq) FROM events WHERE session_id = ?", (session_id,)).fetchone()
         return int(row[0] or 0)
 
-    def begin_of(self, session_id: str, turns: int) -> int:
-        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer."""
-        with self.database.read() as connection:
-            row = connection.execute(_TURN, (session_id, turns - 1)).fetchone()
-        return 0 if row is None else int(row[0])
-
     # --- leases ----------------------------------------------------------------------------------------------
 
     def lease(self, session_id: str, branch: str | None = None) -> None:
@@ -564,7 +568,7 @@ class SessionStore:
         if event.agent != MAIN:
             return
         if isinstance(body, ItemStarted) and body.kind == "user":
-            self._user_items[event.session, body.item] = body.title if body.name == "command" else ""
+            self._user_items[event.session, body.item] = body.typed
         elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:
             called = self._user_items[event.session, body.item]
             connection.execute(

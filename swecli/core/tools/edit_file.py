@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import Field, ValidationInfo, field_validator
 
+from swecli.core.config.trust import INSTRUCTION_FILES
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import EditorError
 from swecli.core.protocol.blocks import DiffBlock
@@ -92,7 +93,8 @@ class FileChange(Struct, frozen=True):
     def fact(self) -> str:
         before, after = len(self.before or b""), len(self.after or b"")
         if self.before is None:
-            return f"creates a file, {after:,} bytes"
+            read = "; new conversations read it" if self.path.name in INSTRUCTION_FILES else ""
+            return f"creates a file, {after:,} bytes{read}"
         if self.after is None:
             return f"deletes a file, {before:,} bytes"
         verb = "overwrites" if self.note.startswith("overwrites") else "changes"

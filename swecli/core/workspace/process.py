@@ -130,7 +130,7 @@ class CommandSpec(Struct, frozen=True):
     """What to run, in bash (sh where there is none), without start-up files. ``prefix`` is a program with its arguments
     that starts the shell (a sandbox), ``inherited`` are descriptors that stay open in it. ``processes`` is how many
     processes and threads it may have at the same time. ``stdin`` and ``errors`` are descriptors; without them it has no
-    input, and its errors come with its output."""
+    input, and its errors come with its output. ``shell`` is the path of another shell that takes ``-c``."""
 
     command: str
     cwd: Path
@@ -140,6 +140,7 @@ class CommandSpec(Struct, frozen=True):
     processes: int = PROCESSES
     stdin: int | None = None
     errors: int | None = None
+    shell: str = ""
 
 
 class ProcessResult(Struct, frozen=True):
@@ -335,6 +336,12 @@ async def left_running(running: RunningCommand) -> tuple[tuple[tree.Process, ...
     return (), len(left)
 
 
+def user_shell(environment: Mapping[str, str]) -> str:
+    """Path of the user's own shell; empty where there is none."""
+    named = environment.get("SHELL", "")
+    return named if os.path.isabs(named) and os.access(named, os.X_OK) else ""
+
+
 @asynccontextmanager
 async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
     """Nothing of the command is left when the block is cancelled."""
@@ -350,12 +357,12 @@ async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
 def _start(
     spec: CommandSpec, environment: Mapping[str, str], writer: int, limit: ProcessLimit
 ) -> subprocess.Popen[bytes]:
-    bash = shutil.which("bash", path=environment.get("PATH") or os.defpath)
-    shell = [bash, "--norc", "--noprofile", "-c"] if bash else ["/bin/sh", "-c"]
+    bash = None if spec.shell else shutil.which("bash", path=environment.get("PATH") or os.defpath)
+    shell = [bash, "--norc", "--noprofile", "-c", "--"] if bash else [spec.shell or "/bin/sh", "-c"]
     try:
         with limit.inherited() as bind:
             process = subprocess.Popen(
-                [*limit.prefix, *spec.prefix, *shell, "--", spec.command],
+                [*limit.prefix, *spec.prefix, *shell, spec.command],
                 cwd=spec.cwd,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL if spec.stdin is None else spec.stdin,

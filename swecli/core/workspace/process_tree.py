@@ -12,7 +12,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
@@ -44,6 +44,9 @@ class Process(Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         return (self.pid, self.started) == (other.pid, other.started) if isinstance(other, Process) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a struct's own does not ask __eq__
 
     def __hash__(self) -> int:
         return hash((self.pid, self.started))
@@ -244,6 +247,35 @@ def signal_group(group: int, number: signal.Signals) -> None:
     """Signal a process group, if it is still there and ours."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
+
+
+async def end_group(process: asyncio.subprocess.Process, grace: float, first: float | None = None) -> None:
+    """Wait until a program whose input is closed has ended, else ask its group to end, else kill it. Each step takes
+    ``grace`` seconds at the most, waiting alone ``first`` where that is given."""
+    for number, seconds in (
+        (None, grace if first is None else first),
+        (signal.SIGTERM, grace),
+        (signal.SIGKILL, grace),
+    ):
+        if number is not None:
+            signal_group(process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), seconds)
+            break
+    signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
+
+
+async def carry_out(work: Awaitable[None]) -> None:
+    """Do the work to its end, also where this task is cancelled meanwhile: the cancellation goes on after it."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = not task.cancelled()
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 def signal_each(processes: list[Process], number: signal.Signals) -> None:

@@ -129,10 +129,10 @@ class History:
     @cached_property
     def _masker(self) -> Masker:
         """Makes stars of keys and of secrets of the environment, here as in stored sessions."""
-        from swecli.core.llm.secrets import Masker, is_unmistakable
+        from swecli.core.llm.secrets import masker_of
         from swecli.core.workspace.process import secret_values
 
-        return Masker(filter(is_unmistakable, secret_values(os.environ)))
+        return masker_of(secret_values(os.environ))
 
     def add(self, text: str) -> None:
         """Remember a message that was sent, and go back to the newest place."""

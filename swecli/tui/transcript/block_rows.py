@@ -17,7 +17,6 @@ from swecli.core.protocol.messages import usage_words
 from swecli.figures import duration
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
-    CHOSEN,
     AnswerBlock,
     Block,
     CompactionBlock,
@@ -40,6 +39,7 @@ from swecli.tui.transcript.rows import (
     blank,
     cells,
     cut,
+    hanging,
     indent,
     plain_rows,
     segment,
@@ -314,7 +314,7 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
     if block.reason and block.reason != block.outcome:
         words.append(block.reason)
     style = {"done": palette.dim, "error": palette.error}.get(block.outcome, palette.warning)
-    return plain_rows(sanitise(": ".join(words)), width, style)
+    return hanging(Styled(safe_line(": ".join(words)), style), width, 2)
 
 
 def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
@@ -346,7 +346,7 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
-    why = f": {block.reason.removesuffix('.')}" if block.reason and block.reason != CHOSEN else ""
+    why = f": {block.reason.removesuffix('.')}" if block.reason else ""
     text = f"Rewound {count:,} entr{'y' if count == 1 else 'ies'}{why}{hint}"
     if block.not_sent:
         text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"

@@ -15,13 +15,11 @@ from swecli.core.protocol.blocks import DisplayBlock, ImageBlock
 from swecli.core.protocol.events import ItemStatus, NoticeLevel, TurnOutcome
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.spill import SpillHandle, SpillStore, weight_of
+from swecli.core.tools.aliases import own_name
 
 LiveStatus = Literal["pending", "waiting", "asking", "running"]
 """Of a tool call: arguments are being written, consent is awaited, an answer to its question is awaited, it runs."""
 Status = LiveStatus | ItemStatus
-
-CHOSEN: Final = "chosen by the user"
-"""The reason of what the user asked for."""
 
 LIVE: frozenset[str] = frozenset(("pending", "waiting", "asking", "running"))
 
@@ -389,7 +387,7 @@ def with_part(block: Block | None, part: Part) -> Block | None:
             grown = part.text.startswith(block.text)
             return replace(block, text=part.text, revision=block.revision + (0 if grown else 1))
         case ToolBlock(), ToolCallPart():
-            return replace(block, name=part.name or block.name, arguments=part.arguments)
+            return replace(block, name=own_name(part.name) or block.name, arguments=part.arguments)
         case ToolBlock(), ToolResultPart():
             return replace(block, result=part.text)
         case _:

@@ -88,10 +88,10 @@ def text_diff(old: str, new: str) -> TextDiff:
     return TextDiff(tuple(lines), added, removed, note)
 
 
-def one_sided(text: str, sign: Literal["+", "-"]) -> TextDiff:
+def one_sided(text: str, sign: Literal[" ", "-"]) -> TextDiff:
     """A new file, or a deleted one."""
     lines = tuple(DiffLine(sign, number, line.removesuffix("\r")) for number, line in enumerate(_lines(text), 1))
-    return TextDiff(lines, len(lines) if sign == "+" else 0, len(lines) if sign == "-" else 0)
+    return TextDiff(lines, len(lines) if sign == " " else 0, len(lines) if sign == "-" else 0)
 
 
 def changed_words(text: str, other: str) -> list[tuple[int, int]]:
@@ -296,9 +296,9 @@ def render_lines(block: DiffBlock, diff: TextDiff, width: int, palette: Palette)
 
 @lru_cache(maxsize=16)
 def compare(block: DiffBlock) -> TextDiff:
-    """The lines of a change."""
+    """The lines of a change. A new file is its text: a sign that all lines have says nothing."""
     if block.old is None:
-        return one_sided(block.new or "", "+")
+        return one_sided(block.new or "", " ")
     if block.new is None:
         return one_sided(block.old, "-")
     return text_diff(block.old, block.new)

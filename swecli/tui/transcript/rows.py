@@ -322,6 +322,31 @@ def plain_rows(
     return out
 
 
+_LABEL = re.compile(r"\s*\S(?:.*?\S)??\s{2,}(?=\S)")
+
+
+def label_width(line: str, width: int) -> int:
+    """Characters before the value of a line such as ``Model    openai/x``; 0 where there is no label, or where it would
+    leave too little room beside it."""
+    found = _LABEL.match(line) if is_single(line) else None
+    return found.end() if found is not None and found.end() <= width // 2 else 0
+
+
+def hanging(line: Styled, width: int, column: int) -> list[Row]:
+    """A line as rows of at most ``width`` cells, all but the first indented by ``column``."""
+    text = line.text
+    pieces = wrap(text, width)
+    if len(pieces) == 1 or not 0 < column < width:
+        return line.rows(width)
+    begin = pieces[1].start
+    gutter: Gutter = (segment(SafeText(" " * column)),)
+    rows = [Row(line, pieces[0].start, pieces[0].end, (), None, None)]
+    for number, piece in enumerate(wrap(SafeText(text[begin:]), width - column)):
+        join = piece.join if number else pieces[1].join
+        rows.append(Row(line, begin + piece.start, begin + piece.end, gutter, join, None))
+    return rows
+
+
 def indent(rows: Iterable[Row], gutter: Gutter) -> list[Row]:
     """The rows with a gutter put before their own."""
     out = list(rows)

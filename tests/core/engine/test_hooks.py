@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line
 from tests.core.engine.support import Bench, bench, call, until
+from tests.support.waiting import PATIENCE
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
 ONE_CALL = f"[[step]]\ncall = [{call('run_command', 'make')}]\n[[step]]\ntext = 'done'\n"
@@ -365,7 +366,10 @@ async def test_a_compaction_begins_the_session_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reason", ["other", "clear", "resume", "prompt_input_exit"])
-async def test_the_session_ends_with_its_hook(tmp_path: Path, reason: EndReason) -> None:
+async def test_the_session_ends_with_its_hook(
+    tmp_path: Path, reason: EndReason, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.engine.hooks.END_SECONDS", PATIENCE)
     given = hooks(tmp_path, Hook("SessionEnd", "cat > end.json", reason), Hook("SessionEnd", "touch never", "logout"))
     async with bench(ANSWER, tmp_path, **given) as it:
         await it.session.close(reason)

@@ -98,6 +98,21 @@ async def test_the_users_own_command_goes_on_as_a_job_too(tmp_path: Path) -> Non
     assert not any(isinstance(event.body, TurnEnded) for event in made.events)
 
 
+async def test_an_interrupted_command_of_the_user_keeps_what_it_wrote(tmp_path: Path) -> None:
+    async with session(tmp_path, DONE) as made:
+        made.session.send(RunShell("echo begun; sleep 7603"))
+        await until(lambda: any(body.text == "begun\n" for body in made.bodies(ItemDelta)))
+        made.session.send(Interrupt())
+        await until(lambda: bool(made.bodies(ItemCompleted)))
+        (completed,) = made.bodies(ItemCompleted)
+        assert completed.status == "interrupted"
+        assert (
+            completed.parts[0].text == "I ran this command myself and interrupted it: echo begun; sleep 7603\nbegun\n"
+        )
+        (message,) = made.session.view.messages
+        assert message.text.endswith(completed.parts[0].text)
+
+
 def test_a_job_of_a_killed_swecli_is_closed_at_the_next_start() -> None:
     state = SessionState()
     state.apply(Event(1, 0.0, "s", 1, JobChanged("j1", "npm start", "running")))

@@ -7,9 +7,9 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import Overrides, resolve

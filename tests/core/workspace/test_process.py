@@ -248,3 +248,10 @@ async def test_sh_is_used_where_there_is_no_bash(tmp_path: Path) -> None:
     )
     assert result.exit_status == 4
     assert "sh" in result.output
+
+
+def test_a_process_is_the_same_as_long_as_it_has_its_id_and_start() -> None:
+    one, later = process_tree.Process(7, "1", parent=1), process_tree.Process(7, "2", parent=1)
+    same = process_tree.Process(7, "1", parent=2)
+    assert (one == same, one != same, one == later, one != later) == (True, False, False, True)
+    assert {one} == {same}

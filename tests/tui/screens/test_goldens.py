@@ -47,7 +47,7 @@ async def editing(it: Running) -> None:
 async def choosing(it: Running) -> None:
     await settings(it)
     await it.press(*"approval.mode", "enter")
-    await it.shows("in force")
+    await it.shows("current")
 
 
 async def permissions(it: Running) -> None:

@@ -396,17 +396,24 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
     ):
         return
     writer = item.name in names["writers"] or item.name in names["removers"]
-    for word in item.words[1:]:
+    runs = item.name in _SHELLS or _lists().interpreters.fullmatch(item.name) is not None
+    for at, word in enumerate(item.words[1:]):
         value = re.sub(r"^(-[A-Za-z]|[A-Za-z_-]+=)", "", word.text) if word.known else ""
         for text in dict.fromkeys((word.text, value)):
             if not text or text.startswith("-") or not word.known or len(text) > 1_000 or "\n" in text:
                 continue
             for path in _paths(ScanWord(text), place):
-                yield from _protected_path(item, path, writer, place)
+                resolved = place.facts.resolve(path)
+                if runs and at == 0 and _SKILL_FILE.search(path) and _SKILL_FILE.search(resolved):
+                    continue  # it runs the script, and skills are there to be run
+                yield from _protected_path(item, path, resolved, writer, place)
 
 
-def _protected_path(item: Started, path: str, writer: bool, place: Place) -> Iterable[Danger]:
-    resolved = place.facts.resolve(path)
+_SHELLS = ("sh", "bash", "dash", "zsh")
+_SKILL_FILE = re.compile(r"/\.(?:claude|agents|swecli)/skills/[^/]+/.", re.IGNORECASE)
+
+
+def _protected_path(item: Started, path: str, resolved: str, writer: bool, place: Place) -> Iterable[Danger]:
     for each in dict.fromkeys((path, resolved)):
         if is_own(each, place.own_dirs):
             yield Danger(f"{item.name} uses {each}, which belongs to swecli.", refuse=writer, evidence=(each,))

@@ -156,7 +156,7 @@ def run_bash(workspace: ShellWorkspace, command: str) -> subprocess.CompletedPro
 
 
 @needs_bash
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(WORD_PIECES), min_size=1, max_size=7))
 def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) -> None:
     text = "printf '%s\\0' A " + "".join(pieces)
@@ -183,7 +183,7 @@ def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) 
 
 
 @needs_bash
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @example(["p a", "<(p)"])
 @example(["p a\\ ", "<(p)"])
 @given(st.lists(st.sampled_from(SCRIPT_PIECES), min_size=2, max_size=8))
