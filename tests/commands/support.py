@@ -25,7 +25,7 @@ class CommandSession(FakeSession):
         self.written: list[tuple[str, str]] = []
         self.notices: list[str] = []
 
-    def turns(self, *turns: Turn) -> None:
+    def will_play(self, *turns: Turn) -> None:
         """What the model does with messages that commands send."""
         self._turns = list(turns)
 

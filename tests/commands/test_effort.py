@@ -59,7 +59,7 @@ async def test_without_a_model_nothing_can_be_set() -> None:
 
 async def test_plan_switches_the_mode_and_sends_a_task() -> None:
     port = CommandSession()
-    port.turns(())
+    port.will_play(())
     assert "Mode plan" in await port.slash("/plan")
     assert port.commands == [SetMode("plan")]
     await port.slash("/plan the refactoring of @a.py")
