@@ -24,7 +24,7 @@ def test_the_model_that_was_picked_is_the_default_of_the_next_start(
     assert "model" not in file.read_text()
     told = keep_model(options, "ollama/qwen3")
     assert str(file) in told
-    assert "/config model.name" in told
+    assert "-m selects another for one run" in told
     assert file.read_text().startswith('# mine\n[ui]\ntheme = "nord"\n')
     assert "still ollama/qwen3" in keep_model(options, "ollama/other")
     assert '[model]\nname = "ollama/qwen3"' in file.read_text()
