@@ -15,7 +15,7 @@ from tests.support.browser import Browser
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SESSION = """
-from dataclasses import replace
+from msgspec.structs import replace
 from pathlib import Path
 from scripts import shown_project
 from swecli import demo

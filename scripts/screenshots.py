@@ -53,6 +53,13 @@ class Camera:
         await self.pilot.resize_terminal(*size)
         await self.pilot.pause(0.5)
 
+    async def answer(self, key: str) -> None:
+        """Press a key once the panel counts keys."""
+        dock = self.app.main.dock
+        await self.until(lambda: dock.panel is not None and dock.panel.grace is not None)
+        await self.until(lambda: dock.panel is None or dock.panel.grace is None or not dock.panel.grace.ignores())
+        await self.pilot.press(key)
+
     async def in_both(self, name: str, *texts: str) -> None:
         """Pictures of the screen in the dark and the light default theme."""
         await self.seen(*texts)
@@ -85,9 +92,9 @@ async def main(folder: Path) -> None:
         await camera.in_size(WIDE)
         save(app, "diff.svg")
         await camera.in_size(SIZE)
-        await pilot.press("y")
+        await camera.answer("y")
         await camera.seen("test_basket.py", "1 yes")
-        await pilot.press("y")
+        await camera.answer("y")
         await camera.seen("Fixed", "README describes")
         await camera.until(lambda: not app.session.state.busy)
         app.main.transcript.action_scroll_home()

@@ -1,11 +1,12 @@
 """Counts what one Enter costs in the real program: functions and files of ``swecli`` that run on the event loop.
 
     python -m scripts.trace_turn           both ways, as a table
-    python -m scripts.trace_turn --files   also which files ran
+    python -m scripts.trace_turn --files   also which functions ran, and how often
 
 A message (``first`` of a session, or ``second``) counts from the key to the first byte of the request on the socket,
 ``/help`` from the key until its list is on the screen. The program runs in a pseudo-terminal against a server of this
-script. ``way`` leaves out what only draws: functions that Textual called to compose, measure or render.
+script. ``way`` leaves out what only draws: functions that Textual called to compose, measure or render, and those that
+show a batch of events meanwhile, which is already the way back.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ READY = b"%"
 GOALS = {"first": (60, 220), "second": (60, 220), "help": (15, None)}
 """Files and functions at the most."""
 _DRAWING = ("render", "_render", "render_line", "render_lines", "get_content_height", "get_content_width", "compose")
+_DRAWING += ("on_resize", "_display")
 _DRAWING_FILES = ("_compositor.py", "_styles_cache.py", "_layout.py")
+_SHOWING = "SessionController._apply"
 
 
 class Counted:
@@ -71,15 +74,15 @@ class Counted:
             "changes": self.changes,
             "way_functions": len(self.way),
             "way_files": sorted({file for file, _ in self.way}),
-            "names": sorted(f"{file}:{name}" for file, name in self.way),
+            "names": sorted(f"{file}:{name} {count}" for (file, name), count in self.way.items()),
         }
 
 
 def _draws(frame: FrameType | None) -> bool:
-    """Whether Textual called this, directly or not, to draw."""
+    """Whether this runs, directly or not, to draw or to show events."""
     while frame is not None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if name in _DRAWING or file.endswith(_DRAWING_FILES):
+        if name in _DRAWING or file.endswith(_DRAWING_FILES) or frame.f_code.co_qualname == _SHOWING:
             return True
         if name == "_run_once":
             return False

@@ -7,10 +7,12 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.assembly.memory import project_instructions
 from swecli.assembly.models import ModelSupply
@@ -43,7 +45,7 @@ from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.services import Adjustable, ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
-from swecli.core.llm.secrets import Masker, is_unmistakable
+from swecli.core.llm.secrets import masker_of
 from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.ports import EditorFiles
@@ -65,8 +67,7 @@ TIDY_SECONDS = 0.4
 """Seconds at the end of a session for its search index and for sessions that may go; the next end does the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(Struct, frozen=True):
     """Everything that a session is made of, built off the event loop."""
 
     services: Services
@@ -157,7 +158,7 @@ def _build(options: LaunchOptions) -> _Parts:
         except StartError:
             stored.release()
             raise
-    cover = Masker(secret for secret in secrets if is_unmistakable(secret)).cover
+    cover = masker_of(secrets).cover
     if options.store:
         stored.cover = cover
         stored.log = open_log(options, startup.trust.trusts, settings.log, stored.session_id)

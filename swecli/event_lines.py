@@ -12,6 +12,7 @@ from typing import Final
 from swecli.block_text import block_lines
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.events import (
+    CHOSEN,
     MAIN,
     Body,
     CompactionCompleted,
@@ -236,10 +237,12 @@ def _other_lines(event: Event) -> list[str]:
         case Notice() | RetryScheduled():
             line = trouble_line(event)
             return [f"{line[0].upper()}{line[1:]}"]
+        case ModeChanged(reason=reason) if reason == CHOSEN:  # by the command, which says so
+            return []
         case ModeChanged(mode=mode):
             return [f"Mode: {mode}"]
-        case ModelChanged(model=model, switched=True, address=address):
-            return [f"Model: {model}{_at(address)}"]
+        case ModelChanged(model=model, switched=True, address=address, effort=effort):
+            return [f"Model: {model}{_at(address)}{f', effort {effort}' if effort else ''}"]
         case QueueChanged(queue=queue):
             return [f"Waiting: {entry.text}" for entry in queue]
         case TodosChanged(todos=todos):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.exit_codes import ExitCode
 
@@ -25,8 +27,7 @@ class StartError(Exception):
         self.exit_code = exit_code
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchOptions:
+class LaunchOptions(Struct, frozen=True):
     """Options of a run with a session. None and empty values mean: what the settings say.
 
     ``cwd`` and ``add_dirs`` are absolute and exist. ``prompt`` is the first message, empty for none.
@@ -119,7 +120,7 @@ class LaunchOptions:
     """Internal failures are shown with their traceback."""
     script: Path | None = None
     """Script for the scripted model, which then answers instead of a provider."""
-    banner: str = field(default="", compare=False)
+    banner: str = ""
     """Shown once at the start."""
     approve_all: bool = False
     """Headless only: answer each permission question with yes (the demonstration, on its own copy)."""

@@ -12,12 +12,16 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from swecli.core.context_management import counter
 
 # Where the environment forbids it, each worker compiles all tests and the program anew: two thirds of the collection.
 sys.dont_write_bytecode = False
 ROOT = Path(__file__).parents[1]
+# How long an example takes, and how long it takes to make some, depends on what else the machine does.
+settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 
 @contextlib.contextmanager

@@ -52,6 +52,16 @@ def test_what_a_newcomer_looks_for_is_answered_with_a_file() -> None:
         "a key is bound",
         "a slash command is added",
         "a provider is added",
+        "where hooks run",
+        "a bullet of the playbook is told",
+        "a session is forked",
+        "a budget is asked about",
+        "a tool of a server reaches the model",
+        "when a request that failed is made again",
+        "where Esc ends the work",
+        "a large result is cut or offloaded",
+        "commands run in the background",
+        "a folder is trusted",
     ):
         (row,) = (line for line in table.splitlines() if f"{question} |" in line)
         assert _FILE.search(row.split("|")[2]), question

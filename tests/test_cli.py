@@ -17,6 +17,7 @@ from swecli.command_line.arguments import UsageError, clean, in_container, launc
 from swecli.command_line.standard_streams import MAX_BYTES, joined, read_piped
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from tests.support.waiting import PATIENCE
 
 
 def parse(*arguments: str, root: bool = False, environment: dict[str, str] | None = None) -> LaunchOptions:
@@ -278,7 +279,7 @@ code = main(["--version"])
 print(code, sorted(name for name in set(sys.modules) - before if not name.startswith("swecli")))
 print(sorted(name for name in sys.modules if name.startswith("swecli")))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     version, loaded, own = done.stdout.splitlines()
     assert version.startswith("swecli 0.")
     assert loaded == "0 []"
@@ -294,7 +295,7 @@ with contextlib.suppress(SystemExit):
     main({arguments!r})
 print([name for name in ("textual", "rich", "pydantic", "httpx", "sqlite3", "asyncio") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -313,7 +314,7 @@ sys.exit(dispatch.dispatch(sys.argv[1:]))
             [sys.executable, "-c", code, *arguments],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
@@ -333,6 +334,10 @@ sys.exit(dispatch.dispatch(sys.argv[1:]))
         (["help"], "did you mean swecli --help?"),
         (["-m", "a/b", "context"], "only as the first argument: swecli context"),
         (["--safe-mode", "context", "--json"], "only as the first argument: swecli context"),
+        (
+            ["--permission-mode", "plan", "permissions", "check", "--", "ls"],
+            "only as the first argument: swecli permissions",
+        ),
     ],
 )
 def test_a_word_that_is_hardly_a_message_is_not_sent(

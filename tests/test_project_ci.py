@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import skip_lines
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,7 +33,7 @@ def ci(tmp_path: Path, tools: dict[str, str], **environment: str) -> subprocess.
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 

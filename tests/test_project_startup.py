@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ("textual", "rich", "httpx", "pydantic", "tiktoken", "pygments", "sqlite3", "asyncio", "argparse")
 
@@ -16,7 +18,7 @@ def imported(code: str) -> set[str]:
     """Names of all modules after ``code`` ran in a fresh interpreter."""
     script = f"{code}\nimport sys\nprint('\\n'.join(sys.modules), file=sys.stderr)"
     run = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert run.returncode == 0, run.stderr
     return set(run.stderr.split())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -39,6 +38,8 @@ from acp.schema import (
     SetSessionModeResponse,
     TerminalAuthMethod,
 )
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli import __version__
 from swecli.acp.conversation import (
@@ -74,8 +75,7 @@ PAGE = 50
 LOGIN = "--login"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A stored session. ``updated`` is Unix seconds."""
 
     id: str
@@ -91,8 +91,7 @@ class NotDeleted(Exception):
     """A stored session is still there; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSessions:
+class StoredSessions(Struct, frozen=True):
     """What is stored. Both are for a thread."""
 
     of: Callable[[Path | None], Sequence[Stored]]
@@ -353,7 +352,7 @@ class SwecliAgent:
         if method == DELETE:  # the SDK has no route of its own for it; ``transport`` gives it this one
             session = params.get("sessionId")
             if not isinstance(session, str):
-                raise RequestError(INVALID_PARAMS, "sessionId must be a text")
+                raise RequestError(INVALID_PARAMS, "sessionId must be a string")
             await self.delete_session(session)
             return {}
         raise RequestError.method_not_found(f"_{method}")

@@ -26,7 +26,6 @@ from swecli.core.protocol.events import PermissionRequested, Question, QuestionA
 ONCE, ALWAYS, FOLDER, EDITS = "once", "always", "project", "accept-edits"
 REJECT, NEVER = "reject", "reject_always"
 SKIP = "skip"
-DISMISSED = "The user closed the question without an answer."
 REFUSED_BEFORE = "The user does not want this in this session ({rules}). Do not retry it."
 _RULE = 160
 """Characters of a rule in an option's name."""
@@ -61,20 +60,15 @@ def permission_reply(request: PermissionRequested, option: str | None) -> Comman
             return ReplyPermission(request.request, "always", span="project")
         case "accept-edits":
             return SetMode("accept-edits")
-        case "reject":
+        case _:  # a note would be taken for the user's own words
             return ReplyPermission(request.request, "reject")
-        case "reject_always":
-            note = REFUSED_BEFORE.format(rules=_rules(request.offered))
-            return ReplyPermission(request.request, "reject", note)
-        case _:
-            return ReplyPermission(request.request, "reject", DISMISSED)
 
 
 def refused_before(request: PermissionRequested, refused: Collection[str]) -> ReplyPermission | None:
     """The answer where the user has refused everything of this kind; None where they have to be asked."""
     if request.offered and all(rule in refused for rule in request.offered):
         note = REFUSED_BEFORE.format(rules=_rules(request.offered))
-        return ReplyPermission(request.request, "reject", note)
+        return ReplyPermission(request.request, "reject", note, by="headless")
     return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from acp import RequestError
@@ -26,6 +25,7 @@ from acp.schema import (
     UnstructuredCommandInput,
     Usage,
 )
+from msgspec import Struct
 from pydantic import ValidationError
 
 from swecli.acp.asking import (
@@ -90,14 +90,12 @@ _SCREENS = {
 _ASKING = (PermissionRequested, PermissionResolved, QuestionAsked, QuestionAnswered)
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(Struct):
     ended: asyncio.Future[TurnEnded]
     stop: Stop | None = None
 
 
-@dataclass(slots=True)
-class Editor:
+class Editor(Struct):
     """The client: who asks the user and shows the updates. ``withdraw`` takes back the question that the current task
     waits for."""
 
@@ -112,8 +110,7 @@ class Editor:
         return elicitation is not None and elicitation.form is not None
 
 
-@dataclass(slots=True)
-class _Prompt:
+class _Prompt(Struct):
     cancelled: bool = False
 
 

@@ -60,10 +60,10 @@ class ClientFiles:
         except NoAnswer:
             self._log(f"the editor did not write {path} within {SECONDS:.0f} s")
             raise EditorError(
-                f"the editor did not confirm within {SECONDS:.0f} s that it wrote the file. Read it before you go on."
+                f"the editor did not confirm within {SECONDS:.0f} s that it wrote the file. Read it before going on."
             ) from None
         except (RequestError, ConnectionError, ValidationError) as error:
-            raise EditorError(f"the editor did not write it: {error}. Read it before you go on.") from None
+            raise EditorError(f"the editor did not write it: {error}. Read it before you continue.") from None
 
     def _answer(self, asking: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(asking, self._loop).result(SECONDS)

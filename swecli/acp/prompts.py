@@ -6,7 +6,6 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,6 +17,7 @@ from acp.schema import (
     ResourceContentBlock,
     TextContentBlock,
 )
+from msgspec import Struct
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
@@ -38,8 +38,7 @@ class BadPrompt(Exception):
     """The prompt can't be sent. The message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """``command`` is what a prompt that is only a slash command asks for. ``left_out`` names what could not be
     attached."""
 

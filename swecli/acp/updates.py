@@ -4,7 +4,6 @@ replay of a stored one alike."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from acp.schema import (
     UsageUpdate,
     UserMessageChunk,
 )
+from msgspec import Struct, field
 
 from swecli.acp.words import (
     absolute,
@@ -150,8 +150,7 @@ def notice_text(notice: Notice) -> str:
     return f"\n\n> **{notice.level}**: {notice.text}{hint}\n\n"
 
 
-@dataclass(slots=True)
-class _Item:
+class _Item(Struct):
     """``sent`` is the text that the client has; ``output`` the newest live output of a command, last sent ``at``."""
 
     started: ItemStarted

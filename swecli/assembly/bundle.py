@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.engine.session import Session
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
@@ -12,8 +13,7 @@ from swecli.export.handoff import MAX_BYTES, Compared, Handoff, HandoffError, co
 from swecli.launch import StartError
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """A bundle and how its files compare with those of the folder."""
 
     name: str
@@ -31,7 +31,7 @@ class Bundle:
             session.notice(
                 f"Files of the handoff bundle: {self.found.words}.",
                 "warning",
-                "The model is told; look at them before it goes on.",
+                "The model knows; review them before it continues.",
             )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import examine_sandbox
@@ -21,21 +22,27 @@ from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.budget import window_words
 from swecli.launch import LaunchOptions
 
-HEADERS = ("Provider", "Model", "Window · $ per million in / out · key · address · reached")
+HEADERS = ("Model", "What is known")
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """``blocks`` are to be shown; ``healthy``: the model that would answer can be asked, as far as was checked."""
 
     blocks: tuple[DisplayBlock, ...]
     healthy: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    cells: tuple[str, str, str]
+class _Known(Struct, frozen=True):
+    """What is known of one model, or of a provider without one: a line each for ``name`` and its facts."""
+
+    name: str
+    facts: tuple[str, ...]
     problem: str = ""
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        first, *others = [fact for fact in self.facts if fact] or [""]
+        return ((self.name, first), *(("", fact) for fact in others))
 
 
 async def examine_session(
@@ -55,18 +62,19 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     """Look at every provider that is set up in some way; with ``online``, ask each of them. ``at_work`` is what a
     session knows of its model."""
     accounts = [account for account in supply.accounts.all() if _configured(account, supply, main)]
-    rows = await asyncio.gather(*(_row(supply, account, main, at_work, online=online) for account in accounts))
+    looked = await asyncio.gather(*(_look(supply, account, main, at_work, online=online) for account in accounts))
     servers = await find_local_servers() if online else ()
     known = {account.provider.name for account in accounts}
     found = [
-        (server.provider, f"{len(server.models)} found", _in_one("free", "no key needed", server.base_url, "reached"))
+        _Known(server.provider, ("free, no key needed", f"{server.base_url}: reached, {len(server.models)} models"))
         for server in servers
         if server.provider not in known
     ]
-    blocks: list[DisplayBlock] = [TableBlock(HEADERS, (*(row.cells for row in rows), *found), "Models")]
+    rows = tuple(row for one in (*looked, *found) for row in one.rows)
+    blocks: list[DisplayBlock] = [TableBlock(HEADERS, rows, "Models")] if rows else []
     blocks += [TextBlock(notice, "warning") for notice in supply.notices]
-    blocks += [TextBlock(row.problem, "error") for row in rows if row.problem]
-    chosen = next((row for row, account in zip(rows, accounts, strict=True) if _is(account, main)), None)
+    blocks += [TextBlock(one.problem, "error") for one in looked if one.problem]
+    chosen = next((one for one, account in zip(looked, accounts, strict=True) if _is(account, main)), None)
     healthy = main is not None and chosen is not None and not chosen.problem
     if main is None:
         blocks.append(TextBlock(f"No model selected. {supply.nothing_chosen}", "error"))
@@ -87,35 +95,29 @@ def _is(account: Account, model: str | None) -> bool:
     return model is not None and model.partition("/")[0].lower() == account.provider.name
 
 
-async def _row(
+async def _look(
     supply: ModelSupply, account: Account, main: str | None, at_work: ModelInfo | None, *, online: bool
-) -> _Row:
+) -> _Known:
     name, usual = account.provider.name, account.provider.default_model
     ref = f"{name}/{usual}" if usual and not account.elsewhere else ""
     if main is not None and _is(account, main):
         ref = main
     if not ref:
-        return _Row((name, "-", _in_one(_key(account), without_password(account.address))), account.problem)
+        return _Known(name, (_key(account), without_password(account.address)), account.problem)
     try:
         client = supply.make(ref)
     except ModelUnavailable as error:
-        cells = (name, ref.partition("/")[2], _in_one(_key(account), without_password(account.address)))
-        return _Row(cells, f"{name}: {error}")
+        return _Known(ref, (_key(account), without_password(account.address)), f"{name}: {error}")
     assert isinstance(client, HttpModelClient)
     reached, problem = await _reach(supply, client) if online else ("not asked", "")
     info = at_work if at_work is not None and at_work.ref == client.info.ref else client.info
     window = window_words(info.window, info.window_source)
     if not online and info is client.info and info.window_source in ("catalogue", "assumed"):
         window = f"{window}, the server was not asked"  # in a session it was, and its word counts before these
-    figures = (window, _price(supply, account, info.name))
-    place = (_key(account), without_password(client.config.base_url), reached)
+    place = f"{without_password(client.config.base_url)}: {reached}"
+    facts = (f"window {window}", _price(supply, account, info.name), _key(account), place)
     await client.close()
-    return _Row((name, info.name, _in_one(*figures, *place)), f"{name}: {problem}" if problem else "")
-
-
-def _in_one(*parts: str) -> str:
-    """In one cell, so that nothing is squeezed into a column of its own."""
-    return " · ".join(part for part in parts if part)
+    return _Known(info.ref, facts, f"{name}: {problem}" if problem else "")
 
 
 async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str]:
@@ -137,9 +139,9 @@ def _price(supply: ModelSupply, account: Account, model: str) -> str:
         found = load_catalog().lookup(account.provider.name, model) if account.own_host else None
         prices = found.prices if found is not None else None
     if prices is None:
-        return "?"
+        return "price unknown"
     rates = prices.at(utc_now())
-    return f"{rates.input.normalize():f} / {rates.output.normalize():f}"
+    return f"${rates.input.normalize():f} in, ${rates.output.normalize():f} out per million tokens"
 
 
 def _key(account: Account) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.assembly.startup import Startup
-from swecli.core.config.trust import accept_items
+from swecli.core.config.trust import accept_items, covered_by_trust, file_digest
 from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.workspace.text_file import read_bytes
 from swecli.launch import LaunchOptions
 
 if TYPE_CHECKING:
@@ -53,3 +55,22 @@ def skill_listing(skills: Sequence[Skill], window: int) -> str:
     from swecli.core.extensions.skills import listing
 
     return listing(skills, window)
+
+
+LARGEST_APPROVED = 1_000_000
+"""Bytes of a file that can have been approved."""
+
+
+def unapproved(directory: Path, accepted: Collection[str]) -> tuple[str, ...]:
+    """What ``covered_by_trust`` names, without files that the user approved as they are, as those that /init wrote."""
+    names = covered_by_trust(directory)
+    return tuple(name for name in names if not _is_approved(directory, name, accepted)) if accepted else names
+
+
+def _is_approved(directory: Path, name: str, accepted: Collection[str]) -> bool:
+    file = Path(os.path.realpath(directory)) / name
+    try:
+        sha256 = read_bytes(file, LARGEST_APPROVED)[1].sha256
+    except OSError:
+        return False
+    return file_digest(directory, file, sha256) in accepted

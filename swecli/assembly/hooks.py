@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.config.trust import PendingItem, TrustReading, accept_items, item_digest
 
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 CLAUDE_FILES = (".claude/settings.json", ".claude/settings.local.json")
 
 
-@dataclass(frozen=True, slots=True)
-class HookReading:
+class HookReading(Struct, frozen=True):
     """``pending`` waits for the user's consent."""
 
     hooks: tuple[Hook, ...] = ()

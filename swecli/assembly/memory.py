@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 from functools import cache, partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from swecli.assembly.extension_files import unapproved
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import project_folder
-from swecli.core.config.trust import covered_by_trust, file_digest, read_trust, write_trust
+from swecli.core.config.trust import file_digest, read_trust, write_trust
 from swecli.core.context_management.instructions import Instructions, instruction_folders, load_instructions
 from swecli.core.context_management.memory_section import MemoryText, memory_text
 from swecli.core.engine.services import InstructionFiles, MemoryOptions
@@ -108,7 +110,7 @@ def _turned_on(options: LaunchOptions, startup: Startup) -> tuple[str, MemoryOpt
     notice, trust = "", read_trust(startup.paths.data, options.cwd)
     if trust.trusts:
         return ON, memory_options(options, replace(startup, trust=trust))
-    if names := covered_by_trust(options.cwd):
+    if names := unapproved(options.cwd, trust.accepted):
         listed = ", ".join(names[:5])
         shown = "swecli permissions trust shows and trusts them"
         return f"This folder has files that would count too ({listed}): {shown}.", None
@@ -125,9 +127,9 @@ def _cover(startup: Startup) -> Callable[[str], str]:
 
     @cache
     def covering() -> Callable[[str], str]:
-        from swecli.core.llm.secrets import Masker, is_unmistakable
+        from swecli.core.llm.secrets import masker_of
 
-        return Masker(filter(is_unmistakable, secret_values(startup.environment))).cover
+        return masker_of(secret_values(startup.environment)).cover
 
     return lambda text: covering()(text)
 

@@ -8,13 +8,15 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.assembly.startup import startup_of
 from swecli.core.config.change import dotted, set_value
@@ -25,9 +27,7 @@ from swecli.core.config.settings import (
     ProviderSettings,
     Settings,
     expand,
-    fallback_models,
     named_models,
-    side_models,
 )
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
@@ -140,8 +140,7 @@ Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
 Ask = Callable[[Endpoint, str], Awaitable[EndpointModel | None]]
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """``stated`` is the window that an error of this session stated: no source is better."""
 
     resolve: Resolve
@@ -553,8 +552,6 @@ class ModelSupply:
             price=self._prices,
             keep_price=None if self.scripted else self._keep_price,
             effort=lambda model: effort_of(self._settings, self._main, model),
-            fallback=fallback_models(self._settings),
-            side_models=side_models(self._settings),
             offers=self.offers,
             unlisted=lambda: self.unlisted,
         )
@@ -653,8 +650,9 @@ class ModelSupply:
             return (), str(error)
         answer = await list_models(endpoint_of(config))
         if not answer.models:
-            why = answer.problem or "it lists no models"
-            return (), f"{provider} at {without_password(account.address)} names no models: {why.rstrip('.')}."
+            why = f" ({answer.problem.rstrip('.')})" if answer.problem else ""
+            place = f"{provider} at {without_password(account.address)}"
+            return (), f"{place} lists no models{why}. Type {provider}/NAME if you know one; most addresses end in /v1."
 
         def known() -> tuple[ModelOffer, ...]:
             return listed_offers(account, answer.models, lambda model: self._info(provider, model))

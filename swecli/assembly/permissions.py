@@ -6,10 +6,12 @@ import json
 import sqlite3
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.assembly.services import build_policy, grant_rules, grants_of
 from swecli.assembly.settings import SettingsFiles
@@ -33,8 +35,7 @@ NEWEST = 200
 """Commands that a rule is tried on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """How often a rule decided, and when last (Unix seconds)."""
 
     count: int
@@ -91,8 +92,7 @@ def _rows(paths: Paths, workspace: Path, query: str, values: tuple[object, ...])
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRow:
+class RuleRow(Struct, frozen=True):
     """A rule that holds in a folder. ``id`` is that of a grant, else empty; ``last_use`` is Unix seconds; ``void`` says
     why the rule has no effect."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import project_folder
-from swecli.core.llm.secrets import Masker, is_unmistakable
+from swecli.core.llm.secrets import masker_of
 from swecli.core.workspace.process import secret_values
 from swecli.launch import LaunchOptions
 
@@ -23,8 +24,7 @@ _LARGEST = 200_000
 """Bytes of a text that is looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proven:
+class Proven(Struct, frozen=True):
     """What of the playbook is in the prompt of the session."""
 
     text: str = ""
@@ -58,7 +58,7 @@ def _open(
         PlaybookFile(own, startup.paths.data / ARCHIVE, startup.paths.data / LOCK, preferences=True),
         PlaybookOptions(settings.learn and stores, settings.reflect and stores, settings.withhold),
         known,
-        Masker(filter(is_unmistakable, secret_values(startup.environment))).mask,
+        masker_of(secret_values(startup.environment)).mask,
         core=core,
     )
 

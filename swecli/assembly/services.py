@@ -9,12 +9,13 @@ import random
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli import __version__
 from swecli.assembly.extension_files import extension_files, skill_listing
@@ -54,9 +55,9 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.agent_profiles import AgentProfile
 from swecli.core.engine.services import (
     Adjustable,
+    AgentProfile,
     Extension,
     ModelFactory,
     SentinelOptions,
@@ -376,12 +377,11 @@ def build_services(
         append = "\n\n".join(filter(None, (texts.append, prompt)))
         return context(tools, replace(texts, append=append, headless=False))
 
-    return Services(
+    services = Services(
         workspace=Workspace(options.cwd, (options.cwd, *options.add_dirs), environment),
         tools=registry,
         context=context(registry, texts),
         context_for=context_for,
-        subagents=values.subagents,
         worktrees=worktrees_folder(startup.paths),
         plans=project_folder(options.cwd) / PLANS if startup.trust.trusts and options.store else None,
         profiles=lambda: agent_profiles(files, registry),
@@ -391,10 +391,7 @@ def build_services(
         keep_rule=rule_saver(grants),
         keep_file=approved_file_saver(options, startup),
         policy=build_policy(options, startup, environment),
-        compaction=values.compaction,
         blobs=blobs,
-        offload_threshold=values.offload_threshold,
-        process_limit=values.process_limit,
         limits=turn_limits(options, startup),
         version=__version__,
         code=code,
@@ -413,11 +410,10 @@ def build_services(
         project=project,
         retrieval_model=startup.loaded.settings.context.retrieval_model,
         extension_files=files,
-        attribution=values.attribution,
         extensions=extensions,
-        tool_deferral=values.tool_deferral,
-        sentinel=values.sentinel,
     )
+    services.adjust(values)
+    return services
 
 
 def _prompt_texts(
@@ -519,9 +515,9 @@ def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentP
 
 
 def turn_limits(options: LaunchOptions, startup: Startup) -> TurnLimits:
-    settings = startup.loaded.settings
-    budgets = spending_limits(settings.budget, startup.paths.data / "workspaces")
-    return TurnLimits(settings.agent.max_steps, options.max_tokens, options.max_price, spending=budgets)
+    """Caps of flags, budgets of settings; the cap of steps is among what ``adjustable`` gives."""
+    budgets = spending_limits(startup.loaded.settings.budget, startup.paths.data / "workspaces")
+    return TurnLimits(max_tokens=options.max_tokens, max_price=options.max_price, spending=budgets)
 
 
 def subagent_options(settings: SubagentSettings) -> SubagentOptions:
@@ -540,9 +536,9 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
     if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
         return None
     from swecli.core.hooks.runner import HookPlace, Hooks
-    from swecli.core.llm.secrets import Masker, is_unmistakable
+    from swecli.core.llm.secrets import masker_of
 
-    secrets = Masker(filter(is_unmistakable, secret_values(startup.environment)))
+    secrets = masker_of(secret_values(startup.environment))
     return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 

@@ -6,12 +6,13 @@ import os
 import shlex
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.services import move_changes
@@ -39,7 +40,7 @@ from swecli.core.sessions.titles import storable
 from swecli.core.workspace.process_tree import Process
 from swecli.core.worktrees import name_of_tree, worktrees_folder
 from swecli.launch import LaunchOptions
-from swecli.tui.backend import OpenSession, StoredSession
+from swecli.tui.backend import StoredSession
 
 FOLDERS = 40
 """Folders besides this one that are looked into, those used last."""
@@ -53,17 +54,13 @@ T = TypeVar("T")
 
 
 class SessionList:
-    """Implements ``SessionsPort`` for the folder of ``options``. ``opener`` opens a session by its id; with True, a
-    fork of it."""
+    """Implements ``SessionsPort`` for the folder of ``options``."""
 
-    def __init__(
-        self, options: LaunchOptions, environment: Mapping[str, str], opener: Callable[[str, bool], OpenSession]
-    ) -> None:
+    def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         paths = user_paths(environment)
         self._data = paths.data
         self._own = paths.workspace_data(options.cwd) / DATABASE
         self._trees = worktrees_folder(paths)
-        self._opener = opener
 
     def read(self) -> Sequence[StoredSession]:
         others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
@@ -88,12 +85,6 @@ class SessionList:
         found = path if path.exists() else self._own
         return messages(read_database(found, lambda connection: newest_messages(connection, session.id), []))
 
-    def open(self, session_id: str) -> OpenSession:
-        return self._opener(session_id, False)
-
-    def fork(self, session_id: str) -> OpenSession:
-        return self._opener(session_id, True)
-
     def _others(self) -> list[Path]:
         return [path for path in databases(self._data) if path != self._own]
 
@@ -111,7 +102,10 @@ class SessionList:
                 place = f"-w {tree}" if tree else f"-C {shlex.quote(one.cwd)}"
                 away = f"It belongs to {'a worktree' if tree else 'another folder'}: swecli {place} -r {one.id}"
             elif one.id in holders:
-                away = f"It is open in another swecli (process {holders[one.id].pid}); close it there first"
+                away = (
+                    f"It is open in another swecli (process {holders[one.id].pid}). "
+                    f"Close it there, or continue a copy: swecli -r {one.id} --fork"
+                )
             found.append(
                 StoredSession(
                     one.id,
@@ -127,6 +121,7 @@ class SessionList:
                     branch=one.branch,
                     size=one.size,
                     parent="" if one.parent is None else called.get(one.parent, "") or one.parent,
+                    open_elsewhere=one.id in holders,
                 )
             )
         return found
@@ -172,8 +167,7 @@ def _cost(amount: str) -> str:
 # --- taking away -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """One folder's database with its sessions, and those of them that are open somewhere."""
 
     database: Path
@@ -265,8 +259,7 @@ def _logs(sessions: Sequence[SessionInfo]) -> Iterator[Path]:
 # --- a folder that moved -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """Sessions that have another folder now. ``trouble`` says why their file changes could not be brought along; empty
     where they were."""
 
@@ -308,7 +301,7 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
         try:
             move_changes(paths, old, new, ids)
         except sqlite3.Error as error:
-            trouble = f"What these sessions changed in files can't be brought along ({error}): /undo does not reach it"
+            trouble = f"File changes of these sessions could not be moved ({error}): /undo does not cover them"
             store.delete(ids)
             return Moved(sessions, trouble)
         store.delete(ids)

@@ -133,7 +133,7 @@ class SettingsFiles:
             raise ValueError("is not a setting")
         if about.secret:
             raise ValueError(f"can't be set here. {SECRET}")
-        words = "a text" in about.takes or any(choice.startswith('"') for choice in about.choices)
+        words = "text" in about.takes or any(choice.startswith('"') for choice in about.choices)
         value = typed_value(text, words=words, many=about.takes.startswith("a list"))
         if file == "local" and loosens(key, value):
             raise ValueError("can't be set in a project: its files can only tighten; set it in your own file")

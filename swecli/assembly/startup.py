@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.assembly.hooks import HookReading, read_hooks
 from swecli.core.config.load import ConfigError, Loaded, load
@@ -14,8 +16,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 
-@dataclass(frozen=True, slots=True)
-class Startup:
+class Startup(Struct, frozen=True):
     """``environment`` is the process environment as it was at start."""
 
     paths: Paths

@@ -10,11 +10,12 @@ import sqlite3
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
 
 from swecli import __version__
 from swecli.core.atomic_text import ASIDE
@@ -25,7 +26,14 @@ from swecli.core.engine.reductions import Before, StaleState, taken_back
 from swecli.core.git_files import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
-from swecli.core.sessions.database import Database, open_database, open_in_memory, read_only
+from swecli.core.sessions.database import (
+    Database,
+    is_full,
+    open_database,
+    open_in_memory,
+    open_unwritten,
+    read_only,
+)
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.log import LogEntries, SessionLog
 from swecli.core.sessions.rescue import is_damage
@@ -43,8 +51,7 @@ from swecli.launch import LaunchOptions, StartError
 DATABASE = "sessions.db"
 
 
-@dataclass(slots=True)
-class Stored:
+class Stored(Struct):
     """One session in its store, leased by this process. ``tell`` takes troubles of the disk while it runs."""
 
     session_id: str
@@ -72,12 +79,13 @@ class Stored:
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
-        stored = StoredFacts(self.store.database, self.session_id).read
+        stored = StoredFacts(self.store.database, self.session_id)
         return Journal(
             self._write,
             publish,
             lambda text: self.tell(text),
-            read=partial(read_both, self.history, stored) if self.elsewhere else stored,
+            read=partial(read_both, self.history, stored.read) if self.elsewhere else stored.read,
+            begin_of=(lambda turns: 0) if self.elsewhere else stored.begin_of,
             on_recovery=lambda text: self.tell(text),
             on_close=self._closed,
         )
@@ -161,6 +169,8 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
     try:
         return _opened(options, database, model)
     except (sqlite3.Error, UnicodeDecodeError) as error:
+        if is_full(error):  # opening needed no room, claiming the session does
+            return _opened(options, open_unwritten(directory / DATABASE, error), model)
         if not is_damage(error):
             raise
     # Damage that the check at opening had no time to find: now it has.
@@ -219,7 +229,7 @@ def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) 
     nothing is, or where that is not enough to show."""
     facts = StoredFacts(store.database, session_id)
     stored = SnapshotStore(store.database, session_id).get_state()
-    begin = store.begin_of(session_id, HELD_TURNS) if stored is not None else 0
+    begin = facts.begin_of(HELD_TURNS) if stored is not None else 0
     if stored is not None and begin:
         try:
             reductions, seq = taken_back(stored[0], facts.parts)

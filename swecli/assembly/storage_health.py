@@ -9,15 +9,17 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import Paths
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.sessions.database import has_locks
 from swecli.core.sessions.health import health_of, quarantined, rebuild_index, recover, shrink
+from swecli.core.sessions.losses import loss_sentence
 from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex
 from swecli.core.tools.base import readable_size
@@ -35,8 +37,7 @@ _TOOLS = {
 """Programs that are used where they are there, and what is missing without them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at. ``repair`` is what would mend it, where something does."""
 
     what: str
@@ -80,6 +81,8 @@ def _database(path: Path) -> Iterator[Finding]:
 def _index(path: Path) -> Finding:
     if not path.exists():
         return Finding("search index", "not made yet")
+    if not os.access(path.parent, os.W_OK):
+        return Finding("search index", f"{readable_size(path.stat().st_size)}, not checked: its folder is read-only")
     try:
         if SearchIndex.sound(path):
             return Finding("search index", readable_size(path.stat().st_size))
@@ -167,14 +170,21 @@ def finding_blocks(findings: Sequence[Finding]) -> tuple[DisplayBlock, ...]:
 
 OFFERS: Mapping[Repair, str] = {
     "vacuum": "Give unused space back",
-    "index": "Make the search index anew",
+    "index": "Rebuild the search index",
     "permissions": "Close the files to others",
     "recover": "Bring over what can be read of the database that was put aside",
 }
 
 
-def repair(name: Repair, paths: Paths, folder: Path) -> str:
-    """Carry out one repair. Returns a sentence on what was done.
+class Repaired(Struct, frozen=True):
+    """What a repair did, in sentences. ``complete``: nothing is known to be missing afterwards."""
+
+    text: str
+    complete: bool = True
+
+
+def repair(name: Repair, paths: Paths, folder: Path) -> Repaired:
+    """Carry out one repair.
 
     Raises:
         OSError, sqlite3.Error: it failed; nothing was lost.
@@ -183,42 +193,48 @@ def repair(name: Repair, paths: Paths, folder: Path) -> str:
     return _REPAIRS[name](paths, database)
 
 
-def _vacuum(paths: Paths, database: Path) -> str:
-    return f"{readable_size(shrink(database))} given back." if database.exists() else "There is nothing stored here."
+NOTHING_STORED = Repaired("There is nothing stored here.")
 
 
-def _new_index(paths: Paths, database: Path) -> str:
+def _vacuum(paths: Paths, database: Path) -> Repaired:
+    return Repaired(f"{readable_size(shrink(database))} given back.") if database.exists() else NOTHING_STORED
+
+
+def _new_index(paths: Paths, database: Path) -> Repaired:
     if not database.exists():
-        return "There is nothing stored here."
+        return NOTHING_STORED
     rebuild_index(database)
-    return "The search index was made anew."
+    return Repaired("The search index was rebuilt.")
 
 
-def _close(paths: Paths, database: Path) -> str:
+def _close(paths: Paths, database: Path) -> Repaired:
     closed = 0
     for path in list(_open_to_others(paths, database)):
         os.chmod(path, stat.S_IMODE(path.lstat().st_mode) & 0o700)
         closed += 1
-    return f"{closed} files and folders are readable by you only now."
+    return Repaired(f"{closed} files and folders are readable by you only now.")
 
 
-def _recover(paths: Paths, database: Path) -> str:
-    found = quarantined(database)
-    if not found:
-        return "No damaged database was put aside here."
-    added = sum(recover(database, one) for one in found)
-    files = (
-        "a damaged file, which stays where it is"
-        if len(found) == 1
-        else f"{len(found):,} damaged files, which stay where they are"
-    )
-    if not added:
-        return f"No session is missing here that can be read in {files}."
-    named = "1 session was" if added == 1 else f"{added:,} sessions were"
-    return f"{named} brought over from {files}."
+def _recover(paths: Paths, database: Path) -> Repaired:
+    aside = quarantined(database)
+    if not aside:
+        return Repaired("No damaged database was put aside here.")
+    done = [recover(database, one) for one in aside]
+    said: list[str] = []
+    added = sum(one.added for one in done)
+    if added:
+        said.append("1 session was recovered." if added == 1 else f"{added:,} sessions were recovered.")
+    elif any(one.found for one in done):
+        said.append("Every session that can be read is here already.")
+    unreadable = [path.name for path, one in zip(aside, done, strict=True) if not one.found]
+    said += [f"No session can be read in {name}." for name in unreadable]
+    lost = list({one.session: one for each in done for one in each.lost}.values())
+    said += [f"{loss_sentence(lost)}."] if lost else []
+    said.append("The damaged file stays." if len(aside) == 1 else f"The {len(aside):,} damaged files stay.")
+    return Repaired(" ".join(said), complete=not unreadable and not lost)
 
 
-_REPAIRS: Mapping[Repair, Callable[[Paths, Path], str]] = {
+_REPAIRS: Mapping[Repair, Callable[[Paths, Path], Repaired]] = {
     "vacuum": _vacuum,
     "index": _new_index,
     "permissions": _close,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.core.config.paths import PROJECT_SERVERS, user_paths
 from swecli.launch import LaunchOptions, StartError
@@ -20,8 +21,6 @@ _ASKING = (
     PROJECT_SERVERS,
 )
 """Files of a project whose settings may need consent, relative to it."""
-LARGEST_FILE = 1_000_000
-"""Bytes of a file that can have been approved."""
 
 
 class WorkspaceTrust:
@@ -44,29 +43,16 @@ class WorkspaceTrust:
         return replace(options, trust=self._options.trust, servers_later=self._later)
 
     def question(self) -> TrustQuestion | None:
-        from swecli.core.config.trust import covered_by_trust, read_trust, trust_key
+        from swecli.assembly.extension_files import unapproved
+        from swecli.core.config.trust import read_trust, trust_key
 
         if self._options.trust is not None:
             return None
         trust = read_trust(self._data, self._folder)
         if trust.state != "unknown":
             return None
-        names = tuple(name for name in covered_by_trust(self._folder) if not self._approved(name, trust.accepted))
+        names = unapproved(self._folder, trust.accepted)
         return TrustQuestion(str(trust_key(self._folder)), names) if names else None
-
-    def _approved(self, name: str, accepted: Collection[str]) -> bool:
-        """Whether the user approved a file as it is: /init wrote it."""
-        from swecli.core.config.trust import file_digest
-        from swecli.core.workspace.text_file import read_bytes
-
-        if not accepted:
-            return False
-        file = Path(os.path.realpath(self._folder)) / name
-        try:
-            sha256 = read_bytes(file, LARGEST_FILE)[1].sha256
-        except OSError:
-            return False
-        return file_digest(self._folder, file, sha256) in accepted
 
     def answer(self, choice: TrustChoice) -> str:
         from swecli.core.config.trust import accept_items, write_trust

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import UsageError, editor_parser, launch_options
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
@@ -55,10 +56,7 @@ def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]
     from swecli.acp.agent import Stored
     from swecli.assembly.session_list import SessionList
 
-    def no_opener(session_id: str, fork: bool) -> object:
-        raise AssertionError(session_id)
-
-    sessions = SessionList(replace(options, cwd=folder or options.cwd), dict(os.environ), no_opener)  # pyright: ignore[reportArgumentType] - the list only reads
+    sessions = SessionList(replace(options, cwd=folder or options.cwd), dict(os.environ))
     found = sessions.here() if folder is not None else sorted(sessions.read(), key=lambda one: -one.updated)
     return [Stored(each.id, each.title, each.folder, each.updated) for each in found if each.messages]
 

@@ -6,10 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NoReturn, get_args
+
+from msgspec import Struct
 
 from swecli import __version__
 from swecli.core.workspace.text_file import is_folder, usable_folder
@@ -17,8 +18,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMode, StartError
 
 
-@dataclass(frozen=True, slots=True)
-class Subcommand:
+class Subcommand(Struct, frozen=True):
     """A word that is no message when it comes first: a function of this name in ``swecli.command_line.MODULE``.
     ``usage`` and ``summary`` are its line of the help, empty where another line tells of it."""
 
@@ -224,7 +224,7 @@ def _session_options(group: Group) -> None:
 
 def _model_options(group: Group) -> None:
     group.add_argument(
-        "-m", "--model", metavar="PROVIDER/NAME", help="model; a bare name is looked up in what is connected"
+        "-m", "--model", metavar="PROVIDER/NAME", help="model; a bare name is looked up among connected providers"
     )
     group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
     group.add_argument("--effort", metavar="WORD", help="reasoning effort, as the provider names it (low, high, …)")

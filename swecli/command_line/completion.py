@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.command_line.arguments import SUBCOMMANDS, Parser, main_parser
 from swecli.exit_codes import ExitCode
@@ -14,8 +15,7 @@ from swecli.exit_codes import ExitCode
 _DIRECTORY, _FILE = ("DIR",), ("FILE",)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """An option of the program. ``value``: what comes after it, if anything has to; ``choices`` where it is one of
     these."""
 

@@ -77,7 +77,7 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
         if known := startup_of(options, dict(os.environ), with_flags=False).loaded.settings.model.name:
             return f"Your default model is still {known}; /config model.name changes it."
     path = remember("model.name", ref)
-    return f"{ref} is now your default model, in {path}; /config model.name changes it, -m selects one for a run."
+    return f"It is your default from now on ({path}); -m selects another for one run."
 
 
 _DESCRIPTION = """Show and change settings.

@@ -8,10 +8,11 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import (
     LATER,
@@ -253,7 +254,9 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
     """Raises ``MeantAsSubcommand`` where the message is a subcommand at the wrong place, or nearly one."""
-    if "--" in arguments or not prompt.isascii() or not prompt.isidentifier():
+    if not prompt.isascii() or not prompt.isidentifier():
+        return
+    if "--" in arguments[: arguments.index(prompt)] if prompt in arguments else ():  # said to be a message
         return
     if prompt in LATER:
         raise _not_built(prompt)

@@ -84,6 +84,8 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
     if len(rest) > 1 and rest[0] in ONE_SHOT:
         out.append("--print=")
         rest = [argument for argument in rest[1:] if argument != "-"]
+    elif rest and rest[0] == "resume":
+        rest = ["--continue", *rest[2:]] if rest[1:2] == ["--last"] else ["--resume", *rest[1:]]
     while rest:
         argument = rest.pop(0)
         if argument == "--":

@@ -8,9 +8,10 @@ import shlex
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.assembly.trust import WorkspaceTrust
 from swecli.launch import LaunchOptions, StartError, fresh_start
@@ -200,18 +201,18 @@ class Program(Backend):
     def sessions(self) -> SessionList | None:
         from swecli.assembly.session_list import SessionList
 
+        return SessionList(self._fresh, dict(os.environ)) if self._options.store else None
+
+    def stored_session(self, session_id: str, *, fork: bool = False) -> OpenSession:
         # Flags speak of the session of this start; one that is gone to later has its own model and its own address.
         other = self._fresh if self._options.pick_session else replace(self._fresh, model=None, base_url=None)
 
-        def opener(session_id: str, fork: bool) -> OpenSession:
-            def opened() -> Awaitable[Session]:
-                copies, self._forks_picked = self._forks_picked, False
-                wanted = replace(other, resume=session_id, fork=copies)
-                return self._sessions.fork(wanted) if fork else self._sessions.open(wanted)
+        def opened() -> Awaitable[Session]:
+            copies, self._forks_picked = self._forks_picked, False
+            wanted = replace(other, resume=session_id, fork=copies)
+            return self._sessions.fork(wanted) if fork else self._sessions.open(wanted)
 
-            return opened
-
-        return SessionList(self._fresh, dict(os.environ), opener) if self._options.store else None
+        return opened
 
     def greets(self) -> bool:
         return self._options.script is None

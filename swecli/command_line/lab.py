@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_text
 from swecli.exit_codes import ExitCode
@@ -119,9 +121,7 @@ def tune(arguments: Sequence[str]) -> int:
     ]
     proposal = propose(tried[0], tried[1:])
     if chosen.json:
-        from dataclasses import asdict
-
-        found = {"sessions": len(recordings), "tried": [asdict(one) for one in tried]}
+        found = {"sessions": len(recordings), "tried": msgspec.to_builtins(tried)}
         return print_text(json.dumps({**found, "reason": proposal.reason, "toml": proposal.toml}, indent=2) + "\n")
     from swecli.block_text import block_lines
     from swecli.core.protocol.blocks import TableBlock

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import launch_options, server_parser
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
@@ -46,8 +47,5 @@ def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
     from swecli.assembly.session_list import SessionList
     from swecli.mcp_server.server import Stored
 
-    def no_opener(session_id: str, fork: bool) -> object:
-        raise AssertionError(session_id)
-
-    sessions = SessionList(replace(options, cwd=folder), dict(os.environ), no_opener)  # pyright: ignore[reportArgumentType] - the list only reads
+    sessions = SessionList(replace(options, cwd=folder), dict(os.environ))
     return [Stored(each.id, each.title, each.folder, each.updated) for each in sessions.here() if each.messages]

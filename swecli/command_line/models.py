@@ -36,8 +36,8 @@ def doctor(arguments: Sequence[str]) -> int:
         action="append",
         choices=("vacuum", "index", "permissions", "recover"),
         default=[],
-        help="mend something of the stored sessions: give space back, make the search index anew, close files to "
-        "others, bring over what can be read of a damaged database",
+        help="repair stored sessions: free disk space, rebuild the search index, make files private, recover what can "
+        "be read of a damaged database",
     )
     parser.add_argument("--yes", action="store_true", help="repair without asking")
     chosen = parser.parse_args(arguments)
@@ -68,7 +68,8 @@ def doctor(arguments: Sequence[str]) -> int:
 
 
 def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
-    """Carry out repairs, each after the user has agreed to it where swecli ``asks``.
+    """Carry out repairs, each after the user has agreed to it where swecli ``asks``. A failure where something is
+    known to be missing afterwards.
 
     Raises:
         StartError: a repair failed.
@@ -78,18 +79,21 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
     from swecli.assembly.storage_health import OFFERS, repair
     from swecli.core.config.paths import user_paths
 
+    complete = True
     for name in names:
         if asks and not _agrees(f"{OFFERS[name]} for {folder}?"):
             print_text("Nothing was changed.\n")
             continue
         try:
-            print_text(f"{repair(name, user_paths(os.environ), folder)}\n")
+            done = repair(name, user_paths(os.environ), folder)
+            print_text(f"{done.text}\n")
+            complete = complete and done.complete
         except (OSError, sqlite3.Error) as error:
             text = (
                 f"--repair {name} failed ({error}); nothing was lost. Close other swecli of this folder, or free space"
             )
             raise StartError(text, ExitCode.FAILURE) from error
-    return ExitCode.OK
+    return ExitCode.OK if complete else ExitCode.FAILURE
 
 
 def _agrees(question: str) -> bool:

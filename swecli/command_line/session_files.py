@@ -30,7 +30,7 @@ def export_session(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli sessions export",
         description="Write a stored session as Markdown, as an HTML page that stands alone, or as JSON, which "
-        "`swecli sessions import` reads. Known keys are covered by stars in all three.",
+        "`swecli sessions import` reads. Known keys are masked in all three.",
     )
     parser.add_argument("id", help="the session, by (the start of) its id or name")
     parser.add_argument(
@@ -56,7 +56,9 @@ def export_session(arguments: Sequence[str]) -> int:
         write_export(place, text, replace=chosen.force)
     except DestinationError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from None
-    complain(f"swecli: exported to {place}")
+    from swecli.core.tools.base import readable_size
+
+    complain(f"swecli: exported to {place} ({readable_size(place.stat().st_size)})")
     return ExitCode.OK
 
 
@@ -138,11 +140,11 @@ def cover_of(folder: Path) -> Callable[[str], str]:
     """Puts stars in place of keys, as in what sessions of this folder store."""
     from swecli.app import known_secrets
     from swecli.assembly.startup import startup_of
-    from swecli.core.llm.secrets import Masker, is_unmistakable
+    from swecli.core.llm.secrets import masker_of
 
     startup = startup_of(LaunchOptions(cwd=folder, headless=True), dict(os.environ))
     secrets = known_secrets(startup.loaded.settings, startup.environment)
-    return Masker(filter(is_unmistakable, secrets)).cover
+    return masker_of(secrets).cover
 
 
 def _store(folder: Path, *, make: bool) -> SessionStore:

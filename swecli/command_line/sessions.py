@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text
@@ -91,9 +93,8 @@ def list_sessions(arguments: Sequence[str]) -> int:
     folder = working_directory(chosen.cwd)
     found = [
         (one, each)
-        for one in _folders(folder, every=chosen.all, limit=chosen.limit)
-        for each in one.sessions
-        if each.turns or each.shown
+        for one in _folders(folder, every=chosen.all)
+        for each in _first((one for one in one.sessions if one.turns or one.shown), chosen.limit)
     ]
     if chosen.json:
         return print_lines(_json_of(session, open_=session.id in one.held) for one, session in found)
@@ -112,7 +113,7 @@ def list_sessions(arguments: Sequence[str]) -> int:
 
 
 def show(arguments: Sequence[str]) -> int:
-    parser = parser_of("show", "Show a session: what is known of it, and its transcript.")
+    parser = parser_of("show", "Show a session: its details and its transcript.")
     parser.add_argument("session", metavar="ID", help="its id or name, or the beginning of it")
     chosen = parser.parse_args(arguments)
     with opened(working_directory(chosen.cwd)) as store:
@@ -146,7 +147,7 @@ def show(arguments: Sequence[str]) -> int:
 
 
 def search(arguments: Sequence[str]) -> int:
-    parser = parser_of("search", "Find sessions in whose content all the words are.", every=True)
+    parser = parser_of("search", "Find sessions whose content has all the words.", every=True)
     parser.add_argument("words", nargs="+", metavar="WORD")
     chosen = parser.parse_args(arguments)
     from swecli.core.sessions.search import searched
@@ -263,7 +264,11 @@ def relink(arguments: Sequence[str]) -> int:
 # --- what they share -------------------------------------------------------------------------------------------
 
 
-def _folders(folder: Path, *, every: bool, limit: int = 0) -> list[Folder]:
+def _first(sessions: Iterable[SessionInfo], limit: int) -> Iterable[SessionInfo]:
+    return islice(sessions, limit) if limit > 0 else sessions
+
+
+def _folders(folder: Path, *, every: bool) -> list[Folder]:
     """The database of the folder, or of all, the one used last first."""
     from swecli.assembly.session_list import databases, folder_of
     from swecli.assembly.storage import changed_at
@@ -277,7 +282,7 @@ def _folders(folder: Path, *, every: bool, limit: int = 0) -> list[Folder]:
         for problem in database.problems if not database.copied else ():
             complain(f"warning: {problem}")
         database.close()
-    return [folder_of(file, limit) if limit > 0 else folder_of(file) for file in files]
+    return [folder_of(file) for file in files]
 
 
 def _removed(database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = False) -> None:
@@ -296,7 +301,7 @@ def _told(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) 
     if as_json:
         return print_lines(_json_of(session, why=why, deleted=not dry) for session, why in listed)
     verb = "would be deleted" if dry else "deleted"
-    lines = [f"{session.id}  {_when(session.updated)}  {session.shown}  ({why})" for session, why in listed]
+    lines = [f"{session.id}  {_when(session.updated)}  {session.shown or NO_TITLE}  ({why})" for session, why in listed]
     total = sum(session.size for session, _ in listed)
     return _printed([*lines, f"{len(listed)} session{'' if len(listed) == 1 else 's'} {verb}, {_size(total)}"])
 

@@ -4,8 +4,9 @@ front-end, where a person types."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal, TextIO
+
+from msgspec.structs import replace
 
 from swecli.assembly.trust import WorkspaceTrust
 from swecli.launch import LaunchOptions
@@ -48,7 +49,7 @@ def _items(gate: WorkspaceTrust, items: Sequence[TrustItem], source: TextIO, say
     """Ask about all at once where there are several, then, if so wished, about each."""
     if len(items) > 1:
         say(f"Allow this project to do these {len(items)} things?", *(_shown(item) for item in items))
-        say("Answer y yes, all of them, o one by one, n no, none of them; anything else means not now.")
+        say("Answer y for all of them, o for one by one, n for none; anything else means not now.")
         every = _SAID.get(_line(source), "later")
         if every != "single":
             return list(filter(None, [_keep(gate, every, items)]))

@@ -8,9 +8,10 @@ import os
 import secrets
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.core.atomic_text import make_private, write_whole
 from swecli.core.git_files import git_facts
@@ -71,10 +72,7 @@ def _of_session(options: LaunchOptions, base: Path) -> str | None:
         return None
     from swecli.assembly.session_list import SessionList
 
-    def no_opener(session_id: str, fork: bool) -> object:
-        raise AssertionError(session_id)
-
-    sessions = SessionList(options, dict(os.environ), no_opener)  # pyright: ignore[reportArgumentType] - the list only reads
+    sessions = SessionList(options, dict(os.environ))
     found = {one.folder for one in sessions.read() if one.id.startswith(options.resume)}
     return name_of_tree(base, Path(found.pop())) or None if len(found) == 1 else None
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.core.workspace.server_log import ServerLog
 
 Screen = Literal[
     "quit",
@@ -43,8 +45,7 @@ Screen = Literal[
 """What only a front-end can do; one without a screen ignores it or ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """Something that is done once the user says yes, and at once where nobody can be asked. ``yes`` and ``no`` are
     labels with what follows from them."""
 
@@ -54,26 +55,23 @@ class Offer:
     no: tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(Struct, frozen=True):
     """A text for the clipboard; ``what`` names it in a message."""
 
     text: str
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """What a command shows, and what the front-end has to do, if anything. ``argument`` is for that screen;
     ``instead`` is shown by a front-end that has no such screen."""
-
-    offer: Offer | None = field(default=None, kw_only=True)
-    clip: Clip | None = field(default=None, kw_only=True)
 
     blocks: tuple[DisplayBlock, ...] = ()
     screen: Screen | None = None
     argument: str = ""
     instead: tuple[DisplayBlock, ...] = ()
+    offer: Offer | None = None
+    clip: Clip | None = None
 
     @classmethod
     def text(cls, text: str, style: Literal["plain", "dim", "warning", "error"] = "plain") -> CommandResult:
@@ -84,8 +82,7 @@ Run: TypeAlias = "Callable[[Session, str], Awaitable[CommandResult]]"
 """Takes the session and the text after the command's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlashCommand:
+class SlashCommand(Struct, frozen=True):
     """One command. ``while_busy`` says whether it may run while a turn runs."""
 
     name: str
@@ -106,9 +103,20 @@ def absent(session: Session, what: str, otherwise: str) -> str:
     return SAFE_MODE.format(what) if session.view.safe_mode else otherwise
 
 
+def end_of(log: ServerLog) -> CommandResult:
+    """The newest lines of what a server wrote, and where the rest is."""
+    text = "\n".join(log.newest.strip().splitlines()[-_LOG_LINES:])
+    where = f"Log: {log.path}" if log.path is not None else "Nothing is stored."
+    return CommandResult((TextBlock(text or "The log is empty."), TextBlock(where, "dim")))
+
+
+_LOG_LINES = 40
 SAFE_MODE = "Safe mode (--safe-mode) turned {} off."
 
-SHELL_USE = "! before a command runs it in your own shell, for example !git status; nothing was run or sent."
+SHELL_USE = (
+    "! before a command runs it in your own shell, for example !git status; !! gives it the whole terminal."
+    " Nothing was run or sent."
+)
 """What is said of a lone exclamation mark."""
 
 

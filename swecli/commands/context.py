@@ -7,12 +7,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from swecli.commands.agent_words import agent_figures, agents_line, told_by_agents
 from swecli.commands.base import CommandResult, Offer, SlashCommand
@@ -534,7 +534,7 @@ RECALL = SlashCommand(
 
 def plan_document(plan: CompactionPlan) -> dict[str, Any]:
     """What a compaction would do. Tokens are of the whole request; ids are of ledger entries."""
-    return {"type": "compaction_plan", **asdict(plan), "worthwhile": plan.worthwhile}
+    return {"type": "compaction_plan", **msgspec.to_builtins(plan), "worthwhile": plan.worthwhile}
 
 
 def context_document(session: Session) -> dict[str, Any]:
@@ -546,8 +546,8 @@ def context_document(session: Session) -> dict[str, Any]:
         "session": view.session_id,
         "model": model.ref if model is not None else None,
         "messages": len(view.messages),
-        "conversation": asdict(view.conversation),
+        "conversation": msgspec.to_builtins(view.conversation),
         "budget": msgspec.to_builtins(budget) if budget is not None else None,
         "share": round(budget.share, 6) if budget is not None else None,
-        "rules": [asdict(rule) for rule in session.retention()],
+        "rules": msgspec.to_builtins(session.retention()),
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.tools.base import readable_size
+from swecli.core.workspace.text_file import shown_path
 from swecli.export.destination import (
     FORCE,
     Destination,
@@ -33,10 +34,13 @@ async def _run_export(session: Session, arguments: str) -> CommandResult:
     except DestinationError as error:
         return CommandResult.text(str(error), "error")
     notes = "".join(f"\n{line}" for line in lost)
-    size = readable_size(place.path.stat().st_size)
     return CommandResult.text(
-        f"Exported as {_named(place.format)}: {place.path} ({size}). Known keys are covered.{notes}"
+        f"Exported as {_named(place.format)}: {_written(place.path, session.view.cwd)}. Known keys are masked.{notes}"
     )
+
+
+def _written(path: Path, cwd: Path) -> str:
+    return f"{shown_path(str(path), cwd)} ({readable_size(path.stat().st_size)})"
 
 
 def _named(name: str) -> str:
@@ -87,8 +91,8 @@ async def _run_handoff(session: Session, arguments: str) -> CommandResult:
     )
     what = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
     return CommandResult.text(
-        f"Handoff bundle written: {path}{f' ({what})' if what else ''}. Go on with: "
-        f"swecli --from {shlex.quote(path.name)}"
+        f"Handoff bundle written: {_written(path, cwd)}{f': {what}' if what else ''}. Continue from it with: "
+        f"swecli --from {shlex.quote(shown_path(str(path), cwd))}"
     )
 
 

@@ -159,7 +159,7 @@ def _waiting_text(kind: Kind, files: ExtensionFiles, name: str) -> tuple[Display
     one = next((one for one in files.now.waiting if one.kind == kind and one.name == name), None)
     if one is None:
         return None
-    about = f"{one.origin.shown} is not used yet: /{kind} approve {name} lets it count as it is here."
+    about = f"{one.origin.shown} is not used yet: /{kind} approve {name} approves this version."
     return (TextBlock(about, "warning"), TextBlock(one.text))
 
 

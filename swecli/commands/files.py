@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.checkpoints.generated import USUAL, GeneratedFiles
-from swecli.core.checkpoints.worktree import GitRefused
+from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
-from swecli.core.workspace.text_file import usable_folder
+from swecli.core.workspace.text_file import shown_path, usable_folder
 
 if TYPE_CHECKING:
     from swecli.core.checkpoints.journal import Operation
@@ -61,12 +61,6 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         hint = "/undo list shows what else can be undone." if done.direction == "undo" else ""
         blocks.append(TextBlock(f"Nothing was changed. {hint}".strip()))
     return CommandResult(tuple(blocks))
-
-
-def shown_path(path: str, cwd: Path) -> str:
-    """``path`` as the user knows it: relative to the working directory where it is inside."""
-    inside = path.startswith(f"{cwd}{os.sep}")
-    return os.path.relpath(path, cwd) if inside else path
 
 
 def left_alone(files: Sequence[LeftFile], cwd: Path) -> str:

@@ -8,9 +8,10 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.context_management.prompts import harmless, read_prompt
@@ -106,8 +107,7 @@ class Git:
 # --- /review ---
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Something to review. ``what`` names it in a sentence, ``command`` are git's arguments that show it."""
 
     what: str
@@ -252,8 +252,7 @@ REVIEW = SlashCommand(
 # --- /commit ---
 
 
-@dataclass(frozen=True, slots=True)
-class WorkTree:
+class GitStatus(Struct, frozen=True):
     """``staged`` and ``changed`` are tracked files; ``untracked`` are new ones."""
 
     staged: tuple[str, ...] = ()
@@ -262,7 +261,7 @@ class WorkTree:
     unmerged: tuple[str, ...] = ()
 
 
-def read_status(text: str) -> WorkTree:
+def read_status(text: str) -> GitStatus:
     """What ``git status --porcelain`` says."""
     staged: list[str] = []
     changed: list[str] = []
@@ -279,7 +278,7 @@ def read_status(text: str) -> WorkTree:
                 staged.append(name)
             if tree not in (" ", "!", ""):
                 changed.append(name)
-    return WorkTree(tuple(staged), tuple(changed), tuple(untracked), tuple(unmerged))
+    return GitStatus(tuple(staged), tuple(changed), tuple(untracked), tuple(unmerged))
 
 
 async def _run_commit(session: Session, arguments: str) -> CommandResult:
@@ -318,12 +317,12 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejects it and says: {run.said}")
 
 
-def _what_goes_in(tree: WorkTree) -> str:
+def _what_goes_in(tree: GitStatus) -> str:
     """Why /commit asks, with the files that a commit takes in and those that it leaves out."""
     inside = tree.staged or tree.changed
     parts = [f"Commits {_listed(inside)}."]
     if tree.staged and tree.changed:
-        parts.append(f"Stays out, as it is not staged: {_listed(tree.changed)}.")
+        parts.append(f"Not included (not staged): {_listed(tree.changed)}.")
     if tree.untracked:
         parts.append(f"Stays out, as git does not track it: {_listed(tree.untracked)}.")
     return " ".join(parts)
@@ -334,7 +333,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def _committed(run: ToolRun, message: str, tree: WorkTree) -> CommandResult:
+def _committed(run: ToolRun, message: str, tree: GitStatus) -> CommandResult:
     subject = message.partition("\n")[0][:_SUBJECT]
     if run.said is not None:
         return CommandResult.text(f"Not committed. The proposed message was:\n{message}")
@@ -345,7 +344,7 @@ def _committed(run: ToolRun, message: str, tree: WorkTree) -> CommandResult:
     return CommandResult.text(f"Committed: {subject}.{left}")
 
 
-def _nothing_to_commit(tree: WorkTree) -> str:
+def _nothing_to_commit(tree: GitStatus) -> str:
     if tree.unmerged:
         return f"Resolve the conflicts first: {', '.join(tree.unmerged[:10])}. Nothing was committed."
     if tree.staged or tree.changed:
@@ -356,7 +355,7 @@ def _nothing_to_commit(tree: WorkTree) -> str:
     return "Nothing to commit: the work tree is clean."
 
 
-def _left(tree: WorkTree) -> list[str]:
+def _left(tree: GitStatus) -> list[str]:
     """What a commit of this tree leaves out."""
     return [*(tree.changed if tree.staged else ()), *tree.untracked][:10]
 

@@ -115,7 +115,7 @@ def _details(record: HookRecord) -> str:
         (
             (f"Hook {record.number}", f"{hook.event}, matcher {hook.matcher or '*'}"),
             ("Only for", hook.condition),
-            ("Waits", "nobody waits for it, and it decides nothing" if hook.beside else ""),
+            ("Waits", "runs in the background; its answer has no effect" if hook.beside else ""),
             ("Command", hook.command),
             ("From", f"{hook.source}, {hook.origin}"),
             ("State", f"{_state(record)}{f': {hook.waiting}' if hook.waiting else ''}"),

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand, absent
+from swecli.commands.base import CommandResult, SlashCommand, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.core.language_servers.project_server import ProjectServer
     from swecli.core.language_servers.servers import LanguageServers
-    from swecli.core.language_servers.slot import ServerSlot
 
 NONE = (
     "No language server is in use. swecli uses those on PATH (such as basedpyright, typescript-language-server, gopls, "
     "rust-analyzer, clangd) in folders that you trust, unless diagnostics.enabled is false."
 )
-_LOG_LINES = 40
 _USE = "Use /lsp, or /lsp restart, stop or log NAME."
 
 
@@ -37,23 +36,21 @@ async def _run(session: Session, arguments: str) -> CommandResult:
         case []:
             return CommandResult(tuple(_overview(session, servers)))
         case [word, name] if word in ("restart", "stop", "log"):
-            slots = [slot for slot in servers.slots.values() if slot.name == name]
-            if not slots:
-                known = ", ".join(dict.fromkeys(slot.name for slot in servers.slots.values())) or "none"
+            in_use = [server for server in servers.in_use.values() if server.name == name]
+            if not in_use:
+                known = ", ".join(dict.fromkeys(server.name for server in servers.in_use.values())) or "none"
                 return CommandResult.text(f"No language server {name!r} was used. There are: {known}. {_USE}", "error")
-            return await _changed(word, slots)
+            return await _changed(word, in_use)
         case _:
             return CommandResult.text(_USE, "error")
 
 
-async def _changed(word: str, slots: list[ServerSlot]) -> CommandResult:
-    name = slots[0].name
+async def _changed(word: str, in_use: list[ProjectServer]) -> CommandResult:
+    name = in_use[0].name
     if word == "log":
-        text = slots[0].log.newest.strip().splitlines()[-_LOG_LINES:]
-        where = f"Log: {slots[0].log.path}" if slots[0].log.path is not None else "Nothing is stored."
-        return CommandResult((TextBlock("\n".join(text) or "The log is empty."), TextBlock(where, "dim")))
-    for slot in slots:
-        await (slot.restart() if word == "restart" else slot.stop())
+        return end_of(in_use[0].log)
+    for server in in_use:
+        await (server.restart() if word == "restart" else server.stop())
     if word == "stop":
         return CommandResult.text(f"{name} is stopped for this session; /lsp restart {name} starts it again.")
     return CommandResult.text(f"Starting {name}; /lsp shows its state.")
@@ -63,24 +60,24 @@ def _overview(session: Session, servers: LanguageServers) -> list[DisplayBlock]:
     cwd = session.view.cwd
     rows = [
         (
-            slot.name,
-            f"{slot.state}: {slot.doing}" if slot.doing else slot.state,
-            str(slot.pid or ""),
-            str(slot.open_files or ""),
-            os.path.relpath(slot.root, cwd) if slot.root.is_relative_to(cwd) else str(slot.root),
-            slot.error,
+            server.name,
+            f"{server.state}: {server.doing}" if server.doing else server.state,
+            str(server.pid or ""),
+            str(server.open_files or ""),
+            os.path.relpath(server.root, cwd) if server.root.is_relative_to(cwd) else str(server.root),
+            server.error,
         )
-        for slot in servers.slots.values()
+        for server in servers.in_use.values()
     ]
     blocks: list[DisplayBlock] = []
     if rows:
         columns = ("Server", "State", "PID", "Files", "Root", "Last error")
         blocks.append(TableBlock(columns, tuple(rows), "Language servers"))
-    used = {slot.name for slot in servers.slots.values()}
+    used = {server.name for server in servers.in_use.values()}
     others = [program.server.name for program in servers.programs if program.server.name not in used]
     if others:
         blocks.append(TextBlock(f"Installed and not started: {', '.join(others)}. An edit of their files starts them."))
-    open_ = [slot.name for slot in servers.slots.values() if slot.pid is not None and not slot.contained]
+    open_ = [server.name for server in servers.in_use.values() if server.pid is not None and not server.contained]
     if open_:
         blocks.append(TextBlock(f"Not in the sandbox: {', '.join(open_)}", "warning"))
     if servers.left_out:

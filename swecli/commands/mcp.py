@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent
+from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
-from swecli.core.protocol.commands import Submit
 from swecli.core.tools.base import plural
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ NONE = (
     "No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …], or --url ADDRESS; "
     "a project's .mcp.json counts once you trust the folder."
 )
-_LOG_LINES = 40
 _WITH_NAME = ("enable", "disable", "reconnect", "login", "log")
 _USE = "Use /mcp, /mcp NAME, or /mcp enable, disable, reconnect, login or log NAME."
 
@@ -70,9 +68,7 @@ async def _changed(servers: McpServers, word: str, name: str) -> CommandResult:
             await servers.enable(name, False)
             return CommandResult.text(f"{name} is off, in later sessions too; /mcp enable {name} switches it on.")
         case "log":
-            text = connection.log.newest.strip().splitlines()[-_LOG_LINES:]
-            where = f"Log: {connection.log.path}" if connection.log.path is not None else "Nothing is stored."
-            return CommandResult((TextBlock("\n".join(text) or "The log is empty."), TextBlock(where, "dim")))
+            return end_of(connection.log)
         case _:
             await servers.reconnect(name, login=word == "login")
     # What it needs the user for comes as a question: this must not wait for it.
@@ -85,7 +81,7 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
         size = session.tools_of(name)
         tools = f"{size.count}{_withheld(size)}" if connection.state == "ready" else ""
         tokens = f"{size.tokens:,}" if connection.state == "ready" else ""
-        rows.append((name, _state(connection), tools, tokens, connection.definition.line[:60]))
+        rows.append((name, _state(connection), tools, tokens, _cut(connection.definition.line, 60)))
     table = TableBlock(("Server", "State", "Tools", "Tokens", "Runs"), tuple(rows), "MCP servers")
     left_out = (TextBlock(SAFE_MODE.format("MCP servers of projects"), "dim"),) if session.view.safe_mode else ()
     return (
@@ -93,6 +89,10 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
         *left_out,
         TextBlock("/mcp NAME shows its tools; enable, disable, reconnect, login and log take a name.", "dim"),
     )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def _withheld(size: SourceSize) -> str:
@@ -134,7 +134,7 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         (
             tool.name,
             "reads" if _reads(tool) else "may change things",
-            (tool.description or "").strip().split("\n")[0][:80],
+            _cut((tool.description or "").strip().split("\n")[0], 80),
         )
         for tool in offered.tools
     ]
@@ -171,7 +171,7 @@ def _command(template: PromptTemplate) -> SlashCommand:
             text = await template.render(arguments)
         except PromptError as error:
             return CommandResult.text(f"/{template.name}: {error} Nothing was sent.", "error")
-        session.send(Submit(text, mentions=()))
-        return CommandResult()
+        trouble = session.begin(f"/{template.name} {' '.join(arguments.split())}".rstrip(), text)
+        return CommandResult.text(trouble, "error") if trouble else CommandResult()
 
     return SlashCommand(template.name, template.summary, run, template.aliases, template.arguments, while_busy=False)

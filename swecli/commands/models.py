@@ -104,12 +104,9 @@ async def _run_effort(session: Session, arguments: str) -> CommandResult:
     if wanted not in words(model):
         return CommandResult.text(f"Unknown effort {arguments}. {choices(model)} Nothing was changed.", "error")
     session.send(SetEffort(wanted))
-    unsure = (
-        ""
-        if model.efforts
-        else " This model's effort levels are unknown; if it rejects the request, use /effort default."
-    )
-    return CommandResult.text(f"Effort {wanted}, from the next request on.{unsure}")
+    if model.efforts:
+        return CommandResult()
+    return CommandResult.text("This model's effort levels are unknown; if it rejects the request, use /effort default.")
 
 
 def words(model: ModelInfo) -> tuple[str, ...]:
@@ -195,12 +192,14 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
         return CommandResult(screen="pick_model", instead=(TextBlock(said), *table))
     if rest:
         return CommandResult.text(
-            "A model is one word: provider/name, an alias, or a name at the current provider.", "error"
+            "A model is one word: provider/name, an alias, or a name that one model has.", "error"
         )
     if "/" in arguments and not all(arguments.split("/", 1)):
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
+    if "/" not in arguments:
+        await session.models()  # what the servers list now is what a name can mean
     session.send(SetModel(arguments))
-    return CommandResult.text(f"Requested {arguments}.", "dim")
+    return CommandResult()
 
 
 async def _list(session: Session, words: str) -> CommandResult:

@@ -55,16 +55,24 @@ async def _done(playbook: SessionPlaybook, arguments: str) -> CommandResult:
         case "undo":
             return CommandResult.text(await playbook.undo())
         case "add" | "everywhere" if rest.strip():
-            return CommandResult.text(await playbook.write_down(rest, own=word == "everywhere"))
+            said, anyway = _insisted(rest)
+            return CommandResult.text(await playbook.write_down(said, own=word == "everywhere", anyway=anyway))
         case "reflect":
             return CommandResult.text(await playbook.reflect())
         case "edit" if name and text.strip():
-            return CommandResult.text(await playbook.edit(name, text))
+            said, anyway = _insisted(text)
+            return CommandResult.text(await playbook.edit(name, said, anyway=anyway))
         case "up" | "down" | "freeze" | "off" | "on" | "delete" if name:
             return CommandResult.text(await playbook.do(name, word))
         case _:
             pass
     return await _listed(playbook, arguments.strip())
+
+
+def _insisted(words: str) -> tuple[str, bool]:
+    """The text, and whether the user wants it whatever the gate says."""
+    first, _, rest = words.strip().partition(" ")
+    return (rest.strip(), True) if first == "--anyway" and rest.strip() else (words.strip(), False)
 
 
 async def _listed(playbook: SessionPlaybook, words: str) -> CommandResult:

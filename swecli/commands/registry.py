@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
@@ -121,14 +122,12 @@ def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
 _LINE = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)*|\?)(?:\s+(.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     command: SlashCommand
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownCommand:
+class UnknownCommand(Struct, frozen=True):
     """A name that no command has. ``nearest`` is the likeliest one, or empty; ``elsewhere`` says what to do where
     another agent has a command of this name."""
 
@@ -168,5 +167,6 @@ def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:
     """The name of the command that ``name`` is a slip of; empty when none is close."""
-    names = {alias: command.name for command in commands for alias in (command.name, *command.aliases)}
+    names = {command.name: command.name for command in commands}  # before aliases, which a slip may be as near to
+    names |= {alias: command.name for command in commands for alias in command.aliases if alias not in names}
     return names.get(edit_distance.nearest(name.lower(), names), "")

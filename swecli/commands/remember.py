@@ -68,7 +68,7 @@ def read_instructions(path: Path, folder: Path) -> str:
 def counts_from(session: Session) -> str:
     """From when on a change of the instructions counts, as a sentence."""
     if session.view.watches_instructions:
-        return "The model is told with your next message."
+        return "The model sees it with your next message."
     return "It counts in new conversations (/clear)."
 
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.commands.files import left_alone, shown_path
+from swecli.commands.files import left_alone
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Rewind, UndoRewind
 from swecli.core.protocol.events import FilesRestored, RewindScope
 from swecli.core.workspace.jobs import shown_age
+from swecli.core.workspace.text_file import shown_path
 from swecli.figures import tokens
 
 if TYPE_CHECKING:
@@ -108,14 +109,17 @@ def since(point: RewindPoint) -> str:
 
 def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -> tuple[DisplayBlock, ...]:
     """What going back to before a message would do."""
+    from swecli.core.engine.rewind import files_alone
+
     cwd = session.view.cwd
     blocks: list[DisplayBlock] = [
-        TextBlock(f"Before message {point.number}: {since(point)} leave the context and can be brought back.")
+        TextBlock(f"Before message {point.number}: {since(point)} leave the context and can be restored.")
     ]
-    if files.files:
-        rows = tuple((shown_path(file.path, cwd), file.how) for file in files.files[:_SHOWN])
-        more = len(files.files) - len(rows)
-        goes = "1 file goes back" if len(files.files) == 1 else f"{len(files.files):,} files go back"
+    going = files_alone(files)
+    if going:
+        rows = tuple((shown_path(file.path, cwd), file.how) for file in going[:_SHOWN])
+        more = len(going) - len(rows)
+        goes = "1 file goes back" if len(going) == 1 else f"{len(going):,} files go back"
         blocks.append(TableBlock(("file", "would be"), rows, goes))
         blocks += [TextBlock(f"and {more:,} more files", "dim")] if more else []
     else:

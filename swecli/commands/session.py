@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, get_args
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand
 from swecli.commands.context import aligned, labelled, number
+from swecli.core.context_management.instructions import INSTRUCTION_NAMES
 from swecli.core.engine.state import Tally
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.budget import window_words
-from swecli.core.protocol.commands import CarryOut, SetMode
+from swecli.core.protocol.commands import CarryOut, SetMode, Submit
 from swecli.core.protocol.events import MAIN, Mode, Price, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.base import readable_size
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 MODE_MEANINGS: dict[Mode, str] = {
     "default": "reading the workspace runs, everything else asks",
     "accept-edits": "file edits are accepted, commands still ask",
-    "plan": "read-only: nothing will be changed",
+    "plan": "read-only, nothing will be changed",
     "auto": "like accept-edits; commands run in a full sandbox",
 }
 
@@ -53,7 +54,15 @@ MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, argume
 
 async def _run_status(session: Session, arguments: str) -> CommandResult:
     await session.start_settled()
-    return CommandResult.text(status_text(session.view))
+    return CommandResult.text(status_text(session.view, await asyncio.to_thread(_new_instructions, session.view)))
+
+
+def _new_instructions(view: SessionView) -> tuple[str, ...]:
+    """Instruction files of the folder that were not there when the session began."""
+    if view.ignored:
+        return ()
+    known = {Path(path).resolve() for path in view.instructions}
+    return tuple(name for name in INSTRUCTION_NAMES if (view.cwd / name).is_file() and view.cwd / name not in known)
 
 
 STATUS = SlashCommand("status", "Show session, model, mode, folder and instructions", _run_status)
@@ -74,7 +83,7 @@ def no_instructions(view: SessionView) -> str:
     return "none; /init writes OPENCLI.md"
 
 
-def status_text(view: SessionView) -> str:
+def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # what requests are measured against
@@ -84,6 +93,7 @@ def status_text(view: SessionView) -> str:
     def near(path: str) -> str:
         return str(Path(path).relative_to(view.cwd)) if Path(path).is_relative_to(view.cwd) else path
 
+    new = [f"{name} (since the start)" for name in new_instructions]
     return labelled(
         (
             ("swecli", __version__),
@@ -98,7 +108,7 @@ def status_text(view: SessionView) -> str:
                 "Context",
                 f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",
             ),
-            ("Instructions", ", ".join(map(near, view.instructions)) or no_instructions(view)),
+            ("Instructions", ", ".join((*map(near, view.instructions), *new)) or no_instructions(view)),
             ("Queued messages", number(len(view.queue)) if view.queue else ""),
             ("State", "working" if view.busy else "idle"),
         )
@@ -273,9 +283,15 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
                 text = "The plan is written in no file, as this folder is not trusted. Say what should change in it."
                 return CommandResult.text(text, "error")
             return CommandResult(screen="edit_plan", instead=(TextBlock(f"Edit {plan.path}, then /plan go."),))
+        case [first, _, *_] if first not in ("go", "show", "edit"):
+            if session.view.busy:
+                return CommandResult.text("A turn is running; try again when it ends. Nothing was sent.", "error")
+            session.send(SetMode("plan"))
+            session.send(Submit(arguments.strip()))
+            return CommandResult()
         case _:
-            text = "Use /plan, /plan show, /plan edit, /plan go or /plan go accept-edits. Nothing was changed or sent;"
-            return CommandResult.text(f"{text} type /plan first, then the message.", "error")
+            use = "Use /plan TASK (two words or more), /plan show, /plan edit, /plan go or /plan go accept-edits."
+            return CommandResult.text(f"{use} Nothing was changed or sent.", "error")
 
 
 async def _show_plan(session: Session) -> CommandResult:
@@ -291,7 +307,7 @@ PLAN = SlashCommand(
     "plan",
     "Plan mode (read-only); go: carry out the plan",
     _run_plan,
-    arguments="[show|edit|go [accept-edits]]",
+    arguments="[TASK | show | edit | go [accept-edits]]",
 )
 
 
@@ -426,9 +442,9 @@ async def _run_btw(session: Session, question: str) -> CommandResult:
         return CommandResult.text("Type the question behind it, such as /btw which file has the prices?", "warning")
     answer = await session.ask_aside(question)
     if answer is None:
-        return CommandResult.text("There is no answer. The conversation is as it was.", "warning")
+        return CommandResult.text("No answer came. The conversation is unchanged.", "warning")
     return CommandResult(
-        (MarkdownBlock(answer), TextBlock("Beside the conversation: the model keeps none of it.", "dim"))
+        (MarkdownBlock(answer), TextBlock("Not part of the conversation: the model will not remember it.", "dim"))
     )
 
 

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 from uuid import uuid4
 
+from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
 from swecli.core.answer_schema import AnswerSchema, Mismatch
@@ -50,6 +51,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
     TurnOutcome,
+    begins_turn,
     is_fact,
 )
 from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, Usage
@@ -161,7 +163,7 @@ class Client:
 
         self._left = False
         self.context_manager.client = client
-        services = replace(self._services, make_client=connected)
+        services = structs.replace(self._services, make_client=connected)
         self._session = Session(uuid4().hex[:12], services, _SpilledLog)
         self._events = self._session.subscribe()
         self._session.start(client.info.ref, "")
@@ -440,10 +442,13 @@ class _SpilledLog:
         self._pages: list[tuple[int, SpillHandle]] = []
         """The newest sequence number of each spilled page."""
         self._newest: list[Event] = []
+        self._turns: list[int] = []
+        """Where turns begin."""
 
     def append(self, event: Event) -> None:
         if is_fact(event.body):
             self._newest.append(event)
+            self._turns += [event.seq] if begins_turn(event) else []
             if len(self._newest) >= _PAGE:
                 self._pages.append((event.seq, self._spill.put(tuple(self._newest))))
                 self._newest = []
@@ -461,6 +466,10 @@ class _SpilledLog:
             known = found[-1].seq if found else after
             found += [event for event in newest if known < event.seq <= upto]
         return found[:limit]
+
+    def begin_of(self, turns: int) -> int:
+        """Where the newest ``turns`` turns begin; 0 where there are fewer."""
+        return self._turns[-turns] if turns <= len(self._turns) else 0
 
     async def barrier(self) -> None:
         await asyncio.sleep(0)

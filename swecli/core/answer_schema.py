@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -23,8 +24,7 @@ class Mismatch(ValueError):
     """An answer that does not fit. The message lists what is wrong, as clauses."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSchema:
+class AnswerSchema(Struct, frozen=True):
     """``schema`` is the schema as its author wrote it."""
 
     schema: Mapping[str, Any]

@@ -10,11 +10,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
@@ -58,8 +58,7 @@ class TaskContext(Document):
         return [self.task_description, *(json.dumps(part, ensure_ascii=False) for part in rest if part)]
 
 
-@dataclass(frozen=True, slots=True)
-class Entities:
+class Entities(Struct, frozen=True):
     """What a text speaks of: ``files`` as it names them, ``patterns`` to search for, the rarest first, and whether it
     asks what files there are."""
 

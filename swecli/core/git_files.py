@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 MAX_BYTES = 1_000_000
 MAX_INDEX = 64_000_000
 _MAX_PACKED_REFS = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class GitFacts:
+class GitFacts(Struct, frozen=True):
     """``root`` is the work tree, ``folder`` its git directory. ``branch`` is None when HEAD is detached, then
     ``commit`` has the hash."""
 

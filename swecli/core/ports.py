@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from swecli.core.protocol.events import ModelView, Question
 from swecli.core.protocol.messages import Message
 
 
-@dataclass(frozen=True, slots=True)
-class BlobRef:
+class BlobRef(Struct, frozen=True):
     """A stored result. ``size`` is bytes."""
 
     id: str
@@ -44,8 +44,7 @@ class BlobStore(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptHit:
+class TranscriptHit(Struct, frozen=True):
     """``item`` is the id that gives the whole entry; ``about`` says what it is, on one line."""
 
     item: str
@@ -54,8 +53,7 @@ class TranscriptHit:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CodePlace:
+class CodePlace(Struct, frozen=True):
     """Where a name is: ``line`` counts from 1, ``column`` from 0. ``kind`` is a word such as "class", ``depth`` how
     deep it is in an outline, ``within`` the name of what it is in."""
 
@@ -110,8 +108,7 @@ class TranscriptSearch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotMeasure:
+class SnapshotMeasure(Struct, frozen=True):
     """How large a conversation was at one moment.
 
     ``token_count`` is that of a whole request to ``model``, without its tail; 0 where no report of the model tells it.
@@ -127,8 +124,7 @@ class SnapshotMeasure:
     sizes: tuple[tuple[tuple[str, int], ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The conversation as the model saw it at one moment. ``view`` has names for the messages; None in a snapshot that
     an earlier version wrote."""
 

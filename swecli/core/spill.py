@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, Final, Generic, TypeVar, cast
+
+from msgspec import Struct
 
 IN_MEMORY: Final = 4_000_000
 """Compressed bytes that are kept in memory before the disk is used."""
@@ -13,8 +14,7 @@ IN_MEMORY: Final = 4_000_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Bytes of the file: where they begin and how many they are."""
 
     start: int

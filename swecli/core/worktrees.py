@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import Paths, workspace_key
@@ -23,8 +24,7 @@ class WorkTreeError(Exception):
     """There is no work tree; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkTree:
+class WorkTree(Struct, frozen=True):
     """``root`` is the work tree, ``folder`` the place in it that is like the one it was made from; ``branch`` is
     checked out there and began at ``commit``, which is empty for one that goes on. ``repository`` is the work tree that
     it was made from."""

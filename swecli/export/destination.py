@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import write_whole
 
@@ -27,8 +28,7 @@ class DestinationError(Exception):
     """A file can't be written there; one sentence for the user. Nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """``replace``: the user asked for what is there to be replaced."""
 
     path: Path
@@ -45,7 +45,7 @@ def format_of(name: str) -> ExportFormat:
     found = _SUFFIXES.get(Path(name).suffix.lower())
     if found is None:
         raise DestinationError(
-            f"The name of the file decides the format: {', '.join(ENDING.values())}; {name} has none of these endings."
+            f"The file's extension sets the format: {', '.join(ENDING.values())}; {name} has none of these endings."
         )
     return found
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, cast
+
+from msgspec import Struct, field
 
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
@@ -40,11 +41,10 @@ from swecli.core.sessions.portable import Portable, PortableError, bounded
 
 Line = Mapping[str, Any]
 
-NO_RESULT: Final = "No result of this call is in the imported session."
+NO_RESULT: Final = "The imported session has no result for this call."
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """Something of a foreign session, in its order. ``answer`` groups what the model wrote in one response."""
 
     part: Part
@@ -53,8 +53,7 @@ class Said:
     """Empty for what the user wrote and for results."""
 
 
-@dataclass(slots=True)
-class Foreign:
+class Foreign(Struct):
     """What a file holds. ``left_out`` counts lines by why they were left out; what carries no content is not in it."""
 
     agent: str

@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
@@ -283,8 +282,7 @@ def read_handoff(text: str) -> Handoff:
         raise HandoffError(f"has a damaged data block ({error})") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """The files of a bundle against those of a folder, by path."""
 
     same: tuple[str, ...] = ()

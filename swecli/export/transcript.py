@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import (
@@ -49,8 +51,7 @@ from swecli.event_lines import completed_line, restored_line
 EntryKind = Literal["user", "shell", "attachment", "answer", "reasoning", "tool", "note", "notice"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One thing that was said or done. ``title`` is the target of a call or what the user sees of a note; ``text`` what
     was said, for a call what the model read; ``arguments`` its raw JSON."""
 
@@ -69,8 +70,7 @@ class Entry:
     level: Literal["info", "warning", "error"] = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPoint:
+class ContextPoint(Struct, frozen=True):
     """How full the context was at a request: tokens of the request, of those from the cache, and the room for them."""
 
     used: int
@@ -80,8 +80,7 @@ class ContextPoint:
     """Tokens before a compaction that came ahead of this request; 0 = none did."""
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(Struct):
     """One turn; number 0 holds what was before the first. ``later`` is what came after its end, ahead of the next;
     ``context`` that of its requests, in order."""
 
@@ -103,8 +102,7 @@ class Turn:
         return total_cost(self.costs)
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """What stands above a transcript. Times are Unix seconds."""
 
     session: str
@@ -116,8 +114,7 @@ class Heading:
     swecli: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     heading: Heading
     turns: tuple[Turn, ...]
     unreadable: int = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.block_text import block_lines
@@ -55,8 +55,7 @@ Screens = Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]]
 """What is shown in place of screens; may read files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What a command showed. ``failed``: it says itself that it is an error."""
 
     text: str
@@ -121,8 +120,7 @@ _OUTCOMES: Mapping[str, ExitCode] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(Struct, frozen=True):
     """A call that was not allowed to run. ``asked``: it needed an approval that nobody was there to give."""
 
     tool: str

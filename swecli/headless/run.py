@@ -7,9 +7,10 @@ import contextlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from msgspec import Struct, field
 
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of
@@ -119,8 +120,7 @@ LINGER = 1.0
 """Seconds for which a run that a signal ends waits for somebody to read the rest of its output."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What to do. ``prompt`` is sent first unless it is empty, and attaches ``mentions`` (None: what it mentions).
     ``commands`` is a stream of JSON lines that may answer questions; without it nobody can be asked. ``approve_all``
     says yes to every permission question."""

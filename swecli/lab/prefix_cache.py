@@ -11,8 +11,10 @@ OpenAI's and DeepSeek's ("automatic"): any prefix of at least 1,024 tokens is ke
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.context_management.counter import CountsTokens, SizeCache
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
@@ -29,8 +31,7 @@ STEP = 128
 Style = Literal["marked", "automatic"]
 
 
-@dataclass(frozen=True)
-class Charge:
+class Charge(Struct, frozen=True):
     """What a prompt was charged as, in tokens. ``read`` came from the cache, ``written`` went into it."""
 
     read: int
@@ -51,8 +52,7 @@ class Charge:
         return READ * self.read + WRITE * self.written + self.plain + OUTPUT * output
 
 
-@dataclass
-class PrefixCache:
+class PrefixCache(Struct):
     """``tokens`` is the provider's own tokenizer for one content block, ``clock`` gives seconds."""
 
     tokens: Callable[[object], int]
@@ -168,8 +168,7 @@ class PrefixCache:
         return Charge(read, 0, total - read)
 
 
-@dataclass
-class _Chain:
+class _Chain(Struct):
     """For each block of a request the hash of the prefix that it ends and that prefix's tokens; ``ends`` has how many
     blocks there are up to the end of each message. ``start`` is the hash and the number of what comes before them."""
 
@@ -185,8 +184,7 @@ class _Chain:
         self.sizes.append((self.sizes[-1] if self.sizes else 0) + tokens)
 
 
-@dataclass(frozen=True)
-class Framed:
+class Framed(Struct, frozen=True):
     """A content block with the role of its message: equal text in another role is another prefix, and so is equal
     text that does not begin a message as it did."""
 

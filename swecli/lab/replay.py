@@ -9,10 +9,10 @@ an extract.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits, fixed_tokens, is_tools, level_of
 from swecli.core.context_management.compaction.clearing import target_of
@@ -83,8 +83,7 @@ class NotReplayable(Exception):
     """The session has nothing that could be replayed; the message says what is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """Events of one session in order, subagents' left out, with the model as its measures describe it. ``skipped``
     counts events that can't be read."""
 
@@ -120,8 +119,7 @@ class Recording:
         return cls(session, known, info, protocol, folder, first, len(own) - len(known))
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(Struct, frozen=True):
     """Settings to try, by name. ``recorded``: what was done is done again as it was, so that this is the session
     itself, to which the others compare."""
 
@@ -134,8 +132,7 @@ class Strategy:
 RECORDED = Strategy("recorded", recorded=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One request: its size in tokens, as the meter of the session would have shown it and as it is measured here, what
     the cache made of it, the tokens of the answer, and whether it was "compacted" or "cleared" right before."""
 
@@ -151,8 +148,7 @@ class Point:
     """What a model wrote in that compaction, empty where it failed; None where none was asked."""
 
 
-@dataclass(slots=True)
-class Replayed:
+class Replayed(Struct):
     """What one strategy made of one session. ``lost`` are constraints of the user and changed paths that some request
     did not hold, ``needed_again`` the calls that asked for what had been removed."""
 

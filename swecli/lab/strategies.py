@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from swecli.core.config.load import toml_text
 from swecli.lab.replay import Recording, Replayed, Strategy
@@ -63,8 +64,7 @@ def with_changes(document: Mapping[str, Any], changes: Mapping[str, object]) -> 
 # --- proposals ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """One strategy over several sessions. ``cost`` is in units of one uncached input token."""
 
     name: str
@@ -84,8 +84,7 @@ class Tried:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """The strategy to change to, None where the settings in force serve best; ``reason`` is a sentence."""
 
     best: Tried | None

@@ -18,8 +18,6 @@ LONGEST: Final = 20_000
 NO_FORMS: Final = "The client can't ask its user (it offers no elicitation)"
 IN_BACKGROUND: Final = "Nobody is asked while a task works in the background"
 UNANSWERED: Final = "The user gave no answer in time"
-DECLINED: Final = "The user said no"
-CLOSED: Final = "The user closed the question"
 TOO_LONG: Final = f"What would run is longer than {LONGEST:,} characters, so it can't be shown in a question"
 
 
@@ -64,9 +62,7 @@ def permission_reply(request: PermissionRequested, action: str, content: Mapping
         return ReplyPermission(request.request, "once")
     if action == "accept" and request.offered and decision == _always(request):
         return ReplyPermission(request.request, "always")
-    if action == "cancel":
-        return ReplyPermission(request.request, "reject", f"{CLOSED}.")
-    return ReplyPermission(request.request, "reject", note or f"{DECLINED}.")
+    return ReplyPermission(request.request, "reject", note)
 
 
 def refusal(request: PermissionRequested, why: str) -> ReplyPermission:

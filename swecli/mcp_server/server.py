@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,8 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from swecli import __version__
@@ -58,8 +59,7 @@ ANSWER_SECONDS: Final = 900.0
 SCHEME: Final = "swecli://session/"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A stored session. ``updated`` is Unix seconds."""
 
     id: str

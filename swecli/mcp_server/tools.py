@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
+
+from msgspec import Struct
 
 from swecli.core.protocol.events import Mode, TurnEnded
 from swecli.core.protocol.messages import Usage
@@ -16,7 +17,7 @@ MOST_WAIT: Final = 600.0
 """Seconds for which a result is waited for at most."""
 MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto")
 """The tightest first."""
-INSTRUCTIONS: Final = """swecli is a coding agent with an own model, context and tools. Give it a whole task with \
+INSTRUCTIONS: Final = """swecli is a coding agent with its own model, context and tools. Give it a whole task with \
 `run_task`: it reads, edits and runs commands in a folder, and answers with what it did. It can't see your \
 conversation, so say all that it needs. A `session` of an earlier result goes on with what it knows."""
 
@@ -27,8 +28,7 @@ class BadArguments(Exception):
     """The call can't be carried out as it is; the message says what to change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """A task. ``cwd`` empty: where the server was started; ``mode`` None: what the user's settings say; ``session``
     empty: a new one."""
 
@@ -39,8 +39,7 @@ class Wish:
     background: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What is to be told of a task. ``denials`` are calls that were not allowed to run, each with its reason; ``cost``
     is US dollars, None where a price is unknown."""
 
@@ -159,7 +158,7 @@ def wish_of(arguments: Mapping[str, Any]) -> Wish:
     _only(arguments, ("prompt", "cwd", "mode", "session", "background"))
     prompt = text_of(arguments, "prompt")
     if not prompt.strip():
-        raise BadArguments("prompt is empty; say what is to be done.")
+        raise BadArguments("prompt is empty; describe the task.")
     if len(prompt) > MOST_CHARACTERS:
         raise BadArguments(
             f"prompt has {len(prompt):,} characters, more than {MOST_CHARACTERS:,}. Put the rest into a file."

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeAlias
+
+from msgspec import Struct
 
 from swecli.commands.base import SHELL_USE, CommandResult, run_command
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of, parse
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """``text`` is None at the end of input. ``at`` is when it was read, in monotonic seconds."""
 
     text: str | None
@@ -230,9 +229,13 @@ class LinearFrontEnd:
                     await self._begun()
 
     async def _begun(self) -> None:
-        """Let a message that was sent begin its turn before the next line is looked at."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._until(lambda: self._busy), 0.5)
+        """Let what was sent begin its turn, or end without one, before the next line is looked at."""
+        worked = asyncio.create_task(self._session.worked())
+        worked.add_done_callback(lambda _: self._changed.set())
+        try:
+            await self._until(lambda: self._busy or bool(self._requests) or not self._session.view.busy)
+        finally:
+            worked.cancel()
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -280,11 +283,12 @@ class LinearFrontEnd:
 
     async def _do(self, text: str) -> None:
         stripped = "/help" if text.strip() == "?" else text.strip()
-        if stripped.startswith("!") and stripped[1:].strip():
-            self._session.send(RunShell(stripped[1:].strip()))
-            return
-        if stripped == "!":
-            self._output.say([SHELL_USE])
+        if stripped.startswith("!"):
+            command = stripped.lstrip("!").strip()
+            if command:
+                self._session.send(RunShell(command))
+            else:
+                self._output.say([SHELL_USE])
             return
         commands = await asyncio.to_thread(commands_of, self._session) if stripped.startswith("/") else COMMANDS
         found = parse(stripped, commands)

@@ -14,7 +14,7 @@ from textual.message import Message
 
 from swecli.commands.base import Offer, Screen, SlashCommand
 from swecli.core.protocol.commands import CarryOut, Rewind, SetEffort, SetMode, SetModel, Submit
-from swecli.core.protocol.events import Mode
+from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
 from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, Setting, StoredSession, Written
@@ -427,15 +427,29 @@ class Actions:
             self.flash(f"{said} (saved in {place})")
 
     async def edit_file(self, file: Path) -> None:
-        """Open a file of the user's in their editor, in a folder that is made where it is missing."""
+        """Open a file of the user's in their editor, in a folder that is made where it is missing, and say in the
+        transcript what became of it."""
         from swecli.core.atomic_text import make_private
         from swecli.tui.external import ExternalError, open_file
 
         try:
             await asyncio.to_thread(make_private, file.parent)
+            before = await asyncio.to_thread(_stamp, file)
             await open_file(self._screen.app, file)
+            after = await asyncio.to_thread(_stamp, file)
         except (ExternalError, OSError) as error:
-            self.flash(f"{error}. The file is {file}")
+            self._tell(f"{error}. The file is {file}", "warning")
+            return
+        if before == after:
+            self._tell(f"{file} is unchanged.")
+            return
+        done = "Edited" if before and after else "Wrote" if after else "Deleted"
+        self._tell(f"{done} {file} in your editor. New conversations (/clear) begin with it as it is now.")
+
+    def _tell(self, text: str, level: NoticeLevel = "info") -> None:
+        """Say something in the transcript."""
+        if (port := self._session.port) is not None:
+            port.notice(text, level)
 
     # --- the palette ---
 
@@ -681,19 +695,20 @@ class Actions:
         try:
             await port.follow_settings()
         except ValueError as error:
-            self.flash(f"{error}; the session goes on with the settings of before")
+            self.flash(f"{error}; the session keeps its previous settings")
 
     # --- other sessions ---
 
     def fork(self) -> None:
         """Continue in a copy of the open session."""
-        view, port = self._session.view, self._backend.sessions()
-        if view is None or port is None:
+        view = self._session.view
+        if view is None or self._backend.sessions() is None:
             self.flash("Nothing is stored here, so there is no session to fork")
         elif view.busy:
             self.flash("A turn is running; press Esc to interrupt it, then fork")
         else:
-            self._screen.run_worker(self._switch(port.fork(view.session_id), f"Forked from {view.session_id}"))
+            opened = self._backend.stored_session(view.session_id, fork=True)
+            self._screen.run_worker(self._switch(opened, f"Forked from {view.session_id}"))
 
     async def _start_over(self) -> None:
         await self._session.close(reason="clear")
@@ -702,26 +717,27 @@ class Actions:
 
     def _reopen(self, said: str) -> None:
         """Close the session and open it again, as what it begins with has changed."""
-        view, port = self._session.view, self._backend.sessions()
-        if view is not None and port is not None and self._session.spoke:
-            self._screen.run_worker(self._switch(port.open(view.session_id), said))
+        view = self._session.view
+        if view is not None and self._backend.sessions() is not None and self._session.spoke:
+            self._screen.run_worker(self._switch(self._backend.stored_session(view.session_id), said))
         else:
             self._screen.run_worker(self._switch(self._backend.new_session, said))
 
     def _continue(self, session: StoredSession) -> None:
         """Continue a session of the list in place of the open one."""
-        view, port = self._session.view, self._backend.sessions()
+        view = self._session.view
         if view is not None and view.busy:
             self.flash("A turn is running; press Esc twice to interrupt it, then continue another session")
-        elif port is not None:
+        else:
             self._screen.close_list()
-            self._screen.run_worker(self._switch(port.open(session.id), f"Continued {session.id}"))
+            opened = self._backend.stored_session(session.id)
+            self._screen.run_worker(self._switch(opened, f"Continued {session.id}"))
 
     async def _switch(self, open_session: OpenSession, said: str) -> None:
         """Close the session and open another one in its place; where that fails, the one before comes back."""
-        session, port = self._session, self._backend.sessions()
-        view = session.view
-        before = view.session_id if view is not None and session.spoke else None
+        session, backend = self._session, self._backend
+        view, stored = session.view, backend.sessions() is not None
+        before = view.session_id if view is not None and session.spoke and stored else None
         self._screen.activity.flash("Opening the session…")
         await session.close(reason="resume")
         self._screen.transcript.clear()
@@ -730,7 +746,7 @@ class Actions:
             try:
                 found = await open_session()
             except SessionNotOpened as error:
-                back = self._backend.new_session if port is None or before is None else port.open(before)
+                back = backend.new_session if before is None else backend.stored_session(before)
                 found = await back()
                 self.flash(str(error))
             else:
@@ -738,3 +754,12 @@ class Actions:
             return found
 
         self._screen.post_message(SessionController.Wanted(opened))
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """What tells that a file was written since; None where there is none."""
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_mtime_ns, about.st_size

@@ -447,11 +447,13 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._answer_suggestion("silence")
 
     def _suggested(self, width: int) -> str:
-        from swecli.tui.suggestion_line import suggestion_words
-
         found = self.session.suggestion
+        if found is None:
+            return ""
+        from swecli.tui.context_line import suggestion_words
+
         keys = self.keymap.shown("take_suggestion"), self.keymap.shown("silence_suggestion")
-        return "" if found is None else suggestion_words(found, *keys, width)
+        return suggestion_words(found, *keys, width)
 
     def _answer_suggestion(self, verb: str) -> None:
         """Only what is in sight can be silenced with a key; taking it looks anew and asks first."""
@@ -568,8 +570,8 @@ class SwecliApp(App[int], inherit_bindings=False):
     def on_transcript_left(self) -> None:
         self.main.dock.focus_panel()
 
-    def on_page_view_earlier_wanted(self) -> None:
-        self.session.show_all()
+    def on_page_view_earlier_wanted(self, message: Transcript.EarlierWanted) -> None:
+        self.session.show_earlier(whole=message.all)
 
     def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
         self.copier.copy(message.text, message.what)

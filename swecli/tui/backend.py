@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
@@ -33,8 +34,7 @@ Glyphs = Literal["auto", "unicode", "ascii"]
 Editing = Literal["usual", "vim"]
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
+class Preferences(Struct, frozen=True):
     """Everything has the value that it has without any settings."""
 
     theme: str = "auto"
@@ -67,16 +67,14 @@ TrustChoice = Literal["trust", "session", "decline", "later"]
 """``later`` counts as no for this run and asks again at the next start."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustQuestion:
+class TrustQuestion(Struct, frozen=True):
     """``folder`` is what trust would be about, ``names`` what would be read of it. Both may hold anything."""
 
     folder: str
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TrustItem:
+class TrustItem(Struct, frozen=True):
     """Something of the project that needs consent of its own, a setting, a hook or an MCP ``server`` (its name);
     ``digest`` names exactly this value."""
 
@@ -131,8 +129,7 @@ Effect = Literal["now", "session"]
 """When a changed setting counts: at once, or when a session is opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting. ``text`` is its value as TOML, empty where it is unset; ``locked`` says why it can't be changed
     here, ``own`` whether one of the two files sets it."""
 
@@ -149,8 +146,7 @@ class Setting:
     own: FileName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What became of a change: a sentence, and the value that is in force now."""
 
     message: str
@@ -176,8 +172,7 @@ class SettingsPort(Protocol):
     def unset(self, name: str, file: FileName) -> Written: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRule:
+class ShownRule(Struct, frozen=True):
     """A permission rule. ``grant`` is the id of what can be revoked, empty for rules of files and flags; ``used`` says
     how often it decided, ``void`` why it has no effect; ``expires`` is for people. ``held``: an answer allowed it in
     the session that runs, which can revoke it."""
@@ -191,8 +186,7 @@ class ShownRule:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """What a rule would have decided about: ``count`` of the ``total`` newest commands, those that may write first."""
 
     count: int
@@ -219,8 +213,7 @@ class PermissionsPort(Protocol):
     def revoke(self, grant: str) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSession:
+class StoredSession(Struct, frozen=True):
     """A session of the list. ``updated`` is Unix seconds, ``cost`` US dollars as text, empty where it is unknown;
     ``away`` says why it can't be continued here."""
 
@@ -241,6 +234,8 @@ class StoredSession:
     """Bytes that it takes."""
     parent: str = ""
     """What the session is called that it was forked from."""
+    open_elsewhere: bool = False
+    """Whether another swecli has it open now."""
 
 
 class SessionsPort(Protocol):
@@ -254,12 +249,6 @@ class SessionsPort(Protocol):
 
     def search(self, words: str) -> Mapping[str, str]:
         """Sessions whose content has all the words, by id, each with such a place on one line."""
-        ...
-
-    def open(self, session_id: str) -> OpenSession: ...
-
-    def fork(self, session_id: str) -> OpenSession:
-        """A copy of a session under an id of its own."""
         ...
 
 
@@ -297,6 +286,10 @@ class Backend:
     async def open_demo(self) -> Session:
         """The demonstration in place of the session. Raises as ``open_session``."""
         return await self.open_session()
+
+    def stored_session(self, session_id: str, *, fork: bool = False) -> OpenSession:
+        """One of ``sessions``, or a copy of it under an id of its own. Opening it raises as ``open_session``."""
+        return self.open_session
 
     def sessions(self) -> SessionsPort | None:
         """The stored sessions; None where nothing is stored. Called on the event loop, as are the other two ports."""

@@ -10,10 +10,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from textual.app import App
 from textual.widgets import TextArea
 
@@ -103,8 +103,7 @@ _TEXT = (
 _APPLE_DATA = re.compile(rb"data PNGf([0-9A-Fa-f]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class ClipboardContent:
+class ClipboardContent(Struct, frozen=True):
     """An image's bytes, or else text; both empty where nothing can be read."""
 
     image: bytes = b""

@@ -41,7 +41,7 @@ def blocks(environ: Mapping[str, str]) -> tuple[DisplayBlock, ...]:
         TextBlock(
             "/model selects one, /login adds an API key, swecli demo works without either.\n"
             "Any OpenAI-compatible server:\n"
-            "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
+            "  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
         ),
     )
 
@@ -54,7 +54,7 @@ def found_blocks(
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
         return (*blocks(environ), *troubles)
-    how = "Enter connects the marked one; it is asked one short question first." if listed else "/model selects one."
+    how = "Enter connects the selected one after a short test question." if listed else "/model selects one."
     lines = [f"No model is connected yet. {how}"]
     for title, near in (
         ("Running on this machine", [offer for offer in usable if offer.running]),
@@ -101,7 +101,8 @@ class Connection:
     async def begin(self) -> None:
         """Show what is available, and offer it."""
         port = self._session.port
-        self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
+        with self._screen.activity.beside("Looking for models…"):
+            self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         unlisted = port.unlisted if port is not None else ()
         view = self._session.view
         unconnected = view is not None and view.model is None

@@ -20,10 +20,10 @@ import termios
 import time
 import tty
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from textual.app import App, SuspendNotSupported
 
 USUAL = ("sensible-editor", "nano", "vim", "vi")
@@ -152,8 +152,7 @@ class NoTerminal(Exception):
     """There is no terminal to give away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """``output`` without what was drawn on the terminal's other screen; ``duration`` in seconds."""
 
     output: str
@@ -206,6 +205,8 @@ def _run_shell(command: str, cwd: Path, environment: dict[str, str], screen: int
 
 
 def _start(command: str, cwd: Path, environment: dict[str, str], slave: int) -> subprocess.Popen[bytes]:
+    from swecli.core.workspace.process import user_shell
+
     # The helper makes the terminal the command's own, so that Ctrl+C and job control reach it.
     code = (
         "import fcntl, os, signal, sys, termios\n"
@@ -213,16 +214,10 @@ def _start(command: str, cwd: Path, environment: dict[str, str], slave: int) -> 
         "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
-    argv = [sys.executable, "-I", "-S", "-c", code, _shell(environment), "-c", command]
+    argv = [sys.executable, "-I", "-S", "-c", code, user_shell(environment) or "/bin/sh", "-c", command]
     return subprocess.Popen(
         argv, cwd=cwd, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
     )
-
-
-def _shell(environment: Mapping[str, str]) -> str:
-    """The user's own shell, where there is one."""
-    named = environment.get("SHELL", "")
-    return named if os.path.isabs(named) and os.access(named, os.X_OK) else "/bin/sh"
 
 
 def _has_terminal(process: subprocess.Popen[bytes], master: int) -> bool:

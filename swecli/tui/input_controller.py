@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from swecli.commands.base import SHELL_USE, CommandResult, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
     from swecli.tui.prompt.editor import PromptEditor
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Struct, frozen=True):
+    """``in_terminal``: the user said that it needs the whole terminal."""
+
     command: str
+    in_terminal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NotSent:
+class NotSent(Struct, frozen=True):
     """What can't be done, such as an unknown command; ``message`` says so."""
 
     message: str
@@ -58,10 +59,9 @@ def interpret(
         return None
     if stripped == "?":
         stripped = "/help"
-    if stripped.startswith("!") and stripped[1:].strip():
-        return Shell(stripped[1:].strip())
-    if stripped == "!":
-        return NotSent(SHELL_USE)
+    if stripped.startswith("!"):
+        command = stripped.lstrip("!").strip()
+        return Shell(command, stripped.startswith("!!")) if command else NotSent(SHELL_USE)
     parsed = parse(stripped, commands)
     if isinstance(parsed, UnknownCommand):
         return Say(text) if exists("/" + parsed.name) else NotSent(parsed.message)
@@ -123,11 +123,13 @@ class InputController:
             async with self._weighing:
                 if isinstance(meaning, Say):
                     await self._say(message, most)
+                    if early and session.view is not None and session.view.model is not None:
+                        await session.begun()  # what a command shows comes below the message that was sent before it
             match meaning:
                 case None | Say():
                     pass
-                case Shell(command):
-                    await self._run_shell(command)
+                case Shell():
+                    await self._run_shell(meaning)
                 case NotSent(why):
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
@@ -224,16 +226,19 @@ class InputController:
         editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
         return None
 
-    async def _run_shell(self, command: str) -> None:
-        """Run the user's command in their terminal, or else in the session; not while a turn runs, whose work it would
-        get in the way of."""
+    async def _run_shell(self, shell: Shell) -> None:
+        """Run the user's command in the session, or in their terminal where it needs one; not while a turn or another
+        command runs, whose work it would get in the way of."""
+        from swecli.tui.terminal_programs import needs_terminal
+
+        command, own = shell.command, shell.in_terminal or needs_terminal(shell.command, os.environ)
         if self._session.state.busy:
-            self._screen.prompt.put_back(f"!{command}")
+            self._screen.prompt.put_back(f"!{'!' * shell.in_terminal}{command}")
             self._screen.activity.flash("Your command waits until the turn ends; Esc interrupts the turn")
             return
         view = self._session.view
         sent = RunShell(command)
-        if view is not None:
+        if view is not None and own:
             try:
                 ran = await run_in_terminal(self._screen.app, command, view.cwd, terminal_environment(os.environ))
                 sent = RunShell(command, ran.output, ran.exit_status, ran.duration)
@@ -275,7 +280,7 @@ class InputController:
             self._beside.remove(task)
             task.cancel()
         if task.cancelled():
-            return CommandResult.text("Cancelled; no answer comes. The conversation is as it was.", "dim")
+            return CommandResult.text("Cancelled. The conversation is unchanged.", "dim")
         return task.result()
 
     @property

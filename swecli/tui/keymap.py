@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from textual.binding import Binding
 
 from swecli.core.config.key_actions import ACTIONS, BY_NAME, Place, resolve
@@ -163,8 +163,7 @@ EscapeStep = Literal["overlay", "panel", "selection", "interrupt", "beside", "no
 CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "beside", "clear", "arm"]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyContext:
+class KeyContext(Struct, frozen=True):
     """What is open, selected, typed and running, ``beside`` the turn too. ``armed`` is how many seconds ago Ctrl+C was
     pressed on an empty prompt, None if it was not or something happened since."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from textual import events
 from textual.content import Content
 from textual.geometry import Size
@@ -23,8 +23,7 @@ def component_style(widget: Widget, name: str) -> Style:
     return widget.get_visual_style(name, partial=True) + Style(reverse=reverse)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One choice. ``mark`` stands before it (a checkbox, a star). Beside a detail, a label takes at most half of the
     line."""
 

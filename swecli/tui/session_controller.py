@@ -48,6 +48,9 @@ FRAME = 1 / 30
 BACK_PRESSURE = 0.010
 """Seconds between two looks at an output queue that the terminal has not emptied yet."""
 
+BEGIN = 2.0
+"""Seconds for which what follows an early message waits for its turn."""
+
 MAX_BATCH = 4000
 """Events of one update at most, so that a long replay does not hold up a key press."""
 
@@ -144,8 +147,9 @@ SETTLED = 2.0
 MODE_REST = 1.5
 """Seconds without another step through the modes after which the mode settles what waits."""
 SHOWN_TURNS = 60
-"""Turns of a stored session that are shown at first, ``recorder.HELD_TURNS`` at most; all of it when somebody looks
-further back."""
+"""Turns of a stored session that are shown at first, ``recorder.HELD_TURNS`` at most."""
+FURTHER = 4
+"""How many times as many turns are shown when somebody looks further back."""
 REPLAYED = 500
 """Events at once that only come from a stored session."""
 
@@ -199,7 +203,7 @@ class SessionController:
         self._waiting: list[Command] = []
         self._coming_mode: Mode | None = None
         self._resting: Timer | None = None
-        self._open = asyncio.Event()
+        self._open, self._begun = asyncio.Event(), asyncio.Event()
         self._new = False
         """Whether none of its events have been shown yet."""
         self.port: Session | None = None
@@ -208,6 +212,10 @@ class SessionController:
         """Whether there was a conversation to continue."""
         self.earlier = 0
         """Messages of the session that are not shown."""
+        self._turns = SHOWN_TURNS
+        """The newest turns of it that are, at least."""
+        self._place: Callable[[], bool] | None = None
+        """Scrolls to where the user looks, once what they look at is shown again; returns whether it is."""
         self._newest = self._replayed = 0
         """Sequence numbers of the newest event that was shown, and of the newest when all was asked for."""
         self._showing: asyncio.Task[None]
@@ -225,12 +233,19 @@ class SessionController:
         """Returns when there is a session."""
         await self._open.wait()
 
+    async def begun(self) -> None:
+        """Returns when the first turn of this run is on the screen, or the session has had time to begin it."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._begun.wait(), BEGIN)
+
     async def play(self, open_session: OpenSession, first: Command | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         port = await open_session()
         self._screen.transcript.greet(() if self._greet is None else await self._greet(port.view))
+        self._turns = SHOWN_TURNS
         self.earlier = max(0, port.view.totals.turns - SHOWN_TURNS)
         self._replayed = self._newest = 0
+        self._place = None
         self._tell_earlier()
         self._showing = asyncio.create_task(self._stream(port, SHOWN_TURNS))
         try:
@@ -265,22 +280,42 @@ class SessionController:
         transcript.earlier = bool(self.earlier)
         if self.earlier:
             named = "1 earlier message is" if self.earlier == 1 else f"{self.earlier:,} earlier messages are"
-            text = f"{named} not shown; PgUp or Home at the top, or a search, brings all of the session"
+            text = f"{named} not shown; PgUp at the top brings more, Home or a search all of the session"
             transcript.show((TextBlock(text, "dim"),))
 
     def show_all(self) -> None:
         """Show the whole of a long session, not only its newest turns. Only between turns."""
-        port = self.port
+        self._show_turns(None, None)
+
+    def show_earlier(self, *, whole: bool) -> None:
+        """The user looks at the top for what is before it: show more, above what they saw, or the ``whole`` from its
+        beginning on. Only between turns."""
+        transcript = self._screen.transcript
+        first = transcript.first_message
+        if whole or not first:
+            self._show_turns(None, transcript.show_top)
+        elif self._place is not None:
+            transcript.earlier = True  # a key held down: what it asked for before is on its way
+        else:
+            self._show_turns(self._turns * FURTHER, lambda: transcript.show_before(first))
+
+    def _show_turns(self, turns: int | None, place: Callable[[], bool] | None) -> None:
+        """Show so many of the newest turns anew; None: all."""
+        port, transcript = self.port, self._screen.transcript
         if port is None or not self.earlier:
             return
         if self.state.busy:
-            self._screen.activity.flash("All of the session can be shown when the turn ends")
+            transcript.earlier = True  # it can be asked for again
+            self._screen.activity.flash("Earlier messages can be shown when the turn ends")
             return
-        self.earlier, self._replayed = 0, self._newest
-        self._screen.transcript.clear()
+        total = port.view.totals.turns
+        self._turns = min(turns or total, total)
+        self.earlier, self._replayed, self._place = total - self._turns, self._newest, place
+        transcript.clear()
         self._tell_earlier()
-        self._screen.activity.flash("Reading all of the session…")
-        before, self._showing = self._showing, asyncio.create_task(self._stream(port, None))
+        self._screen.activity.flash("Reading all of the session…" if not self.earlier else "Reading earlier messages…")
+        before = self._showing
+        self._showing = asyncio.create_task(self._stream(port, self._turns if self.earlier else None))
         before.cancel()
 
     def _attach(self, port: Session) -> None:
@@ -377,7 +412,7 @@ class SessionController:
     @property
     def suggestion(self) -> ContextSuggested | None:
         """What would serve the context; None while anything else is going on: work, a panel, a list, a draft."""
-        return self.view.suggestion if self.view is not None and self.at_rest else None
+        return self.view.suggestion if self.at_rest and self.view is not None else None
 
     @property
     def at_rest(self) -> bool:
@@ -450,6 +485,8 @@ class SessionController:
         """Show the merged events of one frame."""
         view = self.view
         self._screen.transcript.apply(batch)
+        if self._place is not None and self._place():
+            self._place = None
         if len(batch) > REPLAYED and self._settling is not None:
             self._settling.reset()
         self._newest = max(self._newest, batch[-1].seq if batch else 0)
@@ -477,7 +514,9 @@ class SessionController:
             self._new = False
             if view.model is None:
                 self._screen.post_message(self.Unconnected())
-        self.spoke = self.spoke or any(isinstance(event.body, TurnStarted) for event in batch)
+        if any(isinstance(event.body, TurnStarted) for event in batch):
+            self.spoke = True
+            self._begun.set()
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()
         self.show()

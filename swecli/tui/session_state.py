@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from swecli.core.protocol.events import (
     MAIN,
@@ -31,6 +32,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
+from swecli.core.tools.aliases import own_name
 
 if TYPE_CHECKING:
     from swecli.core.protocol.blocks import Todo
@@ -43,8 +45,7 @@ _OF_ANYONE = (PermissionRequested, PermissionResolved, QuestionAsked, QuestionAn
 Request: TypeAlias = "PermissionRequested | QuestionAsked"
 
 
-@dataclass(slots=True)
-class Running:
+class Running(Struct):
     """An item that has begun and not ended. ``since`` is Unix seconds."""
 
     kind: ItemKind
@@ -61,8 +62,7 @@ class Running:
         return (self.name == "run_command" and self.executing) or (self.kind == "user" and self.name == "shell")
 
 
-@dataclass(slots=True)
-class UiState:
+class UiState(Struct):
     """State as ``reduction`` makes it of the session's events. Times are Unix seconds as the events carry them."""
 
     busy: bool = False
@@ -78,6 +78,8 @@ class UiState:
     requests: list[Request] = field(default_factory=lambda: [])
     asked_since: float = 0.0
     """When the user was asked what waits now, or the answer before it came."""
+    waited: float = 0.0
+    """Seconds that the turn has waited for the user's answers."""
     todos: tuple[Todo, ...] = ()
     queue: tuple[Queued, ...] = ()
     ended: TurnEnded | None = None
@@ -99,18 +101,19 @@ def feed(state: UiState, event: Event) -> None:
             state.retry = None
         case ItemStarted():
             state.retry = None
-            state.running[body.item] = Running(body.kind, body.name, body.title, event.ts)
+            state.running[body.item] = Running(
+                body.kind, own_name(body.name) if body.kind == "tool" else body.name, body.title, event.ts
+            )
         case ItemCheckpointed():
             _checkpoint(state, body)
         case ItemCompleted():
-            _complete(state, body)
+            _complete(state, body, event.ts)
         case PermissionRequested() | QuestionAsked():
             if not state.requests:
                 state.asked_since = event.ts
             state.requests.append(body)
         case PermissionResolved() | QuestionAnswered():
-            state.requests = [request for request in state.requests if request.request != body.request]
-            state.asked_since = event.ts
+            _answered(state, [request for request in state.requests if request.request != body.request], event.ts)
         case StepStarted():
             state.retry, state.interrupting, state.awaits = None, False, ""
         case Notice(topic="tools", text=text) if state.busy:
@@ -131,7 +134,7 @@ def feed(state: UiState, event: Event) -> None:
             state.running.pop(body.item, None)
         case TurnStarted():
             _rest(state)
-            state.busy, state.turn_since, state.ended = True, event.ts, None
+            state.busy, state.turn_since, state.waited, state.ended = True, event.ts, 0.0, None
         case TurnEnded():
             _rest(state)
             state.ended = body
@@ -161,9 +164,18 @@ def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:
         item.awaits = "" if body.running else body.awaits
 
 
-def _complete(state: UiState, body: ItemCompleted) -> None:
+def _answered(state: UiState, left: list[Request], at: float) -> None:
+    """Only ``left`` of the requests still waits."""
+    if len(left) < len(state.requests):
+        state.waited += max(0.0, at - state.asked_since)
+        state.requests, state.asked_since = left, at
+
+
+def _complete(state: UiState, body: ItemCompleted, at: float) -> None:
     item = state.running.pop(body.item, None)
-    state.requests = [request for request in state.requests if request.item != body.item]
+    if item is not None and item.kind == "user":
+        state.interrupting = False  # no turn ends with a command of the user
+    _answered(state, [request for request in state.requests if request.item != body.item], at)
     if item is not None and item.kind == "text" and body.parts:
         text = getattr(body.parts[0], "text", "")
         state.last_answer = text or state.last_answer

@@ -8,11 +8,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from textual.content import Content
 from textual.strip import Strip
 from textual.style import Style
@@ -39,8 +39,7 @@ Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]
 BAR_WIDTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the bar shows. ``cost`` is US dollars, None while unknown; ``branch`` carries a ``*`` when there
     are uncommitted changes."""
 
@@ -57,8 +56,7 @@ class Facts:
     """The mode of vim's keys; empty without them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     text: str
     tone: Tone = "plain"
 
@@ -152,7 +150,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
     if not state.busy and not state.running:
         return "", ""
-    seconds = duration(int(now - state.turn_since)) if state.busy else ""
+    seconds = duration(max(0, int(now - state.turn_since - state.waited))) if state.busy else ""
     stop = "esc to go on without" if state.awaits else "esc to interrupt"
     if state.interrupting:
         return "Interrupting…", ""
@@ -194,6 +192,8 @@ def _doing(state: UiState) -> str:
                 return "Writing…"
             case "tool" if item.awaits:
                 return f"{words_for(item.name).doing} {item.title}: {item.awaits}…"
+            case "user" if item.is_command:
+                return f"{words_for(item.name).doing} {item.title}"
             case "tool":
                 return f"Preparing {item.name}…" if item.name else "Preparing…"
             case "compaction":
@@ -323,7 +323,7 @@ class ActivityLine(LineWidget):
             self._forecast_timer = None
         before, self._forecast = self._forecast, None if self.foresee is None else self.foresee()
         if self._forecast is not None and self.app.app_focus:
-            from swecli.tui.forecast_line import next_change
+            from swecli.tui.context_line import next_change
 
             after = next_change(self._forecast)
             self._forecast_timer = None if after is None else self.set_timer(after, self.draft_changed)
@@ -367,7 +367,7 @@ class ActivityLine(LineWidget):
     def _foreseen(self, width: int) -> Content:
         if self._forecast is None:
             return Content(safe_line(self.suggest(width) if self.suggest is not None else ""))
-        from swecli.tui.forecast_line import forecast_words
+        from swecli.tui.context_line import forecast_words
 
         return Content(forecast_words(self._forecast, width))
 

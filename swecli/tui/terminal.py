@@ -10,11 +10,11 @@ import signal
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from msgspec import Struct
 from textual import events
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
@@ -53,36 +53,31 @@ _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*)?\Z")
 _NOT_A_NUMBER = re.compile(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """Input for the key parser."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Alt:
+class Alt(Struct, frozen=True):
     """A key with Alt, which terminals send as Esc and the key; ``key`` is its name."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pasted:
+class Pasted(Struct, frozen=True):
     """One whole bracketed paste."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Many letters that came at once."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Background:
+class Background(Struct, frozen=True):
     """The terminal's background colour as three shares, 0..1."""
 
     red: float

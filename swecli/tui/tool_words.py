@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class ToolWords:
+
+class ToolWords(Struct, frozen=True):
     """``sign`` and ``verb`` begin the tool's line, ``doing`` says what it is at. ``question`` is asked before a call of
     it, which also says what about; empty where the tool's name has to do."""
 
@@ -18,6 +18,9 @@ class ToolWords:
     doing: str
     question: str = ""
 
+
+OWN_COMMAND: Final = "!"
+"""What stands for the user's own command, which is no tool."""
 
 TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
     {
@@ -41,6 +44,7 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "skill": ToolWords("✦", "Skill", "Reading skill"),
         "memory": ToolWords("✦", "Memory", "Remembering", "Change the memory?"),
         "scratchpad": ToolWords("✎", "Scratchpad", "Noting"),
+        OWN_COMMAND: ToolWords("!", "", "Running"),
         "compact_context": ToolWords("⊟", "Compact", "Compacting"),
     }
 )

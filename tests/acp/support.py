@@ -30,6 +30,7 @@ from swecli.acp.agent import StoredSessions, SwecliAgent
 from swecli.app import open_session
 from swecli.command_line.acp import delete_session, stored_sessions
 from swecli.launch import LaunchOptions
+from tests.support.waiting import PATIENCE
 
 
 def text(words: str) -> list[Any]:
@@ -103,7 +104,7 @@ class Editor:
         """Wait until what was told so far fulfils the condition."""
         while not condition():
             self.changed.clear()
-            await asyncio.wait_for(self.changed.wait(), 60)
+            await asyncio.wait_for(self.changed.wait(), PATIENCE)
 
     def of(self, kind: str) -> list[Any]:
         return [update for update in self.updates if update.session_update == kind]
@@ -126,7 +127,7 @@ class Bench:
     session: str = ""
 
     async def prompt(self, words: str) -> Any:
-        return await asyncio.wait_for(self.connection.prompt(session_id=self.session, prompt=text(words)), 60)
+        return await asyncio.wait_for(self.connection.prompt(session_id=self.session, prompt=text(words)), PATIENCE)
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ from acp.schema import (
 from swecli.acp.conversation import Conversation
 from tests.acp.support import bench, text
 from tests.core.mcp.support import SERVER
+from tests.support.waiting import until
 
 TALK = """
 [[step]]
@@ -143,8 +144,7 @@ async def test_a_prompt_waits_for_the_one_before_and_cancel_ends_both(
         first = asyncio.create_task(made.prompt("one"))
         await made.editor.until(lambda: bool(made.editor.asked))
         second = asyncio.create_task(made.prompt("two"))
-        while len(made.agent._open[made.session]._prompts) < 2:  # noqa: ASYNC110 - nothing is told of it
-            await asyncio.sleep(0.005)
+        await until(lambda: len(made.agent._open[made.session]._prompts) == 2)  # nothing is told of it
         await made.connection.cancel(session_id=made.session)
         assert [(await each).stop_reason for each in (first, second)] == ["cancelled", "cancelled"]
 
@@ -172,8 +172,7 @@ async def test_a_client_that_is_slow_gets_everything(tmp_path: Path, monkeypatch
         monkeypatch.setattr(Conversation, "_tell", slowly)
         turn = asyncio.create_task(made.prompt("hi"))
         session = made.agent._open[made.session].session
-        while session.view.busy or not session.view.totals.turns:  # noqa: ASYNC110 - the client is told nothing
-            await asyncio.sleep(0.005)
+        await until(lambda: session.view.totals.turns and not session.view.busy)  # the client is told nothing
         for _ in range(20):
             await asyncio.sleep(0.01)
         assert not turn.done()

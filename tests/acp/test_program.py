@@ -18,7 +18,9 @@ from acp.schema import ClientCapabilities
 from swecli.core.llm.script import parse_script
 from tests.acp.support import Editor, text
 from tests.support.loopback import LoopbackServer
+from tests.support.processes import lives
 from tests.support.program import Program
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
 
@@ -71,13 +73,12 @@ async def test_a_session_with_an_edit_a_cancel_and_a_reload(tmp_path: Path) -> N
             assert (diff.old_text, diff.new_text) == ("one\n", "two\n")  # pyright: ignore
             assert editor.said().endswith("I look at it.Edited.")
             turn = asyncio.create_task(connection.prompt(session_id=session, prompt=text("run it")))
-            while not (folder / "begun").exists():  # noqa: ASYNC110 - another process makes it
-                await asyncio.sleep(0.02)
+            await until((folder / "begun").exists)
             sleeping = [each for each in psutil.Process(process.pid).children(recursive=True) if each.is_running()]
             assert sleeping
             await connection.cancel(session_id=session)
             assert (await turn).stop_reason == "cancelled"
-            assert not [each for each in sleeping if each.is_running() and each.status() != "zombie"]
+            assert not any(lives(each) for each in sleeping)
         again = Editor()
         async with spawn_agent_process(
             again,  # pyright: ignore[reportArgumentType]
@@ -144,7 +145,7 @@ def test_a_client_that_leaves_in_a_question_leaves_nothing_behind(tmp_path: Path
             process.stdin.close()
         if leaving == "both":
             process.stdout.close()
-        code = process.wait(60)
+        code = process.wait(PATIENCE)
         assert code == (143 if leaving == "signal" else 0)
         errors = process.stderr.read().decode()
         assert "Traceback" not in errors

@@ -154,7 +154,7 @@ async def test_the_doctor_names_providers_windows_and_keys_but_no_key(tmp_path: 
         "from OPENAI_API_KEY",
         "stored",
         "1,050,000 tokens (the catalogue), the server was not asked",
-        "2 / 10",
+        "$2 in, $10 out per million tokens",
         "openai/gpt-6-sol is the model; whether it answers was not asked.",
     ):
         assert piece in text

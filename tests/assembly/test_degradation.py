@@ -25,8 +25,8 @@ from swecli.core.sessions import database as databases
 from swecli.core.sessions.database import Database
 from swecli.launch import LaunchOptions
 from tests.core.engine.support import until
+from tests.support.waiting import PATIENCE
 
-DEADLINE = 60.0
 _RANDOM = Random(1)
 BIG = "".join(f"line {number} of the log {_RANDOM.randbytes(40).hex()}\n" for number in range(1_000))
 """Of a kind that takes room on a disk however it is packed."""
@@ -78,7 +78,7 @@ async def running(folder: Path, script: str, **options: Any) -> AsyncIterator[Ru
         yield made
     finally:
         await session.close()
-        await asyncio.wait_for(follower, DEADLINE)
+        await asyncio.wait_for(follower, PATIENCE)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.support.program import Program
+from tests.support.waiting import PATIENCE
 
 KILLED = """
 import asyncio, os, signal
@@ -36,7 +37,9 @@ def test_a_temporary_file_of_a_killed_edit_is_gone_after_the_next_start(tmp_path
     (work / "build").mkdir(parents=True)
     (work / ".gitignore").write_text("build/\n")
     program = Program(work, tmp_path / "home")
-    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=work, env=program.environment, check=False, timeout=60)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED], cwd=work, env=program.environment, check=False, timeout=PATIENCE
+    )
     assert killed.returncode == -9
     (left,) = os.listdir(work / "build")
     assert left.startswith(".swecli-tmp-")
@@ -46,5 +49,5 @@ def test_a_temporary_file_of_a_killed_edit_is_gone_after_the_next_start(tmp_path
         "from swecli.launch import LaunchOptions\n"
         "asyncio.run(open_session(LaunchOptions(cwd=Path.cwd(), script=Path('../script.toml'))))\n"
     )
-    subprocess.run([sys.executable, "-c", again], cwd=work, env=program.environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", again], cwd=work, env=program.environment, check=True, timeout=PATIENCE)
     assert os.listdir(work / "build") == []

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.assembly.language_servers import build_language_servers
 from swecli.assembly.startup import Startup, read_startup
 from swecli.core.config.trust import accept_items, write_trust
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.launch import LaunchOptions
+from tests.support.waiting import PATIENCE
 
 OWN = '[language_servers.mine]\ncommand = "mine"\nextensions = [".mine"]\n'
 
@@ -110,5 +111,5 @@ servers, offered = build_language_servers(
 assert servers is not None and offered
 print(*(name.rpartition(".")[2] for name in sorted(sys.modules) if name.startswith("swecli.core.language_servers.")))
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert run.stdout.split() == ["definitions", "servers"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ from unittest.mock import patch
 import pytest
 
 from swecli.app import open_session
+from swecli.assembly.extension_files import unapproved
 from swecli.commands.memory import MEMORY
+from swecli.core.config.trust import file_digest
 from swecli.core.llm.script import parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit
@@ -241,3 +244,13 @@ async def test_what_the_user_writes_to_memory_is_written_without_a_question(work
         assert not (work / ".swecli" / "memory" / "a.md").exists()
     finally:
         await session.close()
+
+
+def test_a_file_that_was_approved_as_it_is_leaves_nothing_to_ask(tmp_path: Path) -> None:
+    file = tmp_path / "OPENCLI.md"
+    file.write_text("# Basket")
+    accepted = {file_digest(tmp_path, file, hashlib.sha256(b"# Basket").hexdigest())}
+    assert unapproved(tmp_path, ()) == ("OPENCLI.md",)
+    assert unapproved(tmp_path, accepted) == ()
+    file.write_text("# Changed")
+    assert unapproved(tmp_path, accepted) == ("OPENCLI.md",)

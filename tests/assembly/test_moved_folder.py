@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.app import open_session
 from swecli.assembly.session_list import move_sessions
@@ -96,4 +96,4 @@ async def test_a_store_of_changes_that_can_not_be_read_is_told(tmp_path: Path, m
     store.mkdir()
     moved = move_sessions(user_paths({"SWECLI_HOME": str(home)}), old, tmp_path)
     assert len(moved.sessions) == 1
-    assert "/undo does not reach it" in moved.trouble
+    assert "/undo does not cover them" in moved.trouble

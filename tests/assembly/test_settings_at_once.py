@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from swecli.app import open_session
@@ -228,10 +228,10 @@ async def test_a_running_session_goes_by_the_settings_as_a_new_one_would(
     place.write(changed)
     await session.follow_settings()
     fresh = await open_session(options)
-    for field in fields(Adjustable):
-        now, wanted = (getattr(held(one), field.name) for one in (session, fresh))
-        assert now == wanted, field.name
-        assert now != getattr(before, field.name), field.name
+    for name in Adjustable.__struct_fields__:
+        now, wanted = (getattr(held(one), name) for one in (session, fresh))
+        assert now == wanted, name
+        assert now != getattr(before, name), name
     budget = session.view.budget
     assert budget is not None
     assert budget.window == 9_000

@@ -152,7 +152,7 @@ def test_sessions_of_this_folder_come_first_with_their_figures(place: Place, tmp
     other = tmp_path / "other folder"
     other.mkdir()
     here, there = _store(place, place.folder, "fix it", "0.25"), _store(place, other, "elsewhere", None)
-    sessions = SessionList(place.options, place.environment, lambda name, fork: pytest.fail(name))
+    sessions = SessionList(place.options, place.environment)
     mine, far = sessions.read()
     assert (mine.id, mine.title, mine.messages, mine.tokens, mine.cost, mine.away) == (
         here, "Fix it", 1, 1020, "$0.25", ""
@@ -164,7 +164,7 @@ def test_sessions_of_this_folder_come_first_with_their_figures(place: Place, tmp
 
 
 def test_no_sessions_and_damaged_ones_are_no_error(place: Place) -> None:
-    sessions = SessionList(place.options, place.environment, lambda name, fork: pytest.fail(name))
+    sessions = SessionList(place.options, place.environment)
     assert list(sessions.read()) == []
     file = user_paths(place.environment).workspace_data(place.folder) / DATABASE
     file.parent.mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def test_a_session_that_can_only_be_read_goes_on_in_memory(tmp_path: Path) -> No
         assert stored.session_id == session
         assert stored.history
         (notice,) = stored.notices
-        assert "can be read only" in notice
+        assert "is read-only" in notice
         assert "lost when swecli ends" in notice
         stored.store.append([Event(stored.history[-1].seq + 1, 1.0, session, 1, Notice("more"))])
         assert len(stored.store.load(session)) == len(stored.history) + 1
@@ -117,6 +118,37 @@ def test_a_session_that_can_only_be_read_goes_on_in_memory(tmp_path: Path) -> No
         with pytest.raises(StartError, match="No session 'other'"):
             open_storage(LaunchOptions(Path("/work"), resume="other"), data, "")
     assert (data / DATABASE).read_bytes() == before
+
+
+@pytest.mark.parametrize("step", ["open", "lease"])
+def test_on_a_full_disk_a_session_goes_on_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    session = begin(tmp_path, "Old", Process.current())
+    before = (tmp_path / DATABASE).read_bytes()
+    lease, failed = SessionStore.lease, False
+
+    def full(*given: object) -> None:
+        nonlocal failed
+        if failed and step == "lease":
+            lease(*given)  # type: ignore[arg-type]
+            return
+        failed = True
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr(
+        "swecli.core.sessions.database._open_or_mend"
+        if step == "open"
+        else "swecli.core.sessions.store.SessionStore.lease",
+        full,
+    )
+    stored = open_storage(CONTINUE, tmp_path, "")
+    assert (stored.session_id, bool(stored.history)) == (session, True)
+    (notice,) = stored.notices
+    assert "can't be written (database or disk is full; free some space)" in notice
+    assert "lost when swecli ends" in notice
+    stored.release()
+    assert (tmp_path / DATABASE).read_bytes() == before
 
 
 def test_a_history_that_is_not_in_the_store_is_read_before_what_is() -> None:

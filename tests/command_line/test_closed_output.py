@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import ROOT, Program
+from tests.support.waiting import PATIENCE
 
 
 def run(tmp_path: Path, tail: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +22,7 @@ def run(tmp_path: Path, tail: str, *arguments: str) -> subprocess.CompletedProce
         env={**program.environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

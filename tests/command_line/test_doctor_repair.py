@@ -87,4 +87,19 @@ def test_a_damaged_database_is_told_once_and_ends_with_a_failure(
     open_database(database).close()
     assert doctor(["--repair", "recover"]) == ExitCode.OK
     said = capsys.readouterr().out
-    assert said == "No session is missing here that can be read in a damaged file, which stays where it is.\n"
+    assert said == "Every session that can be read is here already. The damaged file stays.\n"
+
+
+def test_a_recovery_with_nothing_to_read_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert doctor(["--repair", "recover"]) == ExitCode.OK
+    assert capsys.readouterr().out == "No damaged database was put aside here.\n"
+    database = user_paths({"SWECLI_HOME": str(tmp_path / "home")}).workspace_data(tmp_path) / DATABASE
+    open_database(database).close()
+    database.with_name(f"{DATABASE}.corrupt-1").write_bytes(b"nonsense" * 2_000)
+    assert doctor(["--repair", "recover"]) == ExitCode.FAILURE
+    assert capsys.readouterr().out == f"No session can be read in {DATABASE}.corrupt-1. The damaged file stays.\n"

@@ -31,6 +31,9 @@ from swecli.command_line.habits import ANSWERS, SAME, answer_to, from_habit
         (["--", "--full-auto"], ["--", "--full-auto"]),
         (["-p", "exec --full-auto"], ["-p", "exec --full-auto"]),
         (["exec"], ["exec"]),
+        (["resume"], ["--resume"]),
+        (["resume", "2026-11-23"], ["--resume", "2026-11-23"]),
+        (["resume", "--last", "go on"], ["--continue", "go on"]),
     ],
 )
 def test_options_of_other_agents_mean_ours(typed: list[str], ours: list[str]) -> None:

@@ -77,6 +77,9 @@ def test_sessions_are_listed_shown_and_found(place: Place, run: Run, tmp_path: P
     ]
     _, out, _ = run("list", "--all")
     assert f"{tmp_path / 'other'} (gone)" in out
+    with closing(open_store(place.database())) as store:
+        store.create(str(place.folder), "fake/m", "1")  # newer, with no message: not listed, and not counted
+    assert [line.split()[0] for line in run("list", "-n", "1")[1].splitlines()[1:]] == [two]
     _, out, _ = run("show", one[:19])
     assert "fix the login" in out
     code, out, _ = run("search", "login")
@@ -183,7 +186,7 @@ def test_a_database_that_can_not_be_written_loses_nothing(place: Place, run: Run
         for words in (["delete", one], ["rename", one, "new"], ["purge", "--older-than", "0"]):
             code, out, err = run(*words)
             assert (code, out) == (42, ""), words
-            assert "can be read only" in err
+            assert "is read-only" in err
             assert "make the folder writable" in err
     assert place.ids() == [one]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.command_line.arguments import UsageError, launch_options
 from swecli.command_line.dispatch import parsed, run_headless

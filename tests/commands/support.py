@@ -10,7 +10,7 @@ from swecli.commands.registry import Invocation, parse
 from swecli.core.engine.session import ToolRun
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import NoticeLevel
-from tests.support.fake_session import FakeSession
+from tests.support.fake_session import FakeSession, Turn
 
 
 class CommandSession(FakeSession):
@@ -24,6 +24,10 @@ class CommandSession(FakeSession):
         self.asked: list[tuple[str, str]] = []
         self.written: list[tuple[str, str]] = []
         self.notices: list[str] = []
+
+    def turns(self, *turns: Turn) -> None:
+        """What the model does with messages that commands send."""
+        self._turns = list(turns)
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         self.asked.append((system, prompt))

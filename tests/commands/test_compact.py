@@ -1,6 +1,6 @@
 """/compact shows its plan, sends the command, and undoes."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from swecli.commands.context import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan

@@ -7,8 +7,8 @@ from pathlib import Path
 from swecli.commands.base import CommandResult
 from swecli.commands.registry import Invocation, parse
 from swecli.core.checkpoints.generated import GeneratedFiles
+from swecli.core.checkpoints.git_changes import GitChanges, GitRefused
 from swecli.core.checkpoints.history import Difference
-from swecli.core.checkpoints.worktree import GitRefused, WorkTree
 from swecli.core.protocol.blocks import DiffBlock, TextBlock
 from tests.commands.support import CommandSession
 
@@ -64,7 +64,7 @@ async def test_files_in_generated_folders_are_one_line() -> None:
     assert "and 1 file in a generated folder (dist/)" in only
 
 
-async def against(line: str, tree: WorkTree | GitRefused, session: CommandSession) -> str:
+async def against(line: str, tree: GitChanges | GitRefused, session: CommandSession) -> str:
     session.files.tree = tree
     found = parse(line)
     assert isinstance(found, Invocation)
@@ -73,14 +73,14 @@ async def against(line: str, tree: WorkTree | GitRefused, session: CommandSessio
 
 async def test_head_compares_with_git_and_any_other_revision_where_no_path_is_meant() -> None:
     session = CommandSession(Path("/work"))
-    tree = WorkTree(FILES, 3, GeneratedFiles(2, ("/work/build",)))
+    tree = GitChanges(FILES, 3, GeneratedFiles(2, ("/work/build",)))
     text = await against("/diff head", tree, session)
     assert "3 files differ from HEAD (1 new, 1 removed)." in text
     assert "and 3 more files" in text
     assert "and 2 files in a generated folder (build/)" in text
-    assert "1 file differs from v1.0" in await against("/diff v1.0 src", WorkTree(FILES[:1]), session)
+    assert "1 file differs from v1.0" in await against("/diff v1.0 src", GitChanges(FILES[:1]), session)
     assert session.files.revisions == [("HEAD", ""), ("v1.0", "/work/src")]
-    assert "No file differs from HEAD." in await against("/diff HEAD", WorkTree(), session)
+    assert "No file differs from HEAD." in await against("/diff HEAD", GitChanges(), session)
 
 
 async def test_without_git_one_clause_says_so() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.commands import SetEffort, SetMode
+from swecli.core.protocol.commands import SetEffort, SetMode, Submit
 from tests.commands.support import CommandSession
 
 
@@ -17,7 +17,7 @@ def session(*efforts: str, known: bool = True) -> CommandSession:
 
 async def test_a_word_that_the_model_has_is_set() -> None:
     port = session("low", "high")
-    assert "Effort high" in await port.slash("/effort HIGH")
+    assert await port.slash("/effort HIGH") == ""  # the session says so
     assert port.commands == [SetEffort("high")]
 
 
@@ -57,9 +57,24 @@ async def test_without_a_model_nothing_can_be_set() -> None:
     assert port.commands == []
 
 
-async def test_plan_switches_the_mode_and_takes_nothing_else() -> None:
+async def test_plan_switches_the_mode_and_sends_a_task() -> None:
     port = CommandSession()
+    port.turns(())
     assert "Mode plan" in await port.slash("/plan")
     assert port.commands == [SetMode("plan")]
-    assert "Nothing was changed" in await port.slash("/plan the refactoring")
-    assert len(port.commands) == 1
+    await port.slash("/plan the refactoring of @a.py")
+    assert port.commands[1:] == [SetMode("plan"), Submit("the refactoring of @a.py")]
+
+
+@pytest.mark.parametrize("words", ["go on", "exit", "show it"])
+async def test_plan_with_a_word_that_it_does_not_know_sends_nothing(words: str) -> None:
+    port = CommandSession()
+    assert "Nothing was changed or sent" in await port.slash(f"/plan {words}")
+    assert port.commands == []
+
+
+async def test_plan_with_a_task_waits_for_the_end_of_a_turn() -> None:
+    port = CommandSession()
+    port.view.busy = True
+    assert "A turn is running" in await port.slash("/plan the refactoring")
+    assert port.commands == []

@@ -9,7 +9,7 @@ import pytest
 
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult
-from swecli.commands.git import COMMIT, REVIEW, Git, GitError, WorkTree, change_of, message_of, read_status
+from swecli.commands.git import COMMIT, REVIEW, Git, GitError, GitStatus, change_of, message_of, read_status
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import PermissionRequested, TurnEnded
@@ -179,7 +179,7 @@ async def test_nothing_to_commit_is_said(repository: Path, untracked: bool, word
 
 def test_a_status_is_read() -> None:
     text = "M  a\n M b\nMM c\n?? d\nUU e\nR  f -> g\n"
-    assert read_status(text) == WorkTree(("a", "c", "f -> g"), ("b", "c"), ("d",), ("e",))
+    assert read_status(text) == GitStatus(("a", "c", "f -> g"), ("b", "c"), ("d",), ("e",))
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from swecli.core.engine.session import Session
 from swecli.core.playbook.bullet import Bullet, Expiry, Guard, Source, Trigger
 from swecli.core.playbook.playbook import Playbook
 from swecli.core.playbook.store import PlaybookFile, PlaybookOptions, Playbooks, written
-from swecli.core.protocol.events import BulletLearned, BulletsTold, Notice
-from tests.core.engine.support import bench, call
+from swecli.core.protocol.events import BulletLearned, BulletsTold, Notice, SideAnswered
+from tests.core.engine.support import bench, call, until
 
 ANSWER = '[[step]]\ntext = "hello"\n'
 TESTS = Bullet(
@@ -31,13 +31,13 @@ TESTS = Bullet(
 GONE = Bullet("fil-00002", "file_operations", "Edits of `gone.css` fail.", expiry=Expiry(("gone.css",)), created_at=4e9)
 
 
-def opener(folder: Path, *bullets: Bullet, reflect: bool = False) -> Callable[[], Playbooks]:
+def opener(folder: Path, *bullets: Bullet, reflect: bool = False, idle: float = 1_000.0) -> Callable[[], Playbooks]:
     path = folder / ".swecli" / "playbook.jsonl"
     path.parent.mkdir()
     path.write_text(written(bullets))
     project = PlaybookFile(path, folder / "data" / "archive.jsonl", folder / "data" / "lock")
     own = PlaybookFile(folder / "own.jsonl", folder / "own" / "a.jsonl", folder / "own" / "lock", preferences=True)
-    return lambda: Playbooks(folder, project, own, PlaybookOptions(reflect=reflect), clock=lambda: 4e9)
+    return lambda: Playbooks(folder, project, own, PlaybookOptions(reflect=reflect, idle=idle), clock=lambda: 4e9)
 
 
 def stored(folder: Path) -> Playbook:
@@ -99,7 +99,11 @@ async def test_texts_are_changed_and_written_down_only_where_they_are_of_this_pr
         assert "now says" in await shown(it.session, "edit tes-00001 Use `python -m pytest -p no:cov` here.")
         assert "as it was" in await shown(it.session, "edit tes-00001 Run tests after changes")
         assert "There is no bullet 'x'" in await shown(it.session, "edit x Use `python -m pytest -p no:cov` here.")
-        assert "Nothing was added" in await shown(it.session, "add Write clean code")
+        refused = await shown(it.session, "add Write clean code")
+        assert "Nothing was added" in refused
+        assert "/playbook add --anyway TEXT insists" in refused
+        assert "secret" in await shown(it.session, "add --anyway Use the key token=abcdefgh12345678")
+        assert "Write clean code" in await shown(it.session, "add --anyway Write clean code")
         assert "was added" in await shown(it.session, "add Use pnpm, not npm.")
         assert "was added" in await shown(it.session, "everywhere Use tabs, not spaces.")
         assert "everywhere" in await shown(it.session)
@@ -107,6 +111,7 @@ async def test_texts_are_changed_and_written_down_only_where_they_are_of_this_pr
     assert sorted(one.content for one in stored(tmp_path).bullets()) == [
         "Use `python -m pytest -p no:cov` here.",
         "Use pnpm, not npm.",
+        "Write clean code",
     ]
     assert "tabs" in (tmp_path / "own.jsonl").read_text()
 
@@ -178,6 +183,16 @@ async def test_a_session_ends_with_a_reflection_only_where_that_is_set(
         facts = it.facts
     assert sum(isinstance(fact.body, BulletLearned) for fact in facts) == learned
     assert len(stored(tmp_path).bullets()) == learned
+
+
+async def test_an_idle_session_reflects_once_upon_what_is_new(tmp_path: Path) -> None:
+    script = WORKED.replace("CALLS", ", ".join(call("read_file", f"f{number}") for number in range(4)))
+    async with bench(script, tmp_path, playbook=opener(tmp_path, reflect=True, idle=0.0)) as it:
+        await it.say("what is `target-x` and `broken`")
+        await until(lambda: bool(it.bodies(BulletLearned)), "a reflection")
+        asked = len(it.bodies(SideAnswered))
+    assert asked == 1
+    assert len(it.bodies(SideAnswered)) == 1, "nothing is new when the session ends"
 
 
 async def test_a_damaged_file_is_told_of(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_paths_and_other_text_are_for_the_model(line: str) -> None:
         ("claer", "clear"),
         ("zzzzzz", ""),
         ("MODL", "model"),
+        ("statsu", "status"),
     ],
 )
 def test_the_nearest_command_is_suggested(name: str, expected: str) -> None:

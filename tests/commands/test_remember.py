@@ -50,7 +50,7 @@ async def test_the_file_that_counts_is_changed_by_the_tool(tmp_path: Path) -> No
     assert (tmp_path / "CLAUDE.md").read_text() == "# Rules\n\n## Notes\n\n- be short\n"
     assert not (tmp_path / "OPENCLI.md").exists()
     assert isinstance(result.blocks[0], TextBlock)
-    assert result.blocks[0].text == "Added to CLAUDE.md: be short. The model is told with your next message."
+    assert result.blocks[0].text == "Added to CLAUDE.md: be short. The model sees it with your next message."
     session.refuse = "rejected by the user"
     result = await remember(cast("Any", session), "be long", tmp_path)
     assert isinstance(result.blocks[0], TextBlock)

@@ -26,7 +26,7 @@ def session() -> FakeSession:
     made.rewinds.files = FilesRestored(
         "undo",
         files=(RestoredFile("/work/a.py", "removed"),),
-        conflicts=(LeftFile("/work/b.py", "it has changed since"),),
+        conflicts=(LeftFile("/work/b.py", "changed since"),),
     )
     return made
 
@@ -68,7 +68,7 @@ async def test_a_preview_changes_nothing() -> None:
     made = session()
     shown = text(await result(made, "rewind 1 preview"))
     assert "a.py" in shown
-    assert "b.py: it has changed since" in shown
+    assert "b.py: changed since" in shown
     assert made.commands == []
 
 

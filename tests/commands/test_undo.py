@@ -79,7 +79,7 @@ async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> Non
 async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."
-    session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "it no longer exists"),))
+    session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "no longer exists"),))
     assert "Nothing was changed. /undo list shows what else can be undone." in await session.lines("/undo turn")
 
 

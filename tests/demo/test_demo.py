@@ -12,11 +12,14 @@ import pytest
 
 from swecli import demo
 from swecli.core.llm.script import load_script
+from tests.support.waiting import PATIENCE
 
 
 def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:
     command = f"{demo.interpreter()} test_basket.py"
-    return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, shell=True, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def test_each_preparation_is_a_fresh_copy(tmp_path: Path, folder: Path) -> None:
 
 def test_the_script_runs_the_interpreter_that_runs_swecli(folder: Path) -> None:
     command = f"{demo.interpreter()} -c 'import sys; print(sys.version)'"
-    shown = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=True).stdout
+    shown = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     assert shown.strip() == sys.version
 
 
@@ -68,7 +71,7 @@ def test_the_banner_says_what_is_scripted_and_how_to_go_on(folder: Path) -> None
 def test_project_script_and_example_are_in_the_wheel(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(build, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(build, cwd=root, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if "No module named hatchling" in done.stderr:
         pytest.skip("hatchling, the build backend, is not installed here")
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import ItemCompleted, PermissionRequested, TurnEnded
 from swecli.core.protocol.messages import TextPart
 from swecli.launch import LaunchOptions
+from tests.support.waiting import PATIENCE
 
 
 async def last_words(folder: Path, *, refused: str) -> str:
@@ -21,7 +22,7 @@ async def last_words(folder: Path, *, refused: str) -> str:
     events = session.subscribe(replay=True)
     session.send(Submit(demo.PROMPT))
     text = ""
-    while not isinstance((body := (await asyncio.wait_for(anext(events), 60)).body), TurnEnded):
+    while not isinstance((body := (await asyncio.wait_for(anext(events), PATIENCE)).body), TurnEnded):
         if isinstance(body, PermissionRequested):
             session.send(ReplyPermission(body.request, "reject" if body.tool == refused else "once"))
         elif isinstance(body, ItemCompleted):

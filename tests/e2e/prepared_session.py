@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.registry import COMMANDS
 from swecli.core.engine.session import Session
+from swecli.tui import keymap
 from swecli.tui.backend import Backend
 from swecli.tui.launch import run
 
@@ -103,4 +104,6 @@ class Prepared(Backend):
 
 
 if __name__ == "__main__":
+    # A busy machine may take longer than a second from one Ctrl+C to the next.
+    keymap.QUIT_WINDOW = 3_600.0
     sys.exit(run(Prepared()))

@@ -36,7 +36,7 @@ from swecli.cli import main
 def stuck(arguments, terminal):
     os.write(1, b"written meanwhile\\n")
     terminal.write("stuck now")
-    time.sleep(60)
+    time.sleep(3600)
 dispatch.dispatch = stuck
 main([])
 """

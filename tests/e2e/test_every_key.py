@@ -7,17 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+import pyte
 import pytest
 
 from swecli.tui.glyphs import plain
 from tests.support.program import ROOT
-from tests.support.terminal import PATIENCE, Terminal
+from tests.support.terminal import CLOSING, Terminal, is_bold
+from tests.support.waiting import Condition, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -25,8 +26,6 @@ ESC = "\x1b"
 SWECLI = str(Path(sys.executable).with_name("swecli"))
 READY = "Ask for a change"
 PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"
-GRACE = 0.4
-"""Seconds, longer than the time in which an approval takes no key."""
 STEERING = "Enter steers the running turn · Tab queues for after it"
 
 
@@ -43,13 +42,15 @@ class Window(Protocol):
     @property
     def colours(self) -> str: ...
     def send(self, text: str) -> None: ...
-    def until(self, condition: Callable[[], object], about: str = "") -> None: ...
+    def until(self, condition: Condition, about: str = "") -> None: ...
+    def takes_keys(self) -> None: ...
     def damage(self) -> None: ...
     def close(self) -> None: ...
 
 
 class Vt100(Terminal):
     ascii = True
+    has_frames = False
 
 
 class Tmux:
@@ -82,11 +83,16 @@ class Tmux:
     def send(self, text: str) -> None:
         self._run("send-keys", "-H", *(f"{byte:02x}" for byte in text.encode()))
 
-    def until(self, condition: Callable[[], object], about: str = "") -> None:
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < end, f"{about}\n{self.text}"
-            time.sleep(0.03)  # between two looks at another program
+    def until(self, condition: Condition, about: str = "") -> None:
+        wait_until(condition, lambda: f"{about}\n{self.text}", between=0.03)
+
+    def takes_keys(self) -> None:
+        self.until(lambda: is_bold(self._screen(), CLOSING), "waiting for a question that takes keys")
+
+    def _screen(self) -> pyte.Screen:
+        screen = pyte.Screen(80, 24)
+        pyte.Stream(screen).feed(self.colours.replace("\n", "\r\n"))
+        return screen
 
     def damage(self) -> None:
         self._run("send-keys", "-R")
@@ -140,6 +146,12 @@ def shows(window: Window, keys: str, *texts: str) -> None:
     window.send(keys)
     wanted = [drawn(window, text) for text in texts]
     window.until(lambda: all(text in window.text for text in wanted), f"{keys!r} should show {texts}")
+
+
+def idles(window: Window, keys: str = "") -> None:
+    """Nothing runs any more, and the prompt is empty."""
+    window.send(keys)
+    window.until(lambda: READY in window.text and "esc to interrupt" not in window.text, f"{keys!r} should end all")
 
 
 def hides(window: Window, keys: str, text: str) -> None:
@@ -236,24 +248,25 @@ def test_a_turn_and_its_transcript(window: Window) -> None:
     shows(window, ctrl("B"), "Job j1")
     window.damage()
     shows(window, ctrl("L"), last, "esc to interrupt")
-    shows(window, ESC, "interrupted", "sooner")  # what waited is in the prompt again
+    expect(window, ESC, "sooner")  # what waited is in the prompt again
+    shows(window, "", "interrupted")
     expect(window, ctrl("U"), PLACEHOLDER)
     shows(window, "work\r", "esc to interrupt")
-    shows(window, ctrl("C"), READY)
+    idles(window, ctrl("C"))
 
 
 def test_an_approval_by_keys(window: Window) -> None:
     shows(window, "ask\r", "Run this command?", "make test")
-    time.sleep(GRACE)
+    window.takes_keys()
     window.send("\r \t")  # these never approve
     shows(window, ctrl("T"), "Todos 1/2", "Run this command?")  # and nothing else is blocked
     hides(window, ctrl("T"), "Todos 1/2")
     hides(window, ESC, "Run this command?")
-    shows(window, "", READY)
+    idles(window)
     shows(window, "ask\r", "Run this command?")
-    time.sleep(GRACE)
+    window.takes_keys()
     hides(window, "y", "Run this command?")
-    shows(window, "", READY)
+    idles(window)
 
 
 @pytest.mark.parametrize("kind", ["vt100", "tmux"])
@@ -273,10 +286,13 @@ def test_in_a_shell_it_is_suspended_lends_the_terminal_and_ends(kind: str, tmp_p
         assert "default" not in window.text
         shows(window, "hello\r", READY, "got=hello")
         assert (tmp_path / "got").read_text() == "got=hello\n"
-        shows(window, "!echo begun; exec sleep 100\r", "\nbegun")
-        shows(window, ctrl("C"), READY, "Exit status: 130")
-        shows(window, ctrl("C"), "Ctrl+C again to quit")
-        hides(window, ctrl("C"), READY)
+        shows(window, "!!echo begun; exec sleep 100\r", "\nbegun")
+        shows(window, ctrl("C"), READY, "exit 130")
+        shows(window, "!echo inside; exec sleep 100\r", "  inside", "Running echo inside")
+        expect(window, "meanwhile", "meanwhile")
+        shows(window, "\x1b", "interrupted", "› meanwhile")
+        expect(window, ctrl("U"), PLACEHOLDER)
+        hides(window, ctrl("C") * 2, READY)  # at once: there is a second for the other one
         window.until(lambda: window.text.rstrip().endswith("shell>"), "the shell again")
         shows(window, "echo $?-$((40 + 3))\r", "0-43")
     finally:

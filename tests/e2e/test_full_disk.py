@@ -15,6 +15,7 @@ import pytest
 from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
+from tests.support.waiting import PATIENCE
 
 TRIALS = int(os.environ.get("SWECLI_FULL_DISKS", "3"))
 """100 in `make soak`."""
@@ -79,7 +80,7 @@ def test_a_full_disk_cuts_no_file_and_is_told(tmp_path: Path, trial: int) -> Non
             [*_PRIVATE, "sh", "-c", INSIDE],
             env={**program.environment, **named, "OUTSIDE": outside, "PYTHON": sys.executable},
             check=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
     assert not any(disk.iterdir())  # nothing of it was outside
     text, said = (out / "user.txt").read_text(), (out / "stdout").read_text() + (out / "stderr").read_text()

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.load import allowed
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
@@ -52,16 +50,13 @@ def restored(terminal: Terminal) -> bool:
 def test_the_demonstration_from_the_first_frame_to_the_last(start: Start) -> None:
     terminal = start("demo", fresh=True)
     terminal.shows("Make this change?", "1 yes")
-    time.sleep(0.4)  # longer than the time in which keys don't count
+    terminal.takes_keys()
     terminal.send("y")
     terminal.shows("Run this command?")
-    time.sleep(0.4)
+    terminal.takes_keys()
     terminal.send("y")
-    terminal.shows("5 passed, 0 failed", "all five tests pass")
-    terminal.shows(READY)
-    terminal.send("\x03")
-    terminal.shows("Press Ctrl+C again to quit")
-    terminal.send("\x03")
+    terminal.shows("5 passed, 0 failed", "all five tests pass", READY)
+    terminal.send("\x03\x03")  # at once: there is a second for the other one
     assert terminal.wait() == 0
     assert restored(terminal)
     assert "all five tests pass" in terminal.text
@@ -71,15 +66,13 @@ def test_the_demonstration_from_the_first_frame_to_the_last(start: Start) -> Non
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)])
-def test_signals_end_it_within_a_second_and_restore_the_terminal(start: Start, number: int, code: int) -> None:
+def test_signals_end_it_while_it_asks_and_restore_the_terminal(start: Start, number: int, code: int) -> None:
     terminal = start("asks", prepared=True)
     terminal.shows(READY)
     terminal.send("go\r")
     terminal.shows("Run this command?")
-    began = time.monotonic()
     terminal.kill(number)
     assert terminal.wait() == code
-    assert time.monotonic() - began < allowed(2.5)
     assert restored(terminal)
 
 
@@ -89,8 +82,18 @@ def test_an_interrupt_signal_is_control_c(start: Start) -> None:
     terminal.send("go\r")
     terminal.shows("esc to interrupt")
     terminal.kill(signal.SIGINT)
-    terminal.shows("interrupted", READY)
+    terminal.shows("interrupted", READY, without="esc to interrupt")
     terminal.kill(signal.SIGINT)
+    assert terminal.wait() == 0
+    assert restored(terminal)
+
+
+def test_control_c_twice_ends_it(start: Start) -> None:
+    terminal = start(prepared=True)
+    terminal.shows(READY)
+    terminal.send("\x03")
+    terminal.shows("Press Ctrl+C again to quit")
+    terminal.send("\x03")
     assert terminal.wait() == 0
     assert restored(terminal)
 
@@ -111,7 +114,11 @@ def test_what_was_typed_survives_a_kill(start: Start, tmp_path: Path) -> None:
     terminal.shows(READY)
     terminal.send("half a sentence")
     state = tmp_path / "home" / "prompt"
-    terminal.until(lambda: any(state.glob("draft-*.txt")), "waiting for the draft")
+
+    def saved() -> bool:
+        return any("half a sentence" in draft.read_text() for draft in state.glob("draft-*.txt"))
+
+    terminal.until(saved, "waiting for the draft")
     terminal.kill(signal.SIGKILL)
     assert terminal.wait() == 137
     again = start(prepared=True)
@@ -133,7 +140,7 @@ def test_control_z_suspends_with_a_usable_terminal_and_comes_back(start: Start) 
     terminal.shows(READY)
     terminal.send("draft\x1a")
     terminal.wait_stopped()
-    assert restored(terminal)
+    terminal.until(lambda: restored(terminal), "waiting for the terminal as it was")
     terminal.kill(signal.SIGCONT)
     terminal.shows("› draft")
     assert terminal.alternate

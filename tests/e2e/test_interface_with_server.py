@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +16,6 @@ pytestmark = pytest.mark.e2e
 
 SWECLI = str(Path(sys.executable).with_name("swecli"))
 READY = "Ask for a change"
-GRACE = 0.4
-"""Seconds, longer than the time in which an approval takes no key."""
 
 FIX = f"""
 window = 128000
@@ -83,11 +80,11 @@ def test_a_fix_with_approvals_from_the_first_word_to_the_passing_check(
         terminal = program("-m", f"{provider}/m", "Ten pieces are too dear. Fix it.", variables=server.environment())
         terminal.shows("Make this change?", "shop.py", "return 95 if n >= 10 else 100")
         assert (project / "shop.py").read_text() == SHOP
-        time.sleep(GRACE)
+        terminal.takes_keys()
         terminal.send("y")
         terminal.shows("Run this command?", "check.py")
         assert (project / "shop.py").read_text() == SHOP.replace("n > 10", "n >= 10")
-        time.sleep(GRACE)
+        terminal.takes_keys()
         terminal.send("y")
         terminal.shows("check passed", "Fixed; the check passes.", READY)
         terminal.send("\x04")
@@ -101,7 +98,7 @@ def test_a_rejection_takes_a_word_to_the_model_and_changes_nothing(project: Path
     with LoopbackServer(parse_script(FIX)) as server:
         terminal = program("-m", "openai/m", "Fix it.", variables=server.environment())
         terminal.shows("Make this change?")
-        time.sleep(GRACE)
+        terminal.takes_keys()
         terminal.send("n")
         terminal.shows("What should it do instead?")
         terminal.send("leave the shop alone\r")
@@ -112,8 +109,9 @@ def test_a_rejection_takes_a_word_to_the_model_and_changes_nothing(project: Path
 
 def test_escape_stops_a_stream_and_the_session_goes_on(program: Programs) -> None:
     words = " ".join(f"word{n}" for n in range(400))
-    script = f'delay = 0.01\n[[step]]\ntext = "{words}"\n[[step]]\ntext = "Still here."'
-    with LoopbackServer(parse_script(script), manners=Manners(play_delays=True, strict=False)) as server:
+    stops = f'fault = {{ kind = "stall", after = {words.index("word40")} }}'  # until the request is given up
+    script = f'[[step]]\ntext = "{words}"\n{stops}\n[[step]]\ntext = "Still here."'
+    with LoopbackServer(parse_script(script), manners=Manners(strict=False)) as server:
         terminal = program("-m", "openai/m", "talk", variables=server.environment())
         terminal.shows("word5", "esc to interrupt")
         terminal.send("\x1b")
@@ -175,7 +173,7 @@ def test_one_change_of_two_is_made_and_another_command_runs(project: Path, progr
     with LoopbackServer(parse_script(CHANGES)) as server:
         terminal = program("-m", "openai/m", "Fix it.", variables=server.environment(), columns=80, rows=24)
         terminal.shows("Make this change?", "changes a file")
-        time.sleep(GRACE)
+        terminal.takes_keys()
         terminal.send("e")
         terminal.shows("[x] 1 of 2", "apply 2 of 2")
         terminal.send(" ")
@@ -185,13 +183,13 @@ def test_one_change_of_two_is_made_and_another_command_runs(project: Path, progr
         terminal.shows("Run this command?", "touch a")
         assert (project / "check.py").read_text() == CHECK.replace("passed", "good")
         assert "accepted 1 of 2" in str(server.asked[-1].body["messages"][-1])
-        time.sleep(GRACE)
+        terminal.takes_keys()
         terminal.send("e")
         terminal.shows("shows it for approval")
         terminal.send("\x05bc\r")
         terminal.shows("$ touch abc", "1 yes")
         assert not (project / "abc").exists()
-        time.sleep(GRACE)
+        terminal.takes_keys()
         terminal.send("y")
         terminal.shows("Both done.")
         assert (project / "abc").exists()

@@ -15,6 +15,7 @@ import pytest
 from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Program
+from tests.support.waiting import PATIENCE
 
 KILLS = int(os.environ.get("SWECLI_KILLS", "8"))
 WORDS = " ".join(f"word{number}" for number in range(120))
@@ -64,7 +65,7 @@ def killed_after(lines: int, program: Program) -> list[dict[str, Any]]:
         if len(shown) >= lines or shown[-1].get("type") == "result":
             break
     process.send_signal(signal.SIGKILL)
-    process.wait(60)
+    process.wait(PATIENCE)
     rest = process.stdout.read()  # what it had written before it died was shown as well
     shown += [json.loads(line) for line in rest.splitlines() if line.endswith(b"}")]
     process.stdout.close()

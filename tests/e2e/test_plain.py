@@ -14,6 +14,7 @@ from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer
 from tests.support.program import ROOT, Program
 from tests.support.terminal import Terminal
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -65,7 +66,7 @@ text = "Still the high one."
 def test_by_pipe(tmp_path: Path) -> None:
     program = Program(tmp_path, tmp_path / "home", {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
     process = program.start("demo", "--plain", stderr=subprocess.PIPE)
-    out, err = process.communicate(b"y\ny\n", timeout=60)
+    out, err = process.communicate(b"y\ny\n", timeout=PATIENCE)
     assert process.returncode == 0, err
     text = out.decode()
     in_order(text, *TASK, "Continue with:")
@@ -131,3 +132,10 @@ def test_a_conversation_is_continued_and_a_question_answered(tmp_path: Path) -> 
     in_order(again.stdout, "You: which one?", "The high one it is.", "Answer:", "Still the high one.", "Continue with:")
     assert (first.code, again.code) == (0, 0)
     assert not DRAWN.search(first.stdout + again.stdout)
+
+
+def test_the_end_of_the_input_waits_for_a_command_of_ones_own(tmp_path: Path) -> None:
+    with LoopbackServer(parse_script(ASKS)) as server:
+        program = Program(tmp_path, tmp_path / "home", server.environment())
+        ended = program.run("--plain", "-m", "openai/m", stdin="!sleep 1; echo it was > made\n")
+    assert (ended.code, (tmp_path / "made").read_text()) == (0, "it was\n")

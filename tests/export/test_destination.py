@@ -33,7 +33,7 @@ def test_force_stands_before_or_after(tmp_path: Path) -> None:
 
 def test_a_name_without_a_format_and_an_impossible_one_are_refused(tmp_path: Path) -> None:
     for words in ("x.pdf", "x", ".md", "dir/"):
-        with pytest.raises(DestinationError, match="decides the format"):
+        with pytest.raises(DestinationError, match="sets the format"):
             format_of(words)
     with pytest.raises(DestinationError, match="null character"):
         destination("a\0b.md", tmp_path, "s")

@@ -15,6 +15,7 @@ import pytest
 from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer
 from tests.support.program import ROOT, Program
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -68,7 +69,7 @@ def test_a_conversation_of_twenty_turns_from_another_language(tmp_path: Path, to
             env=environment(tmp_path, tools, server),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
             check=False,
         )
     assert ended.returncode == 0, ended.stderr
@@ -108,7 +109,7 @@ def test_the_review_in_ci_and_before_a_commit(
             env={**environment(tmp_path, tools, server), **variables},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
             check=False,
         )
     assert ended.returncode == status, ended.stderr

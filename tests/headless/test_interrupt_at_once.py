@@ -11,6 +11,7 @@ from swecli.app import open_session
 from swecli.core.protocol.commands import Interrupt, Submit
 from swecli.core.protocol.events import TurnEnded
 from swecli.launch import LaunchOptions
+from tests.support.waiting import PATIENCE
 
 
 @pytest.mark.parametrize("interrupts", [1, 2])
@@ -26,7 +27,7 @@ async def test_submit_and_interrupt_in_one_breath(
         session.send(Interrupt())
     outcomes: list[str] = []
     while len(outcomes) < 2:
-        event = await asyncio.wait_for(anext(events), 60)
+        event = await asyncio.wait_for(anext(events), PATIENCE)
         if isinstance(event.body, TurnEnded):
             outcomes.append(event.body.outcome)
             if len(outcomes) == 1:

@@ -69,6 +69,14 @@ def test_one_bullet_is_learned_and_told_before_the_failure_comes_again(project: 
     assert len(stored(project)) == 1
 
 
+def test_a_model_that_knows_the_tool_by_another_name_teaches_as_well(project: Path) -> None:
+    ended, _ = run(project, "Run the tests", "--trust", script=SESSION.replace("run_command", "bash"))
+    assert ended.code == 0
+    assert [one["content"] for one in stored(project)] == [BULLET]
+    begun = [event["name"] for event in ended.events if event["type"] == "item_started" and event["kind"] == "tool"]
+    assert begun == ["run_command", "run_command"], "it is told by its own name"
+
+
 def test_what_the_instructions_say_is_not_learned(project: Path) -> None:
     (project / "AGENTS.md").write_text(f"# Commands\n\n- {BULLET}\n")
     ended, _ = run(project, "Run the tests", "--trust")

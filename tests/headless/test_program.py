@@ -19,6 +19,7 @@ from swecli.core.protocol.commands import ReplyPermission, Submit
 from tests.support.event_lines import decode_event
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import ROOT, Ended, Program
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -163,7 +164,7 @@ def test_an_approval_from_stdin_is_taken(project: Path) -> None:
             if body.get("type") == "turn_ended":
                 process.stdin.close()
             result = data
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert asked == ["edit_file", "run_command"]
     assert result["text"] == ANSWER
 
@@ -287,7 +288,7 @@ def test_a_signal_keeps_what_was_said_and_c_goes_on(number: signal.Signals, code
                 break
         process.send_signal(number)
         rest = process.stdout.read().decode()
-        assert process.wait(60) == code
+        assert process.wait(PATIENCE) == code
         result = json.loads(rest.splitlines()[-1])
         assert (result["status"], result["exit_code"], result["text"]) == ("interrupted", code, "one two")
         again = run.run("-c", "-p", "second", "-m", "openai/m")
@@ -302,7 +303,7 @@ def test_a_killed_run_is_continued_with_everything_that_was_acknowledged(project
         process = run.start("-p", "first", "-m", "anthropic/m", "--yolo", stdin=subprocess.DEVNULL)
         provider.wait_for(4)
         process.kill()
-        process.wait(60)
+        process.wait(PATIENCE)
         again = run.run("-c", "-p", "go on", "-m", "anthropic/m")
     assert (again.code, again.stdout) == (0, "ok\n")
 
@@ -342,7 +343,7 @@ def test_a_reader_that_goes_away_is_no_traceback(project: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         error = process.stderr.read().decode()
-        assert process.wait(60) == 1
+        assert process.wait(PATIENCE) == 1
     assert error == ""
 
 
@@ -354,7 +355,7 @@ def test_a_full_disk_is_one_line(project: Path) -> None:
         )
         assert process.stderr is not None
         error = process.stderr.read().decode()
-        assert process.wait(60) == 1
+        assert process.wait(PATIENCE) == 1
     assert "No space left" in error
     assert len(error.splitlines()) == 1
 

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -51,6 +50,7 @@ from swecli.output import Output, Writer
 from swecli.stopping import Stop
 from tests.support.event_lines import decode_event
 from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
+from tests.support.waiting import PATIENCE, until
 
 BUDGET = Budget((), 500, 500, 1000, 1200, 200, "ok")
 
@@ -75,14 +75,6 @@ def asked(item: str = "t1", request: str = "p1", status: str = "rejected", detai
     return bodies
 
 
-async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Let the run go on until the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come to hold"
-        await asyncio.sleep(0.005)
-
-
 class Run:
     """One run with captured output."""
 
@@ -103,7 +95,7 @@ class Run:
 
     async def code(self) -> ExitCode:
         with self.stop.handled():
-            return await asyncio.wait_for(self.run.run(), 60)
+            return await asyncio.wait_for(self.run.run(), PATIENCE)
 
     @staticmethod
     def _text(stream: io.TextIOWrapper) -> str:
@@ -432,7 +424,7 @@ async def test_a_closed_output_stops_the_run_without_a_traceback(error: OSError)
     err = Output(run.err, writer)
     printer = ResultPrinter(Output(_Closed(error), writer), err, "stream-json")
     headless = HeadlessRun(session, Request("hi"), printer, err.note, writer, Stop())
-    assert await asyncio.wait_for(headless.run(), 60) == ExitCode.FAILURE
+    assert await asyncio.wait_for(headless.run(), PATIENCE) == ExitCode.FAILURE
     assert session.closed
     assert isinstance(session.commands[-1], Interrupt)
     assert ("No space left" in run.stderr) == (error.errno == 28)

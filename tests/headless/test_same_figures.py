@@ -22,6 +22,7 @@ from swecli.tui.status_bar import Facts, line
 from tests.support.fake_session import FakeSession
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Program
+from tests.support.waiting import PATIENCE
 
 CASES = {
     "known": ("openai/gpt-6-sol", 1_050_000, "catalogue", "measured", "1,050,000 tokens (the catalogue)"),
@@ -94,7 +95,7 @@ def test_a_continued_session_has_the_figures_of_its_run_on_every_surface(tmp_pat
         first = program.run("-p", "Hello.", "-m", "openai/mine", "--output-format", "json").result
         second = program.run("-p", "Again.", "-c", "--output-format", "json").result
         lines = program.start("--plain", "-c", stderr=subprocess.DEVNULL)
-        shown = " ".join(lines.communicate(COMMANDS.encode(), timeout=60)[0].decode().split())
+        shown = " ".join(lines.communicate(COMMANDS.encode(), timeout=PATIENCE)[0].decode().split())
     used, effective, words = (
         second["context"]["used"],
         second["context"]["effective"],
@@ -111,7 +112,7 @@ def test_a_continued_session_has_the_figures_of_its_run_on_every_surface(tmp_pat
         f"{second['context']['shown']} of {effective:,} tokens",
         f"Context {second['context']['shown']}: {used:,} of {effective:,} tokens",
         f"Window {words}, ",
-        f"mine {words} · 3 / 15 · key from OPENAI_API_KEY",  # /doctor
+        f"openai/mine window {words} $3 in, $15 out per million tokens key from OPENAI_API_KEY",  # /doctor
         "openai/mine 41K · 3 / 15",  # /model
         f"Cost {dollars(cost)}",
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import sys
 from contextlib import closing
@@ -93,7 +94,7 @@ def test_a_session_exported_deleted_and_imported_is_the_same(program: Program) -
 def test_commands_write_files_and_replace_none(program: Program) -> None:
     (program.folder / "taken.html").write_text("mine")
     exported = program.run("-p", "/export html", "-c").stdout
-    assert "an HTML page" in exported
+    assert re.search(r"Exported as an HTML page: swecli-[\w-]+\.html \([\d.]+ KB\)", exported), exported
     (page,) = program.folder.glob("swecli-*.html")
     assert page.stat().st_mode & 0o077 == 0
     assert KEY not in page.read_text()

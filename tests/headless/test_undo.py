@@ -17,6 +17,7 @@ from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
 from tests.support.trees import tree
+from tests.support.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -66,7 +67,7 @@ def test_a_later_run_takes_back_what_an_earlier_one_did(work: Path) -> None:
         assert files(work) == last
         (work / "a.txt").write_text("mine\n")
         ended = program.run("-p", "-c", "/undo turn", "-m", "openai/m")
-        assert "a.txt: it has changed since" in ended.stdout
+        assert "a.txt: changed since" in ended.stdout
         assert (work / "a.txt").read_text() == "mine\n"
         assert (work / "b.txt").exists()
     stores = list((work.parent / "home" / "state" / "checkpoints").rglob("*"))
@@ -106,7 +107,7 @@ def test_over_json(work: Path) -> None:
         assert done["direction"] == "undo"
         assert files(work) == first
         process.stdin.close()
-        process.wait(60)
+        process.wait(PATIENCE)
 
 
 def test_after_kill_in_the_middle_of_a_command(work: Path) -> None:
@@ -121,6 +122,7 @@ call = [{ tool = "run_command", arguments = { command = "rm b.txt; echo > began;
         program = Program(work, work.parent / "home", provider.environment())
         ended = program.run("-p", "go", "-m", "openai/m", "--yolo")
         assert ended.code == -signal.SIGKILL
+        wait_until((work / "ended").exists)
         ended = program.run("-p", "-c", "/undo list", "-m", "openai/m")
         assert "(swecli was killed during it)" in ended.stdout
         ended = program.run("-p", "-c", "/undo", "-m", "openai/m")

@@ -10,12 +10,10 @@ import signal
 import subprocess
 import sys
 import termios
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from swecli.command_line.dispatch import _headless  # pyright: ignore[reportPrivateUsage]
@@ -25,17 +23,12 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions
 from swecli.stopping import Stop
 from tests.support.loopback import LoopbackServer
+from tests.support.processes import ME, running_with
 from tests.support.program import ROOT, Program
+from tests.support.waiting import PATIENCE, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come to hold"
-        time.sleep(0.02)  # between two looks at another program
 
 
 def unread(descriptor: int) -> int:
@@ -60,7 +53,7 @@ def scripted(tmp_path: Path, script: str) -> Iterator[subprocess.Popen[bytes]]:
         arguments = ["-p", "x", "-m", "openai/m", "--output-format", "stream-json", "--yolo"]
         process = program.start(*arguments, stdin=subprocess.DEVNULL)
         try:
-            until(lambda: process.stdout is not None and unread(process.stdout.fileno()) >= 30_000)
+            wait_until(lambda: process.stdout is not None and unread(process.stdout.fileno()) >= 30_000)
             yield process
         finally:
             process.kill()
@@ -68,21 +61,22 @@ def scripted(tmp_path: Path, script: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def ends(process: subprocess.Popen[bytes]) -> int:
     try:
-        return process.wait(60)
+        return process.wait(PATIENCE)
     finally:
         process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_reader_that_does_not_read_holds_up_no_signal(number: signal.Signals, tmp_path: Path) -> None:
-    call = '[[step.call]]\ntool = "run_command"\narguments = { command = "echo > begun; exec sleep 7801" }\n'
+    command = f"echo > begun; exec sleep 7801.{ME}"
+    call = f'[[step.call]]\ntool = "run_command"\narguments = {{ command = "{command}" }}\n'
     with scripted(tmp_path, f'[[step]]\ntext = "{"many words " * 40_000}"\n{call}') as process:
-        until((tmp_path / "begun").exists)  # the work goes on meanwhile
+        wait_until((tmp_path / "begun").exists)  # the work goes on meanwhile
         process.send_signal(number)
         assert ends(process) == 128 + number
         assert process.stderr is not None
         assert b"the reader did not read the output" in process.stderr.read()
-    assert not [one for one in psutil.process_iter(["cmdline"]) if "7801" in (one.info["cmdline"] or [])]
+    wait_until(lambda: not running_with(f"7801.{ME}"))
 
 
 def test_a_reader_that_comes_late_gets_everything(tmp_path: Path) -> None:
@@ -96,9 +90,9 @@ def test_a_reader_that_comes_late_gets_everything(tmp_path: Path) -> None:
 
 def test_a_signal_before_there_is_a_run_gives_a_result(tmp_path: Path) -> None:
     process = Program(tmp_path, tmp_path / "home").start("-p", "--output-format", "stream-json")
-    until(lambda: catches(process.pid, signal.SIGTERM))  # it waits for its standard input to end
+    wait_until(lambda: catches(process.pid, signal.SIGTERM))  # it waits for its standard input to end
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
     result = json.loads(out)
     assert (result["status"], result["exit_code"], result["session"]) == ("interrupted", 143, "")
@@ -119,21 +113,22 @@ def test_the_hard_end_leaves_no_command(tmp_path: Path) -> None:
         "import asyncio, os, sys\nfrom pathlib import Path\n"
         "from swecli.core.workspace.process import run_process\nfrom swecli.stopping import Stop\n"
         "async def main():\n"
-        "    command = \"trap '' TERM; setsid sleep 7802 & echo > begun; sleep 7802\"\n"
+        f"    command = \"trap '' TERM; setsid sleep 7802.{ME} & echo > begun; sleep 7802.{ME}\"\n"
         "    await run_process(command, cwd=Path('.'), environment=dict(os.environ), timeout=None)\n"
         "stop = Stop()\nwith stop.handled():\n    asyncio.run(main())\n"
     )
     environment = {**Program(tmp_path, tmp_path / "home").environment, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, env=environment)
-    until((tmp_path / "begun").exists)
+    wait_until((tmp_path / "begun").exists)
     process.send_signal(signal.SIGTERM)  # nobody acts on it
-    deadline = time.monotonic() + 60
-    while process.poll() is None:
-        assert time.monotonic() < deadline
+
+    def ended() -> bool:
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
+        return process.poll() is not None
+
+    wait_until(ended, between=0.1)
     assert process.returncode == 143
-    assert not [one for one in psutil.process_iter(["cmdline"]) if "7802" in (one.info["cmdline"] or [])]
+    wait_until(lambda: not running_with(f"7802.{ME}"))  # killed, they still need the processor for their end
 
 
 @full
@@ -163,9 +158,9 @@ def test_an_answer_that_nobody_reads_is_silent(arguments: list[str], tmp_path: P
 
 def test_processes_that_are_owned_are_killed_whatever_they_start_meanwhile(tmp_path: Path) -> None:
     mark = tree.new_mark()
-    loop = "n=0; while [ $n -lt 200 ]; do n=$((n + 1)); setsid sleep 7803 & done; wait"
+    loop = f"n=0; while [ $n -lt 200 ]; do n=$((n + 1)); setsid sleep 7803.{ME} & done; wait"
     command = subprocess.Popen(["bash", "-c", loop], env={**os.environ, tree.MARK: mark}, start_new_session=True)
-    until(lambda: len(tree.members(command.pid, mark, gone=False)) > 5)
+    wait_until(lambda: len(tree.members(command.pid, mark, gone=False)) > 5)
     tree.end_owned()
-    command.wait(60)
-    assert tree.members(command.pid, mark, gone=True) == []
+    command.wait(PATIENCE)
+    wait_until(lambda: not tree.members(command.pid, mark, gone=True))

@@ -19,6 +19,7 @@ from swecli.app import open_session
 from swecli.command_line.mcp_serve import stored_sessions
 from swecli.launch import LaunchOptions
 from swecli.mcp_server.server import TaskServer
+from tests.support.waiting import PATIENCE
 
 EDIT = """
 [[step]]
@@ -54,7 +55,7 @@ class User:
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
             self.changed.clear()
-            await asyncio.wait_for(self.changed.wait(), 60)
+            await asyncio.wait_for(self.changed.wait(), PATIENCE)
 
 
 def decided(decision: str, **more: str) -> ElicitResult:
@@ -72,7 +73,9 @@ class Bench:
     log: list[str]
 
     async def call(self, tool: str, **arguments: Any) -> CallToolResult:
-        result = await asyncio.wait_for(self.client.call_tool(tool, arguments, progress_callback=self.user.moved), 60)
+        result = await asyncio.wait_for(
+            self.client.call_tool(tool, arguments, progress_callback=self.user.moved), PATIENCE
+        )
         assert isinstance(result, CallToolResult)
         return result
 

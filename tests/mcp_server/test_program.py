@@ -17,6 +17,7 @@ from swecli.core.llm.script import parse_script
 from tests.mcp_server.support import EDIT
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -88,7 +89,7 @@ def test_bad_lines_are_answered_and_the_connection_goes_on(tmp_path: Path) -> No
         say(process, request(4, "tools/list"))
         assert len(hear(process, "4")["result"]["tools"]) == 4
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 143
+        assert process.wait(PATIENCE) == 143
 
 
 @pytest.mark.parametrize("way", ["leaves", "reads no more"])
@@ -104,5 +105,5 @@ def test_a_client_that_goes_in_the_middle_of_a_question(tmp_path: Path, way: str
         else:
             process.stdout.close()
             say(process, request(2, "tools/list"))
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
         assert not (folder / "new.txt").exists()

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-PATIENCE = 60.0
-"""Seconds that an answer of the browser is waited for."""
+from tests.support.waiting import PATIENCE
+
 _EXEC = """
 import fcntl, os, sys
 pair = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]

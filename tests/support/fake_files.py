@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
+from swecli.core.checkpoints.git_changes import GitChanges, GitRefused
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Recent, Target
-from swecli.core.checkpoints.worktree import GitRefused, WorkTree
 from swecli.core.protocol.events import FilesRestored
 
 
@@ -19,7 +20,7 @@ class FakeFiles:
         self.done = FilesRestored("undo")
         self.recent = Recent()
         self.changed = Difference()
-        self.tree: WorkTree | GitRefused = GitRefused("no repository", "No repository.")
+        self.tree: GitChanges | GitRefused = GitRefused("no repository", "No repository.")
         self.revisions: list[tuple[str, str]] = []
         self.targets: list[Target | None] = []
 
@@ -38,7 +39,7 @@ class FakeFiles:
         files = tuple(block for block in self.changed.files if not below or is_below(block.path, below))
         return replace(self.changed, files=files)
 
-    async def against(self, revision: str, below: str = "") -> WorkTree:
+    async def against(self, revision: str, below: str = "") -> GitChanges:
         self.revisions.append((revision, below))
         if isinstance(self.tree, GitRefused):
             raise self.tree

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
@@ -24,6 +26,7 @@ from swecli.core.protocol.events import (
     Event,
     FilesRestored,
     Notice,
+    NoticeLevel,
     PermissionRequested,
     PermissionResolved,
     Price,
@@ -32,6 +35,7 @@ from swecli.core.protocol.events import (
     SessionStarted,
     TurnEnded,
     TurnStarted,
+    begins_turn,
 )
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.registry import ToolRegistry
@@ -166,6 +170,9 @@ class FakeSession:
         for queue in self._subscribers:
             queue.put_nowait(event)
 
+    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
+        self.emit(Notice(text, level, "session", hint))
+
     @property
     def tools(self) -> ToolRegistry:
         return ToolRegistry(())
@@ -193,7 +200,9 @@ class FakeSession:
 
     async def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        for event in self._past if replay else ():
+        begins = [at for at, event in enumerate(self._past) if begins_turn(event)]
+        first = begins[-turns] if turns is not None and len(begins) > turns else 0
+        for event in self._past[first:] if replay else ():
             queue.put_nowait(event)
         self._subscribers.append(queue)
         while (event := await queue.get()) is not None:

@@ -21,13 +21,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from swecli.core.llm.script import STATUS, Fault, Script, Step, load_script
 from swecli.core.llm.scripted import Piece, ScriptMismatch, ScriptPlayer, UsageEstimate, pieces, stop_of, until_fault
 from tests.support.json_server import read_request
+from tests.support.server_thread import ServerThread
+from tests.support.waiting import PATIENCE
 from tests.support.wire import Answering, Refusal, Wire
 from tests.support.wire_anthropic import AnthropicMessages
 from tests.support.wire_gemini import GeminiGenerate
@@ -83,33 +85,27 @@ class _Cut(Exception):
     """The connection breaks here."""
 
 
-@dataclass
-class LoopbackServer:
-    """The server, in a thread of its own while the ``with`` block runs."""
+ProtocolName = Literal["openai", "anthropic", "responses", "gemini", "ollama", "any"]
 
-    script: Script
-    protocol: Literal["openai", "anthropic", "responses", "gemini", "ollama", "any"] = "any"
-    manners: Manners = field(default_factory=Manners)
-    port: int = 0
-    requests: list[Received] = field(default_factory=list, init=False)
-    failures: list[str] = field(default_factory=list, init=False)
 
-    def __post_init__(self) -> None:
-        self._player = ScriptPlayer(self.script)
+class LoopbackServer(ServerThread):
+    """The server; where it was asked for what its script has not, the ``with`` block ends in an error."""
+
+    def __init__(
+        self, script: Script, protocol: ProtocolName = "any", manners: Manners | None = None, port: int = 0
+    ) -> None:
+        super().__init__(port)
+        self.script = script
+        self.protocol = protocol
+        self.manners = manners or Manners()
+        self.requests: list[Received] = []
+        self.failures: list[str] = []
+        self._player = ScriptPlayer(script)
         self._usage = UsageEstimate()
         self._changed = threading.Condition()
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="loopback", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(60), "the loopback server did not start"
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+    def __exit__(self, kind: object, *rest: object) -> None:
+        super().__exit__(kind, *rest)
         if kind is None and self.failures:
             raise AssertionError("; ".join(self.failures))
 
@@ -140,7 +136,7 @@ class LoopbackServer:
         """The requests for an answer of the model, without look-ups such as the list of models."""
         return [request for request in self.requests if any(_serves(made, request.path) for made in PROTOCOLS.values())]
 
-    def wait_for(self, count: int, seconds: float = 60) -> None:
+    def wait_for(self, count: int, seconds: float = PATIENCE) -> None:
         """Wait until so many answers have been asked for."""
         deadline = time.monotonic() + seconds
         with self._changed:
@@ -149,22 +145,7 @@ class LoopbackServer:
                 assert left > 0, f"{len(self.asked)} requests after {seconds} s, not {count}"
                 self._changed.wait(left)
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
-        self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        try:
-            self._loop.run_forever()
-        finally:
-            server.close()
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while (received := await _read(reader)) is not None:
                 with self._changed:

@@ -29,6 +29,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = ("swecli.cli", "swecli.demo.project")
 """What is run anew each time."""
@@ -143,7 +145,7 @@ def _server(kind: str) -> socket.socket:
 
 def _end(server: socket.socket, process: subprocess.Popen[bytes]) -> None:
     server.close()
-    process.wait(10)
+    process.wait(PATIENCE)
 
 
 # --- in the other process ---

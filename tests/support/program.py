@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tests.support.preloaded import Preloaded
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PROVIDERS = (
@@ -79,7 +80,7 @@ class Program:
             process = Preloaded(arguments, cwd=self.folder, env=self.environment, **{**streams, **options})
         return cast("subprocess.Popen[bytes]", process)
 
-    def run(self, *arguments: str, stdin: str | bytes | None = None, timeout: float = 300) -> Ended:
+    def run(self, *arguments: str, stdin: str | bytes | None = None, timeout: float = PATIENCE) -> Ended:
         """Run to the end; the timeout is for a program that hangs. Without ``stdin`` it is empty and closed."""
         data = stdin.encode() if isinstance(stdin, str) else stdin or b""
         process = self.start(*arguments)

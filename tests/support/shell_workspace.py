@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts

@@ -12,22 +12,28 @@ import signal
 import struct
 import sys
 import termios
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyte
 
 from tests.support.preloaded import InTerminal
+from tests.support.waiting import Condition, Waiting
 
-_UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p")
+_UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?2026[hl]")
 _SCREENS = re.compile(rb"(\x1b\[\?1049[hl])")
+_CUT = re.compile(rb"\x1b(?:\[[0-9;?<>=$]*)?\Z")
+"""A sequence of which the rest is still to come."""
+_FRAME_BEGINS, _FRAME_ENDS = b"\x1b[?2026h", b"\x1b[?2026l"
+_ASKS_FOR_FRAMES, _HAS_FRAMES = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+"""The question whether whole frames are shown at once, and that they are."""
 
 _OF_PYTHON = re.compile("PYTHON(?!PATH)|LC_|LANG")
 """Variables that Python obeys as it starts."""
 
-PATIENCE = 60.0
-"""Seconds until a test gives up; a loaded machine is slow."""
+LAST_WORDS = 5.0
+"""Seconds in which nothing comes after which a terminal that somebody keeps open is taken to be at its end."""
 
 
 def _python_file(command: Sequence[str]) -> list[str]:
@@ -37,9 +43,25 @@ def _python_file(command: Sequence[str]) -> list[str]:
     return arguments if own else []
 
 
+CLOSING = "esc "
+"""The key that every question names."""
+
+
+def is_bold(screen: pyte.Screen, text: str) -> bool:
+    """Whether a line of the screen has this text in bold."""
+    starts = ((number, line.find(text)) for number, line in enumerate(screen.display))
+    return any(start >= 0 and screen.buffer[number][start].bold for number, start in starts)
+
+
 class Terminal:
-    """Runs a command. The terminal answers what a modern one answers when it is asked for synchronised output.
-    A Python file runs in a fork of a process that has loaded the program's modules, unless ``fresh``."""
+    """Runs a command. A Python file runs in a fork of a process that has loaded the program's modules, unless
+    ``fresh``.
+
+    Where the terminal ``has_frames`` it says so when it is asked. Then conditions see each frame of the program once
+    it is whole: never one that is half drawn, and also one that the next has replaced already.
+    """
+
+    has_frames = True
 
     def __init__(
         self,
@@ -55,6 +77,11 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
+        """What the screen has been given."""
+        self._unseen: deque[bytes] = deque()
+        self._cut = b""
+        self._text: str | None = None
+        self._drawing = False
         self.status: int | None = None
         self._stopped = False
         keep = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLORTERM": "truecolor"}
@@ -83,7 +110,8 @@ class Terminal:
         """Type."""
         data = text.encode()
         while data:
-            self._read(0.0)
+            while self._read(0.0):
+                pass
             data = data[os.write(self._fd, data[:1000]) :]
 
     def resize(self, columns: int, rows: int, *, tell: bool = True) -> None:
@@ -91,6 +119,7 @@ class Terminal:
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         if tell:
             self._screen.resize(max(1, rows), max(1, columns))
+            self._text = None
             os.kill(self.pid, signal.SIGWINCH)
 
     def kill(self, number: int) -> None:
@@ -101,7 +130,9 @@ class Terminal:
     @property
     def text(self) -> str:
         """The screen, line by line."""
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        if self._text is None:
+            self._text = "\n".join(line.rstrip() for line in self._screen.display)
+        return self._text
 
     @property
     def colours(self) -> str:
@@ -121,36 +152,51 @@ class Terminal:
         """Line settings, as ``termios.tcgetattr`` gives them."""
         return termios.tcgetattr(self._fd)
 
-    def shows(self, *texts: str) -> None:
-        """Wait until all texts are on the screen."""
-        self.until(lambda: all(text in self.text for text in texts), f"waiting for {texts}")
+    def takes_keys(self) -> None:
+        """Wait until the question on the screen takes keys: it ignores those that come before it can be read, and is
+        pale until then."""
+        self.until(lambda: is_bold(self._screen, CLOSING), "waiting for a question that takes keys")
+
+    def shows(self, *texts: str, without: str | None = None) -> None:
+        """Wait until all texts are on the screen at the same time, and ``without`` is not."""
+
+        def shown() -> bool:
+            screen = self.text
+            return all(text in screen for text in texts) and (without is None or without not in screen)
+
+        self.until(shown, f"waiting for {texts}{'' if without is None else f' without {without!r}'}")
 
     def hides(self, text: str) -> None:
         self.until(lambda: text not in self.text, f"waiting until {text!r} is gone")
 
-    def until(self, condition: Callable[[], object], about: str = "") -> None:
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < end, f"{about}\n{self.text}\nstatus {self.status}"
-            self._read(0.02)
+    def until(self, condition: Condition, about: str = "") -> None:
+        """Wait for a condition of what is on the screen."""
+        waiting = Waiting(lambda: f"{about}\n{self.text}\nstatus {self.status}")
+        while self._drawing or not condition():
+            waiting.go_on()
+            if not self._read(0.02) and self._drawing:
+                self._drawing = not (self._ended() or self._stopped)
 
     def wait(self) -> int:
         """The exit code, or 128 + the signal that ended it."""
-        self.until(lambda: self._ended(), "waiting for the end")
-        while self._read(0.05):
+        waiting = Waiting(lambda: f"waiting for the end\n{self.text}")
+        while not self._ended():
+            waiting.go_on()
+            self._read(0.02)
+        while self._read(LAST_WORDS):
             pass
+        self._drawing = False
         assert self.status is not None
         return self.status
 
     def wait_stopped(self) -> None:
         """Wait until the program is suspended."""
         self.until(lambda: self._ended() or self._stopped, "waiting for the stop")
-        while self._read(0.05):
-            pass
 
     def damage(self) -> None:
         """Another program has written over the screen."""
         self._screen.erase_in_display(2)
+        self._text = None
 
     def close(self) -> None:
         """End the program, whatever it does."""
@@ -176,18 +222,37 @@ class Terminal:
         return self.status is not None
 
     def _read(self, timeout: float) -> bool:
+        """Show what comes next, up to the end of a frame. Whether something came within so many seconds."""
+        if not self._unseen:
+            self._unseen.extend(self._arrived(timeout))
+        if not self._unseen:
+            return False
+        part = self._unseen.popleft()
+        self.raw += part
+        self._feed(part)
+        if _FRAME_BEGINS in part or _FRAME_ENDS in part:
+            self._drawing = part.rfind(_FRAME_BEGINS) > part.rfind(_FRAME_ENDS)
+        if self.has_frames and _ASKS_FOR_FRAMES in part:
+            os.write(self._fd, _HAS_FRAMES)
+        return True
+
+    def _arrived(self, timeout: float) -> list[bytes]:
         if not select.select([self._fd], [], [], timeout)[0]:
-            return False
+            return []
         try:
-            data = os.read(self._fd, 65536)
-        except OSError:
-            return False
-        self.raw += data
-        self._feed(data)
-        return bool(data)
+            data = self._cut + os.read(self._fd, 65536)
+        except OSError:  # nobody has it open any more
+            select.select([], [], [], min(timeout, 0.02))
+            data, self._cut = self._cut, b""
+            return [data] if data else []
+        cut = _CUT.search(data)
+        data, self._cut = (data[: cut.start()], cut.group()) if cut else (data, b"")
+        *frames, rest = data.split(_FRAME_ENDS)
+        return [*(frame + _FRAME_ENDS for frame in frames), *([rest] if rest else [])]
 
     def _feed(self, data: bytes) -> None:
         """What the emulator does not know is taken out; the other screen begins empty."""
+        self._text = None
         for part in _SCREENS.split(_UNKNOWN.sub(b"", data)):
             if _SCREENS.fullmatch(part):
                 self._screen.reset()

@@ -13,6 +13,7 @@ import pytest
 
 from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer, Manners
+from tests.support.waiting import PATIENCE
 
 SCRIPT = """
 [[step]]
@@ -34,7 +35,7 @@ PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 def post(
     server: LoopbackServer, protocol: str, body: dict[str, Any] = HELLO, headers: dict[str, str] | None = None
 ) -> httpx.Response:
-    return httpx.post(server.url + PATHS[protocol], json=body, headers=headers, timeout=60, trust_env=False)
+    return httpx.post(server.url + PATHS[protocol], json=body, headers=headers, timeout=PATIENCE, trust_env=False)
 
 
 def events(text: str) -> list[dict[str, Any]]:
@@ -239,9 +240,9 @@ def test_it_runs_on_its_own_and_prints_its_port(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}"
-        assert "Let" in httpx.post(url + PATHS["openai"], json=HELLO, timeout=60, trust_env=False).text
-        assert httpx.post(url + PATHS["anthropic"], json=HELLO, timeout=60, trust_env=False).status_code == 404
-        assert httpx.get(url + "/v1/models", timeout=60, trust_env=False).json()["data"]
+        assert "Let" in httpx.post(url + PATHS["openai"], json=HELLO, timeout=PATIENCE, trust_env=False).text
+        assert httpx.post(url + PATHS["anthropic"], json=HELLO, timeout=PATIENCE, trust_env=False).status_code == 404
+        assert httpx.get(url + "/v1/models", timeout=PATIENCE, trust_env=False).json()["data"]
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE)

@@ -9,6 +9,7 @@ import pytest
 
 from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer, Manners
+from tests.support.waiting import PATIENCE
 
 HELLO = parse_script('[[step]]\ntext = "hello"')
 PATHS = {
@@ -66,7 +67,7 @@ ASKED = {"role": "user", "content": "hi"}
 def test_a_request_that_a_provider_would_refuse_is_refused(protocol: str, body: dict[str, Any], words: str) -> None:
     server = LoopbackServer(HELLO, manners=Manners())
     with server:
-        reply = httpx.post(server.url + PATHS[protocol], json=body, timeout=60, trust_env=False)
+        reply = httpx.post(server.url + PATHS[protocol], json=body, timeout=PATIENCE, trust_env=False)
         assert reply.status_code == (400 if words else 200)
         assert words in reply.text
         assert ("hello" in reply.text) == (not words)

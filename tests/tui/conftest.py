@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
+from swecli.tui.status_bar import ActivityLine
+from tests.support.waiting import PATIENCE
 from tests.tui.settled import Threads
 
 
@@ -28,6 +30,17 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", threads.settled)
     monkeypatch.setattr(Pilot, "resize_terminal", lambda *given: threads.resize(*given))
     monkeypatch.setattr("textual.pilot.wait_for_idle", threads.settled)
+
+
+@pytest.fixture(autouse=True)
+def read_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short messages stay until something else ends them: a busy machine may take seconds to look at one."""
+    flash = ActivityLine.flash
+
+    def stays(line: ActivityLine, text: str, seconds: float = 0.0, holds: Callable[[], bool] | None = None) -> None:
+        flash(line, text, max(seconds, 2 * PATIENCE), holds)
+
+    monkeypatch.setattr(ActivityLine, "flash", stays)
 
 
 @pytest.fixture(autouse=True, scope="session")

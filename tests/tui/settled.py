@@ -12,8 +12,11 @@ from textual.pilot import Pilot
 
 QUIET = 3
 """Passes of the loop in a row in which nothing but the waiting itself was ready."""
-LIMIT = 1.0
-"""Seconds after which it is not waited any longer: something may run for ever, such as a command."""
+WORK = 2.0
+"""Processor seconds of the loop after which it is not waited any longer: something may go on for ever. However many
+others want the processor, the loop gets as far."""
+ENDLESS = 10.0
+"""Seconds after which a thread is not waited for any longer: it may wait for what the test does next."""
 
 
 RESIZE = Pilot.resize_terminal
@@ -36,16 +39,18 @@ class Threads:
 
         monkeypatch.setattr(BaseEventLoop, "run_in_executor", run_in_executor)
 
-    async def settled(self, min_sleep: float = 0.0, max_sleep: float = LIMIT) -> None:
+    async def settled(self, min_sleep: float = 0.0, max_sleep: float = ENDLESS) -> None:
         """In the place of ``textual._wait.wait_for_idle``, which on a busy machine returns too early, and too late
         where anything moves on the screen."""
         ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
-        end = time.monotonic() + max_sleep
+        begun = time.thread_time()
         quiet = 0
-        while quiet < QUIET and time.monotonic() < end:
+        while quiet < QUIET and time.thread_time() - begun < WORK:
             await asyncio.sleep(0)
             if self.pending and not ready:
-                await asyncio.wait(self.pending, timeout=end - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
+                ended, _ = await asyncio.wait(self.pending, timeout=max_sleep, return_when=asyncio.FIRST_COMPLETED)
+                if not ended:
+                    return
             quiet = 0 if ready else quiet + 1
 
     async def resize(self, pilot: Pilot[Any], width: int, height: int) -> None:

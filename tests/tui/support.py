@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,9 @@ from swecli.core.protocol.events import ModeChanged, QueueChanged, Queued
 from swecli.tui.app import SwecliApp
 from swecli.tui.backend import Backend
 from tests.support.fake_session import FakeSession, Turn
+from tests.support.waiting import Condition, until
 
 NOW = 1_700_000_000.0
-PATIENCE = 60.0
-"""Seconds to wait for a condition: a busy machine is no failure."""
 
 
 class Session(FakeSession):
@@ -138,8 +135,8 @@ class Running:
         await self.type(text)
         await self.press("enter")
 
-    async def until(self, condition: Callable[[], object], timeout: float = PATIENCE) -> None:
-        await until(condition, timeout, lambda: self.screen())
+    async def until(self, condition: Condition) -> None:
+        await until(condition, self.screen)
 
     async def shows(self, *texts: str) -> None:
         """Wait until all texts are on the screen."""
@@ -147,15 +144,6 @@ class Running:
 
     async def hides(self, text: str) -> None:
         await self.until(lambda: text not in self.screen())
-
-
-async def until(
-    condition: Callable[[], object], timeout: float = PATIENCE, about: Callable[[], str] = lambda: ""
-) -> None:
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, f"condition not reached\n{about()}"
-        await asyncio.sleep(0.005)
 
 
 @contextlib.asynccontextmanager

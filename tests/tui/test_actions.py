@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import get_args
+import asyncio
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
@@ -21,3 +23,17 @@ async def test_everything_that_a_command_can_ask_for_is_there(name: Screen) -> N
         before = it.screen()
         it.app.actions.open(name)
         await it.until(lambda: it.screen() != before or not it.app.is_running)
+
+
+@pytest.mark.parametrize(("text", "said"), [("Use tabs.", "Wrote"), (None, "unchanged")])
+async def test_what_an_editor_made_of_a_memory_is_said_in_the_transcript(
+    text: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def typed(app: Any, path: Path) -> None:
+        if text is not None:
+            await asyncio.to_thread(path.write_text, text)
+
+    monkeypatch.setattr("swecli.tui.external.open_file", typed)
+    async with running() as it:
+        await it.app.actions.edit_file(tmp_path / "memory" / "a.md")
+        await it.shows(said)

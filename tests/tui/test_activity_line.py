@@ -93,7 +93,7 @@ async def test_escape_cancels_the_newest_question_beside_the_conversation() -> N
         await it.say("/btw second")
         await it.shows("Answering /btw second")
         await it.press("escape")
-        await it.shows("Cancelled; no answer comes", "Answering /btw first")
+        await it.shows("Cancelled. The conversation is unchanged", "Answering /btw first")
         await it.press("escape")
         await it.hides("esc to cancel")
         aside.answers.set()
@@ -115,7 +115,7 @@ async def test_escape_interrupts_the_turn_before_it_cancels_a_question_beside_it
         await it.until(lambda: session.sent(Interrupt))
         await it.shows("Answering /btw why?", "esc to cancel")
         await it.press("escape")
-        await it.shows("Cancelled; no answer comes")
+        await it.shows("Cancelled. The conversation is unchanged")
 
 
 async def _escape_twice(it: Running) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields
 
 import pytest
 
@@ -74,7 +73,7 @@ def test_control_c_quits_only_on_the_second_press_without_text() -> None:
 
 def test_control_c_never_quits_over_a_selection() -> None:
     assert keymap.cancel(KeyContext(selection=True, armed=0.1)) == "copy"
-    assert {field.name for field in fields(KeyContext)} >= {"armed", "selection"}
+    assert set(KeyContext.__struct_fields__) >= {"armed", "selection"}
 
 
 # --- lines ---
@@ -90,6 +89,8 @@ def test_text_for_the_model(text: str) -> None:
 def test_other_lines() -> None:
     assert interpret(" \n", COMMANDS) is None
     assert interpret("!ls -l\n", COMMANDS) == Shell("ls -l")
+    assert interpret("!! npm login", COMMANDS) == Shell("npm login", in_terminal=True)
+    assert interpret("!!", COMMANDS) == NotSent(SHELL_USE)
     assert interpret(" ! ", COMMANDS) == NotSent(SHELL_USE)
     for text, name, arguments in (
         ("?", "help", ""),
@@ -188,6 +189,15 @@ def test_the_time_of_a_question_is_counted_from_when_it_was_asked() -> None:
     assert status_bar.describe(waiting, now=1018.0)[0] == "Waiting for your answer 15 s"
     session_state.feed(waiting, Event(5, 1018.0, "s", 1, PermissionResolved("p1", "once")))
     assert status_bar.describe(waiting, now=1020.0)[0] == "Waiting for your answer 2 s"
+
+
+def test_the_time_of_work_leaves_out_what_the_user_took() -> None:
+    asked = PermissionRequested("p1", "t", "run_command", "make", (), "asks", "hash")
+    working = state_after(*BEGUN, ItemStarted("a", "text"), asked)
+    begun, since = working.turn_since, working.asked_since
+    session_state.feed(working, Event(5, since + 40.0, "s", 1, PermissionResolved("p1", "once")))
+    working.heard = since + 45.0
+    assert status_bar.describe(working, now=since + 45.0)[0] == f"Writing… {since - begun + 5:.0f} s"
 
 
 def test_silence_of_the_model_is_told() -> None:

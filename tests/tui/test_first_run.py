@@ -132,8 +132,7 @@ async def test_the_demo_takes_the_sessions_place() -> None:
     async with running(session=session, open_demo=open_demo) as it:
         await it.shows("See the demo")
         await it.press(*"demo", "enter")
-        async with asyncio.timeout(5):
-            await opened.wait()
+        await it.until(opened.is_set)
         await it.until(lambda: it.app.session.port is demo)
         await it.hides("Connect a model")
 

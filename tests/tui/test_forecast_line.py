@@ -8,7 +8,7 @@ import pytest
 
 from swecli.core.context_management.forecast import Forecast
 from swecli.tui.backend import Preferences
-from swecli.tui.forecast_line import cost_range, forecast_words, next_change
+from swecli.tui.context_line import cost_range, forecast_words, next_change
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Session, running
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.tui.actions import Actions
 from swecli.tui.backend import Preferences
@@ -32,7 +32,7 @@ CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {
 
 
 def test_every_preference_has_its_case() -> None:
-    assert {field.name for field in fields(Preferences)} - {"theme_folders"} == set(CASES)
+    assert set(Preferences.__struct_fields__) - {"theme_folders"} == set(CASES)
 
 
 @pytest.fixture

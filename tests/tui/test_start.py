@@ -12,6 +12,7 @@ import pytest
 
 from swecli.tui import boot
 from swecli.tui.launch import defect_report, farewell, textual_settings
+from tests.support.waiting import PATIENCE
 
 FORBIDDEN = (
     *(
@@ -58,7 +59,9 @@ asyncio.run(main())
 
 
 def test_the_first_frame_needs_none_of_the_heavy_modules() -> None:
-    done = subprocess.run([sys.executable, "-c", FIRST_FRAME], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_FRAME], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
     loaded = set(done.stdout.split())
     assert "textual.app" in loaded
     assert sorted(name for name in loaded if name.startswith(FORBIDDEN)) == []
@@ -67,7 +70,7 @@ def test_the_first_frame_needs_none_of_the_heavy_modules() -> None:
 
 def test_the_way_in_imports_no_textual() -> None:
     code = "import sys, swecli.tui.launch; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert not {"textual", "rich", "asyncio.events"} & set(done.stdout.split()) - {"asyncio.events"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.events import ContextChange, ContextSuggested
-from swecli.tui.suggestion_line import suggestion_words
+from swecli.tui.context_line import suggestion_words
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.golden import check
 from tests.tui.scenes import DONE

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from swecli.commands.init.project import PURPOSES, Project, one_line, parsed, table, texts
 from swecli.commands.init.scan import FILE_NAME
@@ -48,8 +49,7 @@ class Merged(NamedTuple):
         return "\n\n".join([*parts, *([f"<!-- swecli init: {' '.join(record)} -->"] if record else [])]) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Guide:
+class Guide(Struct, frozen=True):
     """The whole text of the file. ``kept`` names the sections that a person wrote or changed, or those that were added
     to a file of theirs; ``tokens`` is an estimate."""
 
@@ -176,8 +176,7 @@ def _dependencies(project: Project, most: int) -> list[str]:
     return [", ".join(listed[:most]) + more] if listed else []
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(Struct, frozen=True):
     """What a model wrote. ``dropped`` counts statements that named something unknown."""
 
     project: str = ""

@@ -10,13 +10,13 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
+from msgspec import Struct
 
 from swecli.commands.init.scan import Scan, count_files
 from swecli.core.git_files import git_facts, head_commit
@@ -247,8 +247,7 @@ def _words(command: str) -> list[str]:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class _Tasks:
+class _Tasks(Struct, frozen=True):
     """Of one file: all ``names`` that ``runner`` takes, and ``commands`` for those whose purpose is known, the most
     usual first."""
 

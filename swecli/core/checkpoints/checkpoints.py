@@ -20,6 +20,7 @@ from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.atomic_write import shielded_thread
+from swecli.core.workspace.text_file import shown_path
 
 MOST = 32
 """Paths of one command that are watched."""
@@ -89,7 +90,7 @@ class UntrackedPaths:
         return f"{self._shown(one.path)} ({one.why})"
 
     def _shown(self, path: str) -> str:
-        return os.path.relpath(path, self._cwd) if path.startswith(self._cwd + os.sep) else path
+        return shown_path(path, self._cwd)
 
 
 FIRST_COPY_SECONDS = 5.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.git_files import repository_of, tracked_names
 from swecli.core.workspace.walk import IgnoreRules, ignore_root
@@ -46,8 +47,7 @@ def is_below(path: str, place: str) -> bool:
     return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedFiles:
+class GeneratedFiles(Struct, frozen=True):
     """How many changed files are in generated folders, as far as they are tracked, and which folders (absolute)."""
 
     files: int = 0

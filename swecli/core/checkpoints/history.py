@@ -8,11 +8,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders, is_below
@@ -44,8 +44,7 @@ MOST_BYTES = 1_000_000
 """Bytes of one text that is shown; a larger one is only named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """``files`` are changed files by path (absolute), ``more`` is how many there are beyond them, without those that
     are ``generated``. ``reason`` says why nothing is known, where that is so."""
 
@@ -55,8 +54,7 @@ class Difference:
     generated: GeneratedFiles = GeneratedFiles()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     path: str
     before: Image
     after: Image
@@ -95,8 +93,7 @@ def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFol
     return Difference(files, len(shown) - len(files), generated=generated)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSince:
+class ChangedSince(Struct, frozen=True):
     """How many files are not what they were, and their lines: as far as their texts are stored."""
 
     files: int = 0
@@ -178,8 +175,7 @@ _EDITED = 16_000_000
 UNFINISHED = "the first copy of the workspace was not complete when it ran"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointOptions:
+class CheckpointOptions(Struct, frozen=True):
     """``file`` is bytes of the largest file that is copied for commands, ``total`` bytes of all that is stored
     (compressed), ``days`` how long a session's changes are kept, ``entries`` the most files of one tree."""
 
@@ -189,8 +185,7 @@ class CheckpointOptions:
     entries: int = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """An operation that has begun: its id, what named paths were, and whether the trees are watched."""
 
     id: int

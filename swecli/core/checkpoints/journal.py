@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.checkpoints.store import Image, decoded
 from swecli.core.workspace.process_tree import is_running
@@ -16,8 +18,7 @@ State = Literal["open", "done", "unsure"]
 """``open`` while it runs; ``unsure`` where it was killed, so that its changes were found only afterwards."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """What makes a change: ``item`` is the tool call's id, ``title`` a path or a command."""
 
     session: str
@@ -27,16 +28,14 @@ class Origin:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     operation: int
     path: str
     before: Image
     after: Image
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """A recorded operation. ``started`` is Unix seconds; ``active`` are its changes that were not taken back."""
 
     id: int
@@ -212,8 +211,7 @@ def _kind(stored: object) -> OperationKind:
     return _KINDS.get(stored, "command")
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """An operation that a process left open when it was killed, with the changes that were recorded until then."""
 
     id: int

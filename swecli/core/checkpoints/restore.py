@@ -8,9 +8,11 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.journal import Broken, Change, Operation
@@ -20,8 +22,7 @@ from swecli.core.workspace.atomic_write import PREFIX, Folder, StaleFileError, a
 from swecli.core.workspace.text_file import READ_FLAGS
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Make ``path``, which is ``now``, what it was: ``then``. ``undoes`` are the changes that this takes back."""
 
     path: str
@@ -34,8 +35,7 @@ class Step:
         return any(change.before.twin != change.after.twin for change in self.undoes)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """``already`` are changes that somebody has taken back before."""
 
     steps: tuple[Step, ...] = ()
@@ -44,15 +44,14 @@ class Plan:
     already: tuple[Change, ...] = ()
 
 
-@dataclass(slots=True)
-class _Path:
+class _Path(Struct):
     now: Image
     state: Image
     undoes: list[Change] = field(default_factory=list[Change])
     blocked: bool = False
 
 
-CHANGED_SINCE = "it has changed since"
+CHANGED_SINCE = "changed since"
 
 
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
@@ -96,14 +95,13 @@ def _uncovered(change: Change) -> str:
 
 
 def _conflict(state: Image) -> str:
-    return "it no longer exists" if state.kind == "absent" else CHANGED_SINCE
+    return "no longer exists" if state.kind == "absent" else CHANGED_SINCE
 
 
 Scope = Literal["last", "turn", "since", "call", "path"]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """``last`` is the newest edit or command that changed files. ``turn``: all of one turn, the newest where
     ``turn`` is 0. ``since``: all of that turn and of those after it. ``call``: one tool call by its id. ``path``: the
     newest change of a file, or of what is below a folder; an absolute path."""
@@ -373,8 +371,7 @@ def _now(path: str, like: Image) -> Image:
     return capture(path, lambda data, digest: True, _COMPARED, secret=like.content.startswith("?"))
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
+class Recent(Struct, frozen=True):
     """What can be taken back. ``not_covered`` is what commands here are not covered for, as path and reason."""
 
     operations: tuple[Operation, ...] = ()

@@ -7,8 +7,10 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import GENERATED
 from swecli.core.checkpoints.journal import digest_of
@@ -68,8 +70,7 @@ Stamp = tuple[int, int]
 """What tells that a file changed: its times and size in one number, and its inode; of a folder, 0 and its mode."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """A path that does not look as it did, or is gone (``status`` is None), and the rules that hold for it. What is
     ``quiet`` is no change: only what is known of the path is new."""
 
@@ -80,15 +81,13 @@ class _Seen:
     quiet: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Struct, frozen=True):
     path: str
     before: Image
     after: Image
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """``file`` is bytes of the largest file that is stored, ``entries`` the most that one tree may have."""
 
     file: int

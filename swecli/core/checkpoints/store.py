@@ -9,9 +9,10 @@ import stat
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from swecli.core.workspace.text_file import READ_FLAGS, read_all
 
@@ -91,8 +92,7 @@ Keep = Callable[[bytes, str], bool]
 """Stores the bytes of a file under their hash; False where there is no room for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """One path. ``other`` is what is never put back: a pipe, a device, a folder that is not looked into."""
 
     kind: Kind
@@ -131,7 +131,7 @@ class Image:
 
 
 ABSENT = Image("absent")
-_FIELDS = tuple(Image.__dataclass_fields__)
+_FIELDS = tuple(Image.__struct_fields__)
 
 
 def decoded(text: str) -> Image:

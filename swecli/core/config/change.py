@@ -6,11 +6,11 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from swecli.core.atomic_text import make_private
@@ -32,8 +32,7 @@ SECRET = frozenset(("headers", "dialect", "env", "args", "options", "settings"))
 """Settings of providers and servers whose values may be keys: they are never shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Struct, frozen=True):
     """One setting. ``shown`` is its value for people, ``text`` the same as TOML, empty where it is unset or may not be
     shown; ``takes`` says in words what is allowed, ``choices`` are all allowed values as TOML where they are few."""
 
@@ -177,7 +176,7 @@ def takes(schema: Schema) -> str:
         case "object":
             return "a table"
         case "string":
-            return "a text"
+            return "text"
         case _:
             return "a table"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Place = Literal["everywhere", "prompt", "list", "screen", "context", "transcript", "approval"]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyAction:
+class KeyAction(Struct, frozen=True):
     """``keys`` are names such as "ctrl+o", "alt+b", "pageup", "y"; ``place`` is where they mean this."""
 
     name: str
@@ -84,10 +84,10 @@ ACTIONS: tuple[KeyAction, ...] = (
     ),
     *_actions(
         "context",
-        ("pin", "p", "pin the item: it stays whatever is removed; unpin it again"),
+        ("pin", "p", "pin the item so that it always stays, or unpin it"),
         ("drop", "d", "drop the item from the conversation"),
         ("offload", "o", "leave a reference in place of the item"),
-        ("restore_item", "r", "bring the item back as it was said"),
+        ("restore_item", "r", "restore the item in full"),
         ("apply_changes", "a", "apply what was chosen"),
         ("discard_changes", "x", "discard what was chosen"),
         ("sort_items", "s", "sort by order, size, age or last use"),

@@ -12,9 +12,10 @@ import stat
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, cast
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private, write_whole
 
@@ -94,8 +95,7 @@ class KeyStoreError(Exception):
     """The key was not stored or removed, or the store can't be used. One sentence; nothing was lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredKey:
+class StoredKey(Struct, frozen=True):
     """That there is a key, and where. Never the key itself."""
 
     provider: str

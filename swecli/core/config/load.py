@@ -13,11 +13,11 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ValidationError
 
 from swecli.core.config.paths import Paths, project_folder
@@ -35,8 +35,7 @@ from swecli.core.config.trust import Consent, PendingItem, without_links
 MAX_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
+class ConfigProblem(Struct, frozen=True):
     """One bad place. ``line`` counts from 1; None where it is the file as a whole."""
 
     source: str
@@ -266,8 +265,7 @@ SAFE = (
 Path_ = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a value comes from. ``line`` counts from 1 and is set for files only."""
 
     layer: Literal["default", "user", "project", "local", "environment", "settings", "flag"]
@@ -279,8 +277,7 @@ class Origin:
         return place or self.layer
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredRule:
+class ConfiguredRule(Struct, frozen=True):
     """A permission rule from the settings, with the list it stands in and where it comes from."""
 
     effect: RuleList
@@ -289,8 +286,7 @@ class ConfiguredRule:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """The settings in force, where each set value comes from, and what the user should be told once."""
 
     settings: Settings
@@ -301,8 +297,7 @@ class Loaded:
     """Settings of the project that are left out until the user consents to each."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """``parts`` are the origins of what is inside a table or a list of tables, by the whole path."""
 
     value: Any

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 OWN_SERVERS = "mcp.json"
 """The user's own MCP servers, in the configuration directory."""
@@ -17,8 +18,7 @@ PASTES = "pastes"
 PROJECT_FOLDER = ".swecli"
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """Directories of the user, absolute. With ``SWECLI_HOME`` all of them are inside it."""
 
     config: Path

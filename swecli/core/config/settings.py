@@ -486,7 +486,7 @@ class ApprovalSettings(Section):
 
 
 class ToolSettings(Section):
-    """The tools."""
+    """What tools may use, and their limits."""
 
     command_timeout: Seconds = 120.0
     """Seconds a shell command may run unless the model asks for another limit."""
@@ -528,7 +528,8 @@ class PlaybookSettings(Section):
     learn: bool = True
     """Whether new ones are learned and outcomes counted, which both change the file."""
     reflect: bool = False
-    """Whether the small model is asked at the end of a session what else could be learned."""
+    """Whether the small model is asked what else could be learned, at the end of a session and after ten idle
+    minutes."""
     withhold: Annotated[float, Field(ge=0, le=0.5, allow_inf_nan=False)] = 0.1
     """Share of those that apply which is held back, the same for a whole session, to compare how it goes without."""
 

@@ -8,10 +8,12 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from swecli.core.atomic_text import DamagedFile, one_writer, read_json, write_json
 from swecli.core.config.paths import PROJECT_FOLDER
@@ -23,8 +25,7 @@ TRUST_FILE = "trust.json"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class TrustReading:
+class TrustReading(Struct, frozen=True):
     """``notice`` is a sentence for the user when the store was damaged or can't be read."""
 
     state: TrustState
@@ -175,8 +176,7 @@ _LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line")))
 ProjectLayer = Literal["project", "local"]
 
 
-@dataclass(frozen=True, slots=True)
-class PendingItem:
+class PendingItem(Struct, frozen=True):
     """A setting of the project that is left out until the user consents. ``value`` is all of it as text, ``digest``
     what consent is bound to."""
 
@@ -300,8 +300,7 @@ Span = Literal["week", "project"]
 """Seven days, or as long as it is not revoked; in this workspace only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """An allow rule. ``since`` and ``expires`` are Unix seconds; ``expires`` is None where it holds until revoked."""
 
     id: str

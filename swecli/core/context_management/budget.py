@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ServerClearing
@@ -48,8 +49,7 @@ Amount = float | int
 """A share of the effective window (a float up to 1) or tokens (an int)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentLimits:
+class ComponentLimits(Struct, frozen=True):
     """The most that components may take; None = no limit of its own. ``tool_result`` is about each single result.
 
     Raises:
@@ -63,12 +63,12 @@ class ComponentLimits:
     tool_result: Amount | None = None
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            amount: Amount | None = getattr(self, one.name)
+        for name in self.__struct_fields__:
+            amount: Amount | None = getattr(self, name)
             if amount is None:
                 continue
             if not (0 < amount <= 1 if isinstance(amount, float) else amount >= 1):
-                raise ValueError(f"{one.name} must be a share above 0 and up to 1, or tokens from 1 on: not {amount}")
+                raise ValueError(f"{name} must be a share above 0 and up to 1, or tokens from 1 on: not {amount}")
 
     def of_component(self, name: str) -> Amount | None:
         """The limit of a component of the budget by its name there; that of tools is about each source of tools."""
@@ -238,8 +238,7 @@ class Limits:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The context window as one request may use it, in tokens. ``effective`` = ``total`` - ``reserve``."""
 
     total: int

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Final, Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from swecli.core.context_management.counter import texts_of
 from swecli.core.llm.json_values import compact
@@ -52,8 +51,7 @@ BreakKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixChange:
+class PrefixChange(Struct, frozen=True):
     """What of a prompt is another than in the request before, and came first: ``part`` of ``component`` as in
     ``CacheBreak``. ``cause`` is a clause."""
 
@@ -63,8 +61,7 @@ class PrefixChange:
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheMiss:
+class CacheMiss(Struct, frozen=True):
     """``tokens`` had to be computed again although they had been sent before."""
 
     change: PrefixChange
@@ -84,8 +81,7 @@ class CacheMiss:
         return CacheBreak(change.cause, self.tokens, change.kind, change.component, change.part)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedRequest:
+class WatchedRequest(Struct, frozen=True):
     """What the watch compares. ``at`` is when the request was sent, in Unix seconds; ``names`` gives the component of
     a system block by its text; ``view`` is the model's view that the messages were made from."""
 
@@ -96,8 +92,7 @@ class WatchedRequest:
     names: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class SentPrompt:
+class SentPrompt(Struct, frozen=True):
     """The newest request as the record has it, of ``tokens`` tokens. ``reads``: something came from the cache of its
     model before. ``since`` is what was done to the conversation after it, if anything."""
 
@@ -109,8 +104,7 @@ class SentPrompt:
     since: PrefixChange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """A request that others are compared with."""
 
     model: str

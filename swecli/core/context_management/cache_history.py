@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from swecli.core.context_management.cache import PrefixChange, SentPrompt
 from swecli.core.protocol.events import (
@@ -36,8 +36,7 @@ KEPT_MISSES = 1_000
 PriceOf = Callable[[str, Usage], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedMiss:
+class RecordedMiss(Struct, frozen=True):
     """One miss that was noticed. ``at`` is Unix seconds; the last three are as in ``CacheBreak``."""
 
     turn: int
@@ -49,8 +48,7 @@ class RecordedMiss:
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CachedRequest:
+class CachedRequest(Struct, frozen=True):
     """One model request with reported usage. ``at`` is Unix seconds, ``cost`` US dollars as a decimal string, None
     while it is unknown; ``misses`` are those that it met."""
 
@@ -89,8 +87,7 @@ def _difference(more: str | None, less: str | None) -> Decimal | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
+class Money(Struct, frozen=True):
     """US dollars: what the cache ``saved``, and what misses cost more than reading from it (``lost``). Requests and
     misses whose price is unknown are in neither."""
 
@@ -139,8 +136,7 @@ class CacheMoney:
         return found, done
 
 
-@dataclass(frozen=True, slots=True)
-class CacheTotals:
+class CacheTotals(Struct, frozen=True):
     """Tokens of all requests that told of a cache: ``read`` of ``asked`` came from it."""
 
     requests: int = 0

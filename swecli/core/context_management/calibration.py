@@ -11,11 +11,12 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct, field
 
 from swecli.core.atomic_text import make_private, put_aside, write_whole
 from swecli.core.context_management.counter import MessageSize
@@ -71,8 +72,7 @@ def family_ratio(model: str) -> float:
     return 1.15
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Struct, frozen=True):
     """What is known of a model's tokenizer: tokens of the model per estimated one. ``tokens`` is how many estimated
     tokens the ratio rests on; ``fixed_ratio`` is that of system prompt and tools, None = not known apart."""
 
@@ -81,8 +81,7 @@ class Learned:
     fixed_ratio: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """Estimates of one request: its fixed part (system prompt and tools), its messages and its tail."""
 
     fixed: object
@@ -92,8 +91,7 @@ class Sent:
     tail_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """Tokens of a request by part; ``messages`` are those of the messages by component.
 
     ``estimated`` is how much of ``total`` rests on no report at all; ``anchored`` is False while the model has
@@ -109,8 +107,7 @@ class Prediction:
     missed: float = 0.0
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """Messages added up: ``estimated`` and true tokens, and the true ones by component."""
 
     estimated: int = 0
@@ -131,8 +128,7 @@ class _Sums:
         return _Sums(self.estimated, scale * self.true, shares)
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchor:
+class _Anchor(Struct, frozen=True):
     """The newest request whose size was reported, and the answer to it.
 
     ``offset`` is the part of the size that the sizes of its parts don't explain; ``scale`` spreads it over these parts,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 TOP = "top"
 """Key of what stands before the first section: title and first paragraph."""
@@ -42,8 +43,7 @@ def sections(document: str) -> list[Section]:
     return [section for section in found if section.text]
 
 
-@dataclass(slots=True)
-class GuideFacts:
+class GuideFacts(Struct):
     """``structure`` leads from a folder to the files that are named in it, ``patterns`` from a name to its place."""
 
     summary: str = ""

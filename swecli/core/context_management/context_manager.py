@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import (
     BLOCK_ADVICE,
@@ -42,8 +44,7 @@ is decided. Above it they are where much rests on no report: what a provider rep
 measure, so that most sessions never load it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
+class PreparedRequest(Struct, frozen=True):
     """One request with its measure and the gate's verdict.
 
     ``reason`` says why it is blocked; ``warning`` is set once when the context passes the warning level, and

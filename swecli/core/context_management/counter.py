@@ -346,7 +346,7 @@ def encoding_arguments(
     # The same code with another reader of files: the module itself, which others may use, stays as it is.
     names = {**vars(openai_public), "load_tiktoken_bpe": given_ranks}
     if "load_tiktoken_bpe" not in vars(openai_public):
-        raise ImportError("tiktoken reads the ranks of o200k_base in a way that is not known")
+        raise ImportError("this version of tiktoken reads the o200k_base ranks differently")
     arguments = cast("dict[str, Any]", FunctionType(define.__code__, names)())
     if arguments.get("mergeable_ranks") is not ranks:
         raise ImportError("tiktoken builds o200k_base in a way that is not known")

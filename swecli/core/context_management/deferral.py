@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.context_management.tool_index import ToolIndex
 from swecli.core.llm.types import ToolSchema
@@ -18,8 +19,7 @@ FOUND = 5
 """Tools that one search gives."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A tool of a source. ``used`` is when it was last called, rising; 0 = never. ``first`` tools are withheld before
     all others: those of servers."""
 
@@ -29,8 +29,7 @@ class Candidate:
     first: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """``active`` are told, in the order in which they came; ``deferred`` are withheld. ``reason`` says why, as a
     clause; empty where none is."""
 

@@ -6,8 +6,9 @@ A batch is decided as a whole: later changes see what earlier ones did, and what
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from swecli.core.context_management.compaction.clearing import arguments_stub, result_stub, with_pairs
 from swecli.core.context_management.compaction.options import EntrySizes
@@ -25,16 +26,14 @@ SPOKEN = frozenset(("text", "call"))
 THOUGHT = frozenset(("reasoning", "opaque"))
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A change that can't be made, and why, as a sentence."""
 
     change: ContextChange
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """What a batch comes to: the new forms of entries, the view with them, and the pins. Changes that are refused have
     no part in it; ``made`` are the others that change anything."""
 
@@ -270,8 +269,7 @@ what
 each later request costs less."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What a batch would do to the next request. ``after`` is about; ``rewritten`` tokens of it would not come from the
     provider's cache although they would have; ``cost`` of that and ``saved`` by each later request are US dollars as
     decimal strings, None where no price is known. ``over`` tokens more than fit, 0 where it fits."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.protocol.messages import (
@@ -30,8 +30,7 @@ IN_MEMORY: Final = 1_000_000
 Parts = tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Evicted:
+class _Evicted(Struct, frozen=True):
     outline: Parts
     store: SpillStore[Parts]
     handle: SpillHandle
@@ -43,8 +42,7 @@ class _Evicted:
         self.store.forget(self.handle)
 
 
-@dataclass(frozen=True, slots=True)
-class _Recorded:
+class _Recorded(Struct, frozen=True):
     """Parts that the record of the session has, and memory never had in this run."""
 
     outline: Parts

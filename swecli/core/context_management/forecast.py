@@ -6,9 +6,10 @@ import math
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
+
+from msgspec import Struct
 
 from swecli.core.context_management.budget import fixed_tokens
 from swecli.core.context_management.cache import LEAST_EXPECTED, TTL_SECONDS
@@ -137,8 +138,7 @@ class RequestTrend:
         return seen[odd], statistics.median(seen), seen[-1 - odd]
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """One request that was not sent yet. ``tokens`` is its likely size, between ``low`` and ``high``.
 
     ``cached`` of them come from the provider's cache, None where it tells nothing of one; ``cold_in`` is seconds until

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import edge, window_of
 from swecli.core.context_management.context_manager import ContextManager
@@ -12,8 +14,7 @@ from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, 
 from swecli.core.protocol.budget import Budget
 
 
-@dataclass(slots=True)
-class RequestGateway:
+class RequestGateway(Struct):
     """Every request to a model is sent here. ``left`` gives the tokens that may still be used; None = no cap."""
 
     context: ContextManager

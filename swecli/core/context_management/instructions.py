@@ -10,10 +10,11 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.config.paths import PROJECT_FOLDER
 from swecli.core.config.trust import INSTRUCTION_FILES
@@ -23,8 +24,7 @@ from swecli.core.permissions.paths import is_secret
 from swecli.core.workspace.text_file import open_regular
 
 
-@dataclass(frozen=True, slots=True)
-class FileHead:
+class FileHead(Struct, frozen=True):
     """``text`` is decoded as UTF-8, undecodable bytes replaced, line ends as ``\\n``. ``size`` is the bytes of
     the whole file; ``whole`` says whether ``text`` is all of it. ``digest`` is the SHA-256 of what was read."""
 
@@ -89,8 +89,7 @@ LONG_TOKENS = 4_000
 _CUT_NOTE = "(The file goes on; read it with `read_file` when you need the rest.)"
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionFile:
+class InstructionFile(Struct, frozen=True):
     """One file in the prompt. ``name`` is its path relative to the project's root, for the user's own file its
     absolute path; ``digest`` is the SHA-256 of the bytes that were read; ``tokens`` is an estimate."""
 
@@ -108,8 +107,7 @@ class InstructionFile:
     """The name of the file that imports it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(Struct, frozen=True):
     """All instruction files, the most general first. ``notices`` are sentences for the user."""
 
     files: tuple[InstructionFile, ...] = ()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.compaction.options import EntrySizes
@@ -43,8 +45,7 @@ _COMPONENTS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ContextItem:
+class ContextItem(Struct, frozen=True):
     """One thing in the context, or that was in it. ``tokens`` are those that it takes now; times are Unix seconds, 0
     where there is none; ``used`` is when it, or what it is about, was last asked for. ``sources`` are the ids that a
     summary stands for. ``agent`` is the subagent that a call, its result or a report is of."""

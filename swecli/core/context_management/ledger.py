@@ -7,9 +7,9 @@ what compaction removes stays in the ledger and can be brought back.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.context_management.entry_bodies import Bodies, EntryBody, body_of
@@ -136,6 +136,9 @@ CONTINUATION = "[The conversation continues.]"
 SUMMARY_MARK = "<compacted"
 """What the text that takes the place of older messages begins with."""
 
+APART = "\n\n"
+"""After what is put before the words of the user: most hosts get the parts of a message as one text."""
+
 _NOTES = frozenset((INTERRUPTION_NOTE, CUT_NOTE, GO_ON_NOTE, CONTINUATION))
 
 
@@ -166,7 +169,10 @@ def without_added(message: Message, environment: str) -> Message:
 
 
 def _added(part: object, environment: str) -> bool:
-    return isinstance(part, TextPart) and (part.text == environment or part.text in _NOTES)
+    if not isinstance(part, TextPart):
+        return False
+    text = part.text.removesuffix(APART)  # which earlier versions did not write
+    return text == environment or text in _NOTES
 
 
 EntryKind = Literal["user", "attachment", "note", "text", "reasoning", "call", "result", "opaque"]
@@ -174,8 +180,7 @@ RESULT = ".result"
 """Suffix of the ledger id of a tool call's result; the call itself has the item's id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One ledger entry. ``message`` groups the entries of one assistant message; ``source`` is the tool's
     name; ``item`` the protocol item it came from; ``created`` is Unix seconds."""
 
@@ -201,8 +206,7 @@ def is_what_it_says(entry: Entry) -> bool:
     return all(isinstance(part, _TOOL_PARTS) == of_tool for part in entry.body.outline)
 
 
-@dataclass(slots=True)
-class OpenItem:
+class OpenItem(Struct):
     """An item between its start and its terminal event."""
 
     id: str
@@ -215,8 +219,7 @@ class OpenItem:
     """The event that has ``part``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRecord:
+class ItemRecord(Struct, frozen=True):
     """A finished item."""
 
     id: str
@@ -250,8 +253,7 @@ def _number_of(name: str) -> int:
     return int(name[1:]) if name[1:].isdecimal() else 0
 
 
-@dataclass(slots=True)
-class Settled:
+class Settled(Struct):
     """The beginning of a conversation that nothing said later can change, and what has to be known of it.
 
     ``entries`` of the view are in it. ``answer`` is the newest answer in it, ``users`` how many user messages follow
@@ -267,8 +269,7 @@ class Settled:
     has_environment: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Projected:
+class Projected(Struct, frozen=True):
     """The messages of one revision of a ledger's view, and what of them the next revision can reuse."""
 
     revision: int

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.entry_bodies import stubbed
 from swecli.core.context_management.ledger import (
+    APART,
     CONTINUATION,
     CUT_NOTE,
     GO_ON_NOTE,
@@ -175,14 +176,14 @@ class _Annotated:
         if message.role == "user" and not self.has_environment:
             self.has_environment = True
             if environment:
-                message = replace(message, parts=(TextPart(environment), *message.parts))
+                message = replace(message, parts=(TextPart(environment + APART), *message.parts))
         if message.role == "user" and not message.parts:
             return
         cut = self._unexplained() if message.role != "tool" else None
         if cut is not None:
             if message.role == "user":
                 note = INTERRUPTION_NOTE if _interrupted(cut) else CUT_NOTE
-                message = replace(message, parts=(TextPart(note), *message.parts))
+                message = replace(message, parts=(TextPart(note + APART), *message.parts))
             elif not _interrupted(cut):
                 self.messages.append(_go_on(cut))
         self.messages.append(message)

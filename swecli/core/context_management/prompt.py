@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from itertools import zip_longest
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits, clamp_output, percent, window_of
 from swecli.core.context_management.memory_section import MemoryText
@@ -35,16 +37,14 @@ _GROUPS = (
 """After each group, and after what follows them, there is a breakpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptSection:
+class PromptSection(Struct, frozen=True):
     """One section. ``name`` is one of this module's or of ``components``; other names come last."""
 
     name: str
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A built system prompt. ``components`` maps each block's text to the component that it counts for."""
 
     system: tuple[SystemBlock, ...]
@@ -76,8 +76,7 @@ def _component(section: PromptSection) -> str:
     return SYSTEM if section.name in (BASE, TOOL_NOTES) else section.name
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTexts:
+class PromptTexts(Struct, frozen=True):
     """What goes into the system prompt besides swecli's own words. ``base`` replaces these; None keeps them.
     ``headless`` tells the model that nobody watches."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.protocol.events import (
     FileChanged,
@@ -14,8 +15,7 @@ KEPT = 40
 """Touches of one file that are remembered; the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(Struct, frozen=True):
     """The model read or changed a file in item ``item`` at ``at`` (Unix seconds), after which the file's bytes had
     the hash ``sha256``; None = it was gone. Lines ``first`` to ``last`` were shown; both are 0 for a change."""
 

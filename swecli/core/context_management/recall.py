@@ -7,8 +7,9 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
@@ -45,8 +46,7 @@ _STOP = re.compile(
 _ENDINGS = ("ing", "ed", "es", "s")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """``about`` is searched too, and shown."""
 
     id: str
@@ -54,8 +54,7 @@ class Document:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """``at`` is where in the text the best window begins."""
 
     document: Document
@@ -101,8 +100,7 @@ def rank(documents: Sequence[Document], query: str, limit: int) -> list[Ranked]:
     return ranked[:limit]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
+class _Scan(Struct, frozen=True):
     """Where the terms are in one document: places in order, occurrences by the window's first character, and the
     terms in the description."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.clearing import KEPT_TOOLS, kept_whole, target_of
@@ -46,8 +47,7 @@ Remedy = Literal["drop", "offload", "pin", "branch", "record"]
 """``branch``: back to before the entry, with a handoff; ``record``: the record takes the place of a summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rot:
+class Rot(Struct, frozen=True):
     """One signal. ``cause`` names what it is about: the same cause is the same rot, which has become worse where
     ``count`` (times, or tokens of what is old) has grown. ``reason`` is a clause. The remedy is for the entries of
     ``ids``; ``noun`` names them, with ``{s}`` or ``{y}`` where several end otherwise."""
@@ -76,8 +76,7 @@ def signals(
     yield from _repeated(here)
 
 
-@dataclass(frozen=True, slots=True)
-class _Here:
+class _Here(Struct, frozen=True):
     """What the model has before it. ``free`` are entries that the user has decided nothing about."""
 
     ledger: Ledger
@@ -248,8 +247,7 @@ ALIKE = 0.75
 """Share of their words that two demands have in common which are about the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Demand:
+class _Demand(Struct, frozen=True):
     """A sentence of the user about how to work. ``wanted`` and ``unwanted`` are its telling words."""
 
     entry: Entry

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.protocol.events import (
     CacheBreak,
@@ -22,8 +24,7 @@ KEPT = 400
 """Turns, marks and compactions that are remembered, the newest ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnPoint:
+class TurnPoint(Struct, frozen=True):
     """The newest request of a turn: its tokens, and those that came from the provider's cache; None: not told."""
 
     turn: int
@@ -31,8 +32,7 @@ class TurnPoint:
     cached: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Something that rewrote the context, or missed the cache; ``text`` is a clause."""
 
     turn: int
@@ -40,8 +40,7 @@ class Mark:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionRecord:
+class CompactionRecord(Struct, frozen=True):
     """One compaction that was made. ``at`` is Unix seconds; ``in_force`` is False while it is undone. ``anchors`` of
     what it replaced had to be kept, ``kept`` of them are in what it left, ``written`` of these in the model's own
     words, which are the ``summary``."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.protocol.events import (
     ViewEntry,
@@ -96,8 +97,7 @@ def _joined(pieces: Iterable[_Piece], new: View) -> View:
     return tuple(entry for piece in pieces for entry in (new[piece] if isinstance(piece, slice) else piece))
 
 
-@dataclass(frozen=True, slots=True)
-class Views:
+class Views(Struct, frozen=True):
     """The view, and what can be undone and redone of its compactions, at one moment."""
 
     view: View

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.llm.json_values import as_object, is_list
 from swecli.core.llm.types import ModelRequest
@@ -18,8 +20,7 @@ BREAKPOINT: Final = "cache_control"
 Change = Literal["same", "new", "changed", "gone"]
 
 
-@dataclass(frozen=True, slots=True)
-class WireSection:
+class WireSection(Struct, frozen=True):
     """One piece of a request. ``name`` is where it stands in the body ("messages[3]"), ``about`` a few words on it,
     ``text`` its JSON as it leaves; ``breakpoint`` says that the provider's cache is marked behind it. ``change`` is
     what became of it since the previous request."""
@@ -32,8 +33,7 @@ class WireSection:
     change: Change = "new"
 
 
-@dataclass(frozen=True, slots=True)
-class WireRequest:
+class WireRequest(Struct, frozen=True):
     """``body`` is the JSON text of the whole request, ``exact`` whether it is what leaves byte for byte; a model that
     is not asked over a network has swecli's own form."""
 

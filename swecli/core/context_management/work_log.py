@@ -9,9 +9,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
@@ -34,13 +35,14 @@ KEPT = 40
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
 _ERROR = re.compile(r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot)\b", re.I)
 _WISH = re.compile(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
+_NOT_STARTED = (126, 127)
+"""Exit statuses of a command that is not there or can't be run: it has checked nothing."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _USUAL_FAILURE = 1
 """The exit status of a check that ran and found something."""
 
 
-@dataclass(frozen=True, slots=True)
-class TouchedFile:
+class TouchedFile(Struct, frozen=True):
     """One file that was read or changed. ``digest`` is the start of the SHA-256 after swecli's last change."""
 
     path: str
@@ -48,16 +50,14 @@ class TouchedFile:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """Something that the user said or decided at ``at`` (Unix seconds)."""
 
     text: str
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class ModifiedFile:
+class ModifiedFile(Struct, frozen=True):
     """``made``: the session made it; ``gone``: it is not there any more. ``turn`` is that of the newest change."""
 
     made: bool
@@ -65,8 +65,7 @@ class ModifiedFile:
     turn: int
 
 
-@dataclass(slots=True)
-class WorkLog:
+class WorkLog(Struct):
     """Takes in what is new in a ledger, so that a step of a long session costs what happened in it."""
 
     requests: dict[int, Said] = field(default_factory=dict[int, Said])
@@ -127,7 +126,8 @@ class WorkLog:
         if verb is not None and isinstance(path, str) and record.status == "ok":
             known = self._operations.pop(path, [])
             self._operations[path] = [*(one for one in known if one != verb), verb]
-        if record.name == "run_command" and isinstance(command, str) and CHECKS.search(command):
+        ran = record.name == "run_command" and record.exit_status not in _NOT_STARTED
+        if ran and isinstance(command, str) and CHECKS.search(command):
             self._checks.pop(command, None)
             self._checks[command] = record
             self._worked(record.turn)

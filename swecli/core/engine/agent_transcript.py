@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.engine.state import AgentRecord
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted, Notice, TurnEnded
@@ -54,8 +55,7 @@ def _completed(completed: ItemCompleted, started: ItemStarted | None) -> list[st
     return texts
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What a subagent hands back. ``answer`` is its last message; ``folder`` is its own work tree, where that was kept,
     ``branch`` what is checked out there."""
 

@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
+
+from msgspec import Struct
 
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.hooks import SessionHooks
@@ -103,8 +104,7 @@ def _object(line: str) -> dict[str, Any]:
     return cast("dict[str, Any]", data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     name: str
     arguments: str
     cwd: Path

@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.recorder import Recorder
@@ -194,8 +194,7 @@ def _settle(future: asyncio.Future[T] | None, value: T) -> None:
         future.set_result(value)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedCall:
+class PreparedCall(Struct, frozen=True):
     """``part`` is the call as the model wrote it; everything else is as it would run. ``amended`` stands before the
     result: it tells the model what the user changed, or that the user made the call; empty when neither. ``must_ask``
     is why a hook wants the user to decide, ``told`` what hooks want the model to know; both are mostly empty.
@@ -410,8 +409,7 @@ class Rejected(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Struct, frozen=True):
     """``call`` is what may run, as the user may have changed it; ``shown`` is the binding of what was approved, None
     where no question was needed; ``ctx`` is what the call runs with. ``reads_only``: it is proven to change nothing."""
 
@@ -421,8 +419,7 @@ class Consent:
     reads_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """A reply, the call as it changes it, and as it was before."""
 
     reply: ReplyPermission
@@ -575,7 +572,7 @@ class Consents:
         if (rule := decision.rule) is not None:
             self._recorder.emit(RuleApplied(call.item, rule.effect, rule.text, rule.scope, rule.origin))
         if decision.outcome == "deny":
-            raise Rejected(call.with_note(f"Not allowed: {decision.reason}"), decision.reason)
+            raise Rejected(call.with_note(f"{NOT_ALLOWED}{decision.reason}"), decision.reason)
         return decision
 
     async def _asked(
@@ -714,6 +711,8 @@ OUTSIDE = "not sandboxed"
 APPROVED_OUTSIDE = "approved commands run outside the sandbox"
 """Where there is one: it is no fault that it does not hold this command."""
 ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
+NOT_ALLOWED = "Not allowed: "
+"""Before the reason why a rule or a mode refuses a call."""
 REJECTED = "The user rejected this call"
 _SAYS = " The user says: "
 

@@ -8,15 +8,18 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
+from swecli.core.checkpoints.git_changes import GitChanges, against
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Recent, Target
-from swecli.core.checkpoints.worktree import WorkTree, against
+from swecli.core.engine.consent import NOT_ALLOWED
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
@@ -71,7 +74,7 @@ class SessionFiles:
             return Difference(reason=OFF_DIFF)
         return await self._checkpoints.difference(below)
 
-    async def against(self, revision: str, below: str = "") -> WorkTree:
+    async def against(self, revision: str, below: str = "") -> GitChanges:
         """How the working tree differs from a revision of git, whoever changed it.
 
         Raises:
@@ -120,8 +123,7 @@ _SETTLED = 2.0
 """Seconds after a change from which on another change is sure to get another time stamp."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
+class _Stamp(Struct, frozen=True):
     """A file's status at a look at it, and the hash that it had then; None = it was gone."""
 
     size: int = 0
@@ -235,14 +237,14 @@ async def attach(
     if not words:
         return
 
-    def tell(word: str, problem: str) -> None:
-        recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments"))
+    def tell(word: str, problem: str, hint: str = "") -> None:
+        recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments", hint))
 
     known = {one.word: one for one in mentionables}
     named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
     calls = {
-        word: _begin_call(recorder, one.tool, one.arguments, _by_the_user(one.word), typed=True)
-        for word, one in named.items()
+        one.word: _begin_call(recorder, one.tool, one.arguments, _by_the_user(one.word), typed=True)
+        for one in {one.word: one for one in named.values()}.values()
     }
     found = await asyncio.to_thread(resolved_mentions, [word for word in words if word not in named], cwd, model)
     for mention in found:
@@ -256,14 +258,26 @@ async def attach(
     for word, call in calls.items():
         record = recorder.ledger.items[call.item]
         result = next((part for part in record.parts if isinstance(part, ToolResultPart)), None)
-        if record.status == "rejected":
+        if record.status == "ok" or result is None:
+            continue
+        said = result.text.partition("\n")[2] or result.text
+        if record.status != "rejected":
+            tell(word, said)
+        elif said.startswith(NOT_ALLOWED):
+            planning = call.typed and recorder.state.mode == "plan"
+            hint = "Shift+Tab leaves plan mode; then mention it again." if planning else ""
+            tell(word, _clause(said.removeprefix(NOT_ALLOWED)), hint)
+        else:
             tell(word, "reading it was not allowed")
-        elif record.status != "ok" and result is not None:
-            tell(word, result.text.partition("\n")[2] or result.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+def _clause(sentence: str) -> str:
+    """A sentence as what follows a colon; a name at its beginning keeps its letters."""
+    first = sentence.partition(" ")[0]
+    return sentence if "/" in first or not first[1:].islower() else sentence[:1].lower() + sentence[1:]
+
+
+class Passage(Struct, frozen=True):
     """Lines ``first`` to ``last`` (0: all) of a file, which a message names with ``word``."""
 
     path: str

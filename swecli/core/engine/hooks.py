@@ -9,8 +9,10 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import (
     CompactContext,
@@ -56,8 +58,7 @@ class HookBlocked(Exception):
         self.by = f"the hook {by}" if by and " " not in by else "a hook"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolWishes:
+class ToolWishes(Struct, frozen=True):
     """What hooks want of a call before it is decided about. ``ask`` is why the user has to be asked whatever the rules
     say, empty where they need not; ``arguments`` take the place of the call's."""
 

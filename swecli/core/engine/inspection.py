@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.plan import change_costs
@@ -35,8 +36,7 @@ from swecli.core.protocol.budget import TOOLS, Budget, is_tools, tools_of
 from swecli.core.protocol.events import ContextChange, ViewEntry
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """The context at one moment: ``items`` add up to ``budget.used``. ``revision`` changes with the conversation and
     with what is known of the model."""
 

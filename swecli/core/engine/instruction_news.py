@@ -9,8 +9,9 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.instructions import (
     INSTRUCTION_NAMES,

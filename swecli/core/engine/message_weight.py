@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled
 from swecli.core.engine.files import resolved_mentions
@@ -27,8 +29,7 @@ SAMPLE = 30_000
 """Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(Struct, frozen=True):
     """``window`` is what a request may have, in tokens, 0 while that is unknown; ``used`` is what it has already."""
 
     tokens: int
@@ -61,8 +62,7 @@ def weigh(text: str, images: int, budget: Budget | None) -> Weight:
     return Weight(counted, budget.effective, budget.used)
 
 
-@dataclass(frozen=True, slots=True)
-class WeighedMention:
+class WeighedMention(Struct, frozen=True):
     """What one mention attaches, as the tool that reads it would show it, or why it attaches nothing. ``known`` is
     False where only reading it would tell."""
 

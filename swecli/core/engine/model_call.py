@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
@@ -69,8 +69,7 @@ _GAP_WEIGHT = 0.2
 """Weight of the newest time between two deltas in the usual one."""
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Struct):
     """One part on its way."""
 
     item: str
@@ -82,8 +81,7 @@ class _Running:
     ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A complete call of a complete answer, ready for the scheduler."""
 
     item: str
@@ -106,10 +104,13 @@ class Answer:
         origin: Origin,
         monotonic: Callable[[], float],
         grown: Callable[[Mapping[ItemKind, str]], None] = lambda _texts: None,
+        own_name: Callable[[str], str] = str,
     ) -> None:
-        """``grown`` is told now and then what has come since it was told last, by kind."""
+        """``grown`` is told now and then what has come since it was told last, by kind. ``own_name`` gives the name of
+        the tool that a model means, which may know it by another one."""
         self._recorder = recorder
         self._grown = grown
+        self._own_name = own_name
         self._reported: dict[int, int] = {}
         """How many pieces of each part were told of."""
         self._origin = origin
@@ -231,7 +232,7 @@ class Answer:
                 self._first = self._monotonic()
             item = self._recorder.new_item(_PREFIX[kind])
             running = self._parts[index] = _Running(item, kind)
-            self._recorder.emit(ItemStarted(item, kind, name))
+            self._recorder.emit(ItemStarted(item, kind, self._own_name(name) if name else ""))
         return running
 
     def _grow(self, index: int, kind: ItemKind, text: str) -> _Running:
@@ -417,8 +418,7 @@ CHARACTERS_PER_TOKEN = 4
 """For the length of an answer that broke off before the provider told it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(Struct, frozen=True):
     """What came of an answer that broke off: the usage that was reported until then, and characters of all parts."""
 
     usage: Usage | None
@@ -498,31 +498,27 @@ class StepAccount:
         self._recorder.emit(StepEnded(step, usage, cost, estimated=estimated))
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerCompleted:
+class AnswerCompleted(Struct, frozen=True):
     """The whole answer and the calls to run."""
 
     message: Message
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerInterrupted:
+class AnswerInterrupted(Struct, frozen=True):
     """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run."""
 
     error: ProviderError
     fragment: Fragment
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFailed:
+class AnswerFailed(Struct, frozen=True):
     """There is no answer, and asking the same model again soon is of no use."""
 
     error: ProviderError
 
 
-@dataclass(slots=True)
-class _Failures:
+class _Failures(Struct):
     """Of one request so far. ``waited`` are the seconds because of rate limits, ``paused`` those between attempts to
     reach the server, which is out of reach since ``gone_since`` on the monotonic clock."""
 
@@ -555,7 +551,8 @@ class Asking:
             def meter(texts: Mapping[ItemKind, str], growing: GrowingBudget = growing) -> None:
                 self._recorder.emit(ContextMeasured(growing.add(texts)))
 
-            answer = Answer(self._recorder, Origin("", "", client.info.ref), self._services.monotonic, meter)
+            origin, tools = Origin("", "", client.info.ref), self._services.tools
+            answer = Answer(self._recorder, origin, self._services.monotonic, meter, tools.own_name)
             try:
                 result = await self._stream(client, prepared, answer)
             except asyncio.CancelledError:

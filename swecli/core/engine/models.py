@@ -57,13 +57,11 @@ class ModelChoice:
         return self._connection.client.info.address if self._connection.client is not None else ""
 
     def choose(self, model: str) -> str | None:
-        """Switch to ``provider/name``, an alias, or a name at the present provider. Returns what is wrong, if
+        """Switch to ``provider/name``, an alias, or a name that says which model it is. Returns what is wrong, if
         anything; then nothing has changed."""
         before = self._connection.client
         self._own_model, self._next = "", 0
         trouble = self._connection.connect(model)
-        if trouble is not None and "/" not in model and before is not None:
-            trouble = self._connection.connect(f"{before.info.provider}/{model}")
         if trouble is not None:
             return trouble
         self.announce(self._services.effort(self._ref))
@@ -251,6 +249,6 @@ class ModelChoice:
         if not self._recorder.ledger.view or budget is None:
             return
         price = self._services.price(self._ref, Usage(input_total=budget.used, output_total=0))
-        costs = f", about ${Decimal(price):.2f}" if price is not None else ", price unknown"
-        text = f"Switching models: about {budget.used:,} tokens will be sent to {self._ref} uncached{costs}."
+        costs = f"about ${Decimal(price):.2f}" if price is not None else "price unknown"
+        text = f"Switching models: about {budget.used:,} tokens will be sent uncached ({costs})."
         self._recorder.emit(Notice(text, "info", "model"))

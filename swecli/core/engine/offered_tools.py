@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.deferral import Candidate, DeferralManager
@@ -24,8 +25,7 @@ TOLD_AFTER = 1.0
 """Seconds of waiting after which the user is told what for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChange:
+class ToolChange(Struct, frozen=True):
     """What has to change of the model's list. Empty where it is as it should be."""
 
     added: tuple[ToolDefinition, ...] = ()
@@ -45,8 +45,7 @@ def change_of(
     return ToolChange(tuple(tool for tool in wanted if offered.get(tool.name) != tool), removed)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSize:
+class SourceSize(Struct, frozen=True):
     """Tools of a source. ``tokens`` are those of the tools that the model is told of; ``withheld`` are the others."""
 
     count: int

@@ -6,11 +6,10 @@ import asyncio
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from swecli.core.atomic_text import write_whole
 from swecli.core.context_management.projection import project
@@ -37,8 +36,7 @@ _MARKS = re.compile(r"\*\*|__|`")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedPlan:
+class ProposedPlan(Struct, frozen=True):
     """``steps`` is empty for a plan without a list; ``path`` is the file that it is written in, relative to the working
     directory, or empty."""
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
+
+from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.recorder import Recorder
@@ -18,11 +20,14 @@ from swecli.core.engine.services import Services
 from swecli.core.engine.work import add_note
 from swecli.core.protocol.events import (
     DELTAS,
+    MAIN,
     BulletLearned,
     BulletsTold,
     Event,
     ItemCompleted,
     Notice,
+    TurnEnded,
+    TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 
@@ -43,13 +48,12 @@ MOST_WAITING = 5_000
 """Events that are kept for the playbook until it is loaded."""
 REFLECTION_SECONDS = 20.0
 LEAST_CALLS = 4
-"""Calls of a session below which a model has nothing to reflect upon."""
+"""Calls since the last reflection below which a model has nothing to reflect upon."""
 T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
 
-@dataclass(slots=True)
-class _Loaded:
+class _Loaded(Struct):
     """What the session holds of the playbook. ``stale`` is why bullets hold no longer, by id."""
 
     project: Playbook
@@ -59,8 +63,7 @@ class _Loaded:
     trials: Trials
 
 
-@dataclass(frozen=True, slots=True)
-class ShownBullet:
+class ShownBullet(Struct, frozen=True):
     """A bullet as a list shows it: whether it is the user's own, and why it is hidden, if it is."""
 
     bullet: Bullet
@@ -75,6 +78,7 @@ class SessionPlaybook:
         self._open = services.playbook if not inner else None
         self._books: Playbooks | None = None
         self._recorder = recorder
+        self._own_name = services.tools.own_name
         self._ask = ask
         self._loaded: _Loaded | None = None
         self._waiting: list[Event] = []
@@ -85,6 +89,11 @@ class SessionPlaybook:
         self._after_failure: dict[str, Chosen] = {}
         """What was told with a result that failed: its trial begins with what comes next."""
         self._calls = 0
+        """Calls that no model has reflected upon."""
+        self._reflected = 0
+        """Items of the record that a model has reflected upon."""
+        self._idle: asyncio.TimerHandle | None = None
+        self._reflecting: asyncio.Task[str] | None = None
         self._known: Known | None = None
         self._broken = ""
         self._unwritable = False
@@ -107,6 +116,8 @@ class SessionPlaybook:
             self._waiting.append(event)
             del self._waiting[:-MOST_WAITING]
             return
+        if event.agent == MAIN and isinstance(event.body, TurnStarted | TurnEnded):
+            self._wait(idle=isinstance(event.body, TurnEnded))
         watch = self._loaded.watch
         self._evidence = [*watch.standing(self._evidence, event), *watch.observe(event)]
         for step in watch.steps:
@@ -157,8 +168,9 @@ class SessionPlaybook:
 
         arguments = arguments_of(call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
-        edits = call.name in ("edit_file", "write_file")
-        if not isinstance(command, str) or not isinstance(path, str) or not (call.name == "run_command" or edits):
+        name = self._own_name(call.name)
+        edits = name in ("edit_file", "write_file")
+        if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
             return ""
         found = for_failure(self._usable(loaded), command, output, loaded.watch.relative(path) if edits else "")
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
@@ -277,23 +289,45 @@ class SessionPlaybook:
 
     async def close(self) -> None:
         """Keep what is left to keep. Never raises for what the disk does."""
+        self._wait(idle=False)
         if self._loaded is None:
             return
         self._counts += self._loaded.trials.end_turn()
         await self.settle()
         await self._keep_counts()
-        if self._books is not None and self._books.options.reflect and not self.paused and self._calls >= LEAST_CALLS:
+        if self._reflecting is not None:
+            await self._reflecting
+        if self._has_news:
             await self.reflect()
 
+    @property
+    def _has_news(self) -> bool:
+        """Whether a model is to reflect upon what happened since it last did."""
+        wanted = self._books is not None and self._books.options.reflect and not self.paused
+        return wanted and self._calls >= LEAST_CALLS
+
+    def _wait(self, *, idle: bool) -> None:
+        """Begin to wait until the user has been away for long, or stop waiting."""
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if idle and self._books is not None and self._has_news:
+            self._idle = asyncio.get_running_loop().call_later(self._books.options.idle, self._reflect_beside)
+
+    def _reflect_beside(self) -> None:
+        self._idle = None
+        self._reflecting = asyncio.create_task(self.reflect())
+
     async def reflect(self) -> str:
-        """Let a model propose changes by the events of this session. Returns what came of it, as a sentence."""
+        """Let a model propose changes by what happened since it last did. Returns what came of it, as a sentence."""
         books, loaded = self._books, self._loaded
         if books is None or loaded is None:
             return "Nothing has happened yet that a model could reflect upon."
         from swecli.core.playbook import reflection
         from swecli.core.playbook.bullet import Source
 
-        happenings = _happenings(self._recorder)
+        happenings = _happenings(self._recorder, self._reflected)
+        self._reflected, self._calls = len(self._recorder.ledger.items), 0
         text = reflection.question(happenings, loaded.project.live())
         try:
             answer = await asyncio.wait_for(self._ask(reflection.SYSTEM, text), REFLECTION_SECONDS)
@@ -380,14 +414,16 @@ class SessionPlaybook:
             raise ChangeRefused(f"{action!r} is nothing that can be done; there are {', '.join(ACTIONS)}.")
         return await self.change(bullet_id, known)
 
-    async def edit(self, bullet_id: str, text: str) -> str:
-        """Let a bullet say something else. Raises as ``change``."""
+    async def edit(self, bullet_id: str, text: str, *, anyway: bool = False) -> str:
+        """Let a bullet say something else, ``anyway`` even where that holds everywhere. Raises as ``change``."""
         from swecli.core.playbook.changes import edit_to
 
-        return await self.change(bullet_id, edit_to(text, self._books.masked if self._books is not None else str))
+        masked = self._books.masked if self._books is not None else str
+        return await self.change(bullet_id, edit_to(text, masked, anyway=anyway))
 
-    async def write_down(self, content: str, *, own: bool) -> str:
-        """Add a preference of the user, for this project or for all. Raises as ``change``."""
+    async def write_down(self, content: str, *, own: bool, anyway: bool = False) -> str:
+        """Add a preference of the user, for this project or for all, ``anyway`` even where it holds everywhere. Raises
+        as ``change``."""
         from swecli.core.playbook.changes import ChangeRefused, written_down
 
         await self._ready()
@@ -397,7 +433,7 @@ class SessionPlaybook:
 
         def apply(playbook: Playbook) -> str | ChangeRefused:
             try:
-                bullet = written_down(playbook, content, books.clock(), books.masked)
+                bullet = written_down(playbook, content, books.clock(), books.masked, anyway=anyway)
             except ChangeRefused as refused:
                 return refused
             return f"{bullet.id} was added: {bullet.content}"
@@ -449,23 +485,25 @@ def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bull
     return drafts(evidence, session, commit, str(root), lambda expiry: not expired(expiry, root))
 
 
-def _happenings(recorder: Recorder) -> list[Happening]:
-    """Calls and messages of the session, without what tools wrote."""
+def _happenings(recorder: Recorder, skipped: int) -> list[Happening]:
+    """Calls and messages of the session after so many items, without what tools wrote."""
     from swecli.core.playbook.commands import shown, signature
     from swecli.core.playbook.evidence import arguments_of
     from swecli.core.playbook.reflection import Happening
+    from swecli.core.playbook.support import Cited
 
     found: list[Happening] = []
-    for name, record in recorder.ledger.items.items():
+    for name, record in islice(recorder.ledger.items.items(), skipped, None):
         if record.kind == "user":
             text = " ".join("".join(part.text for part in record.parts if isinstance(part, TextPart)).split())
-            found.append(Happening(name, f"the user: {text[:300]}"))
+            found.append(Happening(name, f"the user: {text[:300]}", Cited(said=(text[:300],))))
         elif record.kind == "tool" and record.call is not None:
             arguments = arguments_of(record.call.arguments)
             target = shown(str(arguments.get("command") or arguments.get("path") or arguments.get("pattern") or ""))
             output = "".join(getattr(part, "text", "") for part in record.parts) if record.status == "error" else ""
             why = signature(output, record.exit_status)
-            found.append(
-                Happening(name, f"{record.name} `{target[:160]}` -> {record.status}{f' ({why})' if why else ''}")
-            )
+            commands = (target,) if record.name == "run_command" and target else ()
+            facts = Cited(worked=commands) if record.status == "ok" else Cited(commands, errors=(why,) if why else ())
+            told = f"{record.name} `{target[:160]}` -> {record.status}{f' ({why})' if why else ''}"
+            found.append(Happening(name, told, facts))
     return found

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, overload, runtime_checkable
+from weakref import WeakSet
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.engine.reductions import Before, Reductions
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import MAIN, Body, ContextRestored, Event, TodosChanged, TurnStarted, Unknown, is_fact
+from swecli.core.protocol.events import (
+    Body,
+    ContextRestored,
+    Event,
+    TodosChanged,
+    TurnStarted,
+    Unknown,
+    begins_turn,
+    is_fact,
+)
 
 KEPT = 128
 """Facts that stay in memory at least."""
@@ -31,14 +41,30 @@ class FactReader(Protocol):
         the time of a disk: not for the event loop."""
         ...
 
+    def begin_of(self, turns: int) -> int:
+        """Sequence number of the event that begins the newest ``turns`` turns; 0 where there are fewer, or that can't
+        be read. As slow as ``read``."""
+        ...
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What a subscriber is shown first: facts of the log up to ``upto``, then ``newest``."""
+
+class Past(Struct, frozen=True):
+    """What a subscriber is shown first: facts of the log up to ``upto``, then ``newest``; with ``turns`` those of the
+    newest turns. ``todos_before`` is the todo list before a turn, by its message."""
 
     newest: Sequence[Event]
     upto: int = 0
     log: FactReader | None = None
+    turns: int | None = None
+    todos_before: Mapping[str, tuple[Todo, ...]] = field(default_factory=dict[str, tuple[Todo, ...]])
+
+    def first(self) -> Sequence[Event]:
+        """The first page of what is in the log. May take the time of a disk."""
+        if self.turns is None or self.log is None:
+            return self.read(0)
+        begin = self.log.begin_of(self.turns)
+        page = self.read(max(0, begin - 1))
+        todos = _todos_at(page[0], self.todos_before) if begin and page else None
+        return page if todos is None else (todos, *page)
 
     def read(self, after: int) -> Sequence[Event]:
         """The next page of what is in the log; empty at its end."""
@@ -92,8 +118,10 @@ class Facts(Sequence[Event]):
 
     def recent(self, turns: int, todos_before: Mapping[str, tuple[Todo, ...]]) -> Past:
         """Those of the newest turns, with the todo list of before them (by the first one's message); all where there
-        are no more, or where earlier ones of these turns are in the log alone."""
-        begins = [at for at, event in enumerate(self._held) if _begins_turn(event)]
+        are no more. What of them is in the log alone is looked for there."""
+        begins = [at for at, event in enumerate(self._held) if begins_turn(event)]
+        if len(begins) < turns and self._left:
+            return replace(self.past(), turns=turns, todos_before=todos_before)
         if len(begins) < turns or (len(begins) == turns and not self._left):
             return self.past()
         first = begins[-turns]
@@ -141,10 +169,6 @@ class Facts(Sequence[Event]):
         return [*self][index]
 
 
-def _begins_turn(event: Event) -> bool:
-    return isinstance(event.body, TurnStarted) and event.agent == MAIN
-
-
 def _todos_at(begins: Event, todos_before: Mapping[str, tuple[Todo, ...]]) -> Event | None:
     """The todo list as it was when a turn began."""
     item = begins.body.item if isinstance(begins.body, TurnStarted) else ""
@@ -175,6 +199,8 @@ class Subscription:
         self._ended = False
         self._past = past
         self._page: Iterator[Event] = iter(())
+        self._begun = False
+        """Whether the first page of the past was asked for."""
         self._read = 0
         """Sequence number up to which the past was read back."""
 
@@ -202,7 +228,12 @@ class Subscription:
 
     async def _next_page(self, past: Past) -> Sequence[Event]:
         """More of the past: what the log has, then what is in memory; nothing of it is held once it was given."""
-        page = await asyncio.to_thread(past.read, self._read) if self._read < past.upto else ()
+        page: Sequence[Event] = ()
+        if not self._begun:
+            self._begun = True
+            page = await asyncio.to_thread(past.first) if past.upto else ()
+        elif self._read < past.upto:
+            page = await asyncio.to_thread(past.read, self._read)
         if page:
             return page
         self._past = None
@@ -232,7 +263,8 @@ class Recorder:
         self.timeline, self.trend = reduced.timeline, reduced.trend
         self.turn = 0
         self._clock = clock
-        self._subscribers: list[Subscription] = []
+        self._subscribers = WeakSet[Subscription]()
+        """Those that somebody still reads."""
         self.watchers: list[Callable[[Event], None]] = []
         """Each is called with every event of the session as it is recorded, and must be quick."""
         self.facts = Facts(history, before.facts - sum(event.seq <= known for event in history) if before else 0)
@@ -273,7 +305,7 @@ class Recorder:
         if replay and turns is not None:
             past = self.facts.recent(turns, self.state.todos_before)
         subscription = Subscription(past)
-        self._subscribers.append(subscription)
+        self._subscribers.add(subscription)
         return subscription
 
     def _publish(self, events: Sequence[Event]) -> None:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache as once
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast, get_args, get_origin
 
 import msgspec
+from msgspec import Struct, field
 
 from swecli.core.context_management import (
     cache,
@@ -62,8 +62,7 @@ class StaleState(ValueError):
     """What was written down can't be used; the message says why."""
 
 
-@dataclass(slots=True)
-class Reductions:
+class Reductions(Struct):
     """The reductions of one session's events."""
 
     state: SessionState = field(default_factory=SessionState)
@@ -84,8 +83,7 @@ class Reductions:
             self.trend.apply(event)
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(Struct, frozen=True):
     """What came before the newest events: the ``reductions`` of all up to ``seq``, which were so many ``facts``."""
 
     reductions: Reductions

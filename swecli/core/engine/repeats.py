@@ -7,10 +7,10 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import target_of
@@ -41,8 +41,7 @@ _VARYING = re.compile(r"\b\d+\.\d+ ?(?:s|ms|seconds?)\b|\b0x[0-9a-f]+\b|\b(?=[a-
 """What differs between two runs that fail for the same reason: durations with fractions, addresses, ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenCall:
+class SeenCall(Struct, frozen=True):
     """One finished call. ``waits`` says whether its result may change without anything that the agent does."""
 
     tool: str
@@ -66,8 +65,7 @@ class SeenCall:
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Repetition:
+class Repetition(Struct, frozen=True):
     """A loop that the newest call is part of: ``rounds`` times the calls in ``about``, one after the other."""
 
     kind: Kind

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits, edge
 from swecli.core.context_management.compaction.options import EntrySizes
@@ -34,8 +36,7 @@ RESERVED = 200
 MOST_CORRECTION = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class OffloadRules:
+class OffloadRules(Struct, frozen=True):
     """``threshold`` holds for output; ``failed`` for output of a command that failed, which the model needs;
     ``longest`` for everything."""
 
@@ -44,8 +45,7 @@ class OffloadRules:
     longest: int = 48_000
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFacts:
+class ResultFacts(Struct, frozen=True):
     """A finished result. ``tokens`` is an estimate in the unit of the model at hand; None = not estimated,
     because its size decides already."""
 
@@ -187,8 +187,7 @@ SAMPLE = 32_768
 """Characters of a large text that are counted; the rest is taken to be like them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Measure:
+class _Measure(Struct, frozen=True):
     """``room`` is what the result may take, in tokens; ``factor`` turns the counter's tokens into the model's."""
 
     room: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from pathlib import Path, PurePath
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.package import branch_note
@@ -15,18 +16,26 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.work import Work, add_note
 from swecli.core.protocol.commands import Rewind
-from swecli.core.protocol.events import FilesRestored, LeftFile, Notice, RewindUndone, Rewound, TodosChanged
+from swecli.core.protocol.events import (
+    FilesRestored,
+    LeftFile,
+    Notice,
+    RestoredFile,
+    RewindUndone,
+    Rewound,
+    TodosChanged,
+)
 from swecli.core.protocol.messages import ImagePart, TextPart
+from swecli.core.workspace.text_file import shown_path
 
 LISTED = 200
 """Messages whose changes are looked up, the newest; older ones can be named all the same."""
-UNRECORDED = "this folder has no record of what it was before"
+UNRECORDED = "no record of what it was before"
 HANDED_OVER = "Handoff: what was done since, from the record"
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RewindPoint:
+class RewindPoint(Struct, frozen=True):
     """A message that the session can go back to before. ``number`` counts them from 1, the oldest first; ``tokens`` are
     those of the context that it and what follows take; ``files``, ``added`` and ``removed`` say what was changed since,
     None where that is not known. ``at`` is Unix seconds."""
@@ -108,9 +117,9 @@ class Rewinds:
         done = self._with_unrecorded(await checkpoints.rewind(turn, self._next_name()), turn)
         self._recorder.emit(done)
         if done.reason and not done.files:
-            self._notice(f"{done.reason} The conversation is as it was.")
+            self._notice(f"{done.reason} The conversation is unchanged.")
         else:
-            self._rewound(command, files_words(done, "restored"))
+            self._rewound(command, files_words(done, "restored", self._services.workspace.cwd))
 
     def _changed_since(self, turn: int) -> list[str]:
         """The files that the model changed from that turn on, without those that went back since."""
@@ -133,7 +142,7 @@ class Rewinds:
                 return
             restored = await checkpoints.unwind(done.name, done.turn)
             self._recorder.emit(restored)
-            words = files_words(restored, "brought back")
+            words = files_words(restored, "brought back", self._services.workspace.cwd)
         self._went(RewindUndone(done.name, words))
 
     def _rewound(self, command: Rewind, reason: str) -> None:
@@ -183,17 +192,26 @@ class Rewinds:
         self._recorder.emit(Notice(text, "warning", "session"))
 
 
-def files_words(done: FilesRestored, verb: str) -> str:
-    """What became of files, as a sentence."""
+def files_words(done: FilesRestored, verb: str, cwd: Path) -> str:
+    """What became of files, as a short sentence. Paths inside of ``cwd`` are relative to it."""
     none = f"No file {verb}" if done.conflicts or done.not_covered else "No file had to change"
-    parts = [f"{_count(len(done.files))} {verb}" if done.files else none]
+    count = len(files_alone(done))
+    parts = [f"{count:,} file{'' if count == 1 else 's'} {verb}" if done.files else none]
     for what, files in (("left alone", done.conflicts), ("not tracked", done.not_covered)):
         if files:
-            named = ", ".join(f"{file.path} ({file.why})" for file in files[:_NAMED])
-            more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
-            parts.append(f"{_count(len(files))} {what}: {named}{more}")
+            parts.append(_left(files, what, cwd))
     return "; ".join(parts) + "."
 
 
-def _count(number: int) -> str:
-    return f"{number:,} file{'' if number == 1 else 's'}"
+def files_alone(done: FilesRestored) -> Sequence[RestoredFile]:
+    """The files without the folders that were made or removed for them."""
+    folders = {parent for file in done.files for parent in PurePath(file.path).parents}
+    return [file for file in done.files if PurePath(file.path) not in folders]
+
+
+def _left(files: Sequence[LeftFile], what: str, cwd: Path) -> str:
+    """A reason that they share is said once."""
+    shared = files[0].why if len({file.why for file in files}) == 1 else ""
+    named = [shown_path(file.path, cwd) + ("" if shared else f" ({file.why})") for file in files[:_NAMED]]
+    more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+    return f"{', '.join(named)}{more} {what}{f' ({shared})' if shared else ''}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, Limits
@@ -16,7 +18,6 @@ from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.agent_profiles import AgentProfile
 from swecli.core.engine.spending_limits import SpendingLimits
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
@@ -25,7 +26,7 @@ from swecli.core.memory.places import MemoryPlaces
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import NoticeLevel, Price, RotKind
+from swecli.core.protocol.events import Mode, NoticeLevel, Price, RotKind
 from swecli.core.protocol.messages import Usage
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sandbox.sandbox import Sandbox
@@ -80,8 +81,7 @@ class PromptError(Exception):
     """A prompt can't be made; the message is one sentence that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTemplate:
+class PromptTemplate(Struct, frozen=True):
     """A prompt that an extension has, sent by a slash command of this name. ``render`` gives its text for what follows
     the name, and raises ``PromptError``; ``arguments`` is a hint such as "<what> [where]"."""
 
@@ -92,8 +92,7 @@ class PromptTemplate:
     aliases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mentionable:
+class Mentionable(Struct, frozen=True):
     """Something besides files that a message can attach with ``@word``: by a call of this tool."""
 
     word: str
@@ -155,8 +154,7 @@ def no_price(model: str, usage: Usage) -> str | None:
     return str(usage.cost) if usage.cost is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(Struct, frozen=True):
     """Where a session works. ``environment`` is for child processes, already scrubbed."""
 
     cwd: Path
@@ -164,8 +162,7 @@ class Workspace:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryOptions:
+class MemoryOptions(Struct, frozen=True):
     """``notes`` is the folder in which session notes are kept; None: they are not, and ``why_no_notes`` is told where
     there would be some. ``title`` begins a new file of them; ``cover`` hides keys and passwords."""
 
@@ -180,8 +177,7 @@ class MemoryOptions:
     max_file_bytes: int = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionFiles:
+class InstructionFiles(Struct, frozen=True):
     """The instruction files of the prompt, and how to look for them again. ``folders`` are those that may have one,
     ``root`` the project's. ``quoted``: what folders below say is information. ``watch``: what changes is told."""
 
@@ -194,8 +190,7 @@ class InstructionFiles:
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
+class TurnLimits(Struct, frozen=True):
     """Caps of one run; None = no cap."""
 
     max_steps: int | None = None
@@ -208,8 +203,21 @@ class TurnLimits:
     """Budgets that the user is asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubagentOptions:
+class AgentProfile(Struct, frozen=True):
+    """What a subagent is told, and what it has. ``tools`` are names of tools, None for all; ``mode`` is None for that
+    of the session, ``model`` empty for that of the session. ``worktree``: it works in a git work tree of its own."""
+
+    name: str
+    description: str
+    prompt: str
+    tools: tuple[str, ...] | None = None
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    mode: Mode | None = None
+    worktree: bool = False
+
+
+class SubagentOptions(Struct, frozen=True):
     """``at_once`` subagents work at the same time. Each may make ``max_steps`` requests of ``max_tokens`` and
     ``max_price`` (US dollars) in all, None = no cap; ``result_tokens`` of what it reports come back. ``model`` answers
     for them where their profile names none; None = that of the session."""
@@ -222,16 +230,14 @@ class SubagentOptions:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SentinelOptions:
+class SentinelOptions(Struct, frozen=True):
     """Whether the context is watched, and what the user wants to hear of no more."""
 
     enabled: bool = True
     silenced: tuple[RotKind, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Adjustable:
+class Adjustable(Struct, frozen=True):
     """What a session takes over from changed settings while it runs. A turn goes on with it from its next step on;
     subagents that work keep what they began with, but for the rules."""
 
@@ -265,8 +271,7 @@ async def no_budget() -> str:
     return ""
 
 
-@dataclass(slots=True)
-class Services:
+class Services(Struct):
     """Everything besides the history. Time and sleep are injected for tests. Only ``adjust`` changes it."""
 
     workspace: Workspace

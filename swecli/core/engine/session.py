@@ -6,8 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.compaction.arrangement import PlanDraft
@@ -81,6 +83,7 @@ from swecli.core.protocol.commands import (
     UndoRewind,
 )
 from swecli.core.protocol.events import (
+    CHOSEN,
     MAIN,
     Event,
     ItemCheckpointed,
@@ -108,8 +111,7 @@ if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRun:
+class ToolRun(Struct, frozen=True):
     """Result of a tool that a slash command ran through the permission gate."""
 
     text: str
@@ -170,8 +172,7 @@ _BUSY: dict[type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Outer:
+class Outer(Struct, frozen=True):
     """What a subagent's session has of the session that it works in. ``sweep`` settles open requests of all agents
     that need no question any more."""
 
@@ -408,7 +409,7 @@ class Session:
                 self._requests.answer(command)
             case SetMode():
                 if command.mode != self._recorder.state.mode:
-                    self._recorder.emit(ModeChanged(command.mode, "chosen by the user"))
+                    self._recorder.emit(ModeChanged(command.mode, CHOSEN))
                     if self._agents is not None:
                         self._agents.follow(command.mode)
                     self._requests.reconsider()

@@ -108,4 +108,4 @@ class SessionMemory:
         self._written = lines
         if changed and not there:  # in later sessions it is no news
             text = f"Notes of this session are kept in .swecli/memory/{NOTES}."
-            self._recorder.emit(Notice(text, "info", "memory", "/memory undo takes them out again"))
+            self._recorder.emit(Notice(text, "info", "memory", "/memory undo removes them again"))

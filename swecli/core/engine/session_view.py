@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.forecast import Forecast, draft_tokens, forecast
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """Messages that the model sees (``active``, summaries among them) and all that were said. ``oldest_age`` is seconds
     since the oldest active message that is no summary; None where there is none."""
 

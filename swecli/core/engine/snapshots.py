@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.counter import mark_of
 from swecli.core.context_management.ledger import Ledger, OpenItem
@@ -44,8 +46,7 @@ MOST_TIMES = 2
 """A report above so many times the measure was not believed."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownSize:
+class KnownSize(Struct, frozen=True):
     """A request over the first ``entries`` of the view, without its tail, had the size in ``usage``."""
 
     entries: int

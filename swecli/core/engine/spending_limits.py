@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Literal
+
+from msgspec import Struct, field
 
 from swecli.core.context_management.forecast import lowest_usage
 from swecli.core.engine.recorder import Recorder
@@ -27,16 +28,14 @@ FRESH_SECONDS = 20.0
 """For how long it is not looked again at what other sessions of the day have used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """US dollars and tokens; as a limit, None means that there is none."""
 
     dollars: Decimal | None = None
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """What was used, or is about to be. ``unpriced``: a part of it has an unknown price and is not in ``dollars``."""
 
     dollars: Decimal = Decimal(0)
@@ -55,8 +54,7 @@ class Spent:
         return Spent(max(Decimal(0), self.dollars - other.dollars), max(0, self.tokens - other.tokens), self.unpriced)
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
+class Crossing(Struct, frozen=True):
     """A limit that is reached, or that the next request would cross. ``reason`` is a clause; ``limit`` and ``needed``
     are US dollars or tokens, ``needed`` what must be allowed for that request; None where that is not known."""
 
@@ -186,8 +184,7 @@ def nothing_stored(start: float, end: float, without: str) -> Spent:
     return Spent()
 
 
-@dataclass(frozen=True, slots=True)
-class SpendingLimits:
+class SpendingLimits(Struct, frozen=True):
     """The budgets of the settings, and where the day's spending is read."""
 
     amounts: Mapping[Span, Amount] = field(default_factory=dict[Span, Amount])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
@@ -68,8 +68,7 @@ from swecli.core.protocol.messages import Usage, added
 FOR_THIS_TURN = "for this turn"
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """A sum over responses. ``estimated``: a response broke off before its usage was told, so a part is a guess."""
 
     responses: int = 0
@@ -99,8 +98,7 @@ class Tally:
         return replace(self, known=self.known + cost, unpriced=self.unpriced - 1)
 
 
-@dataclass(slots=True)
-class Spending:
+class Spending(Struct):
     """Tallies. ``by_model`` has ``provider/name``, ``by_turn`` the turn's number (0 outside of turns), ``by_agent`` the
     agent's id; all in the order of their first response."""
 
@@ -151,8 +149,7 @@ def _decimal(cost: str | None) -> Decimal | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Sums over the session. ``cost`` is US dollars, None while any price is unknown."""
 
     turns: int = 0
@@ -172,8 +169,7 @@ def _number(item: str) -> int:
     return int(item[1:]) if item[1:].isdecimal() else 0
 
 
-@dataclass(slots=True)
-class AgentRecord:
+class AgentRecord(Struct):
     """What is known of a subagent. ``outcome`` is None while it works; ``began`` and ``ended`` are Unix seconds;
     ``budget`` is the newest measure of its own context."""
 
@@ -202,8 +198,7 @@ class AgentRecord:
         return None if self.tally.cost is None else str(self.tally.cost)
 
 
-@dataclass(frozen=True, slots=True)
-class DoneRewind:
+class DoneRewind(Struct, frozen=True):
     """A rewind that the user can take back; ``turn`` is the newest turn of before it, ``todos`` the list then."""
 
     name: str
@@ -213,8 +208,7 @@ class DoneRewind:
     todos: tuple[Todo, ...] = ()
 
 
-@dataclass(slots=True)
-class SessionState:
+class SessionState(Struct):
     """Current values. ``turn_open`` is True between TurnStarted and TurnEnded, ``step_open`` while a model
     request has no final answer yet."""
 
@@ -332,10 +326,10 @@ class SessionState:
                 self.spending.add(model, event.turn, usage, cost)
             case PriceSet(model=model, price=price):
                 self.spending.settle(model, price)
-            case ItemStarted(item=item, kind=kind, name=name, title=title):
+            case ItemStarted(item=item, kind=kind, name=name) as body:
                 self.items = max(self.items + 1, _number(item))
-                if title and name == "command" and item in self.asked:
-                    self.titles[item] = title
+                if body.typed and item in self.asked:
+                    self.titles[item] = body.typed
                 if kind == "tool":
                     self.tools[name] += 1
                     self.last_used[name] = event.seq

@@ -8,19 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.engine.agent_profiles import AgentProfile, tools_of
 from swecli.core.engine.agent_transcript import Report, report_text, transcript_of
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import cap_reached, tokens_left
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import ModelUnavailable, Services, TurnLimits
+from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services, TurnLimits
 from swecli.core.engine.work import add_note
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ModelClient
@@ -47,7 +46,17 @@ from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or
 ITEMS: Final = 1_000_000
 """Numbers that the items of one subagent may have; those of the next one begin after them."""
 EVENTS: Final = 1_000_000_000_000
+NEVER: Final = frozenset(("task", "ask_user"))
+"""Tools that no subagent has: it starts no others, and talks to nobody but the agent that started it."""
 T = TypeVar("T")
+
+
+def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a subagent has of the session's tools, in their order; and names of the profile that there are none of."""
+    wanted = names if profile.tools is None else profile.tools
+    unknown = tuple(name for name in (*wanted, *profile.disallowed) if name not in names and name not in NEVER)
+    kept = tuple(name for name in names if name in wanted and name not in profile.disallowed and name not in NEVER)
+    return kept, unknown
 
 
 class Inner(Protocol):
@@ -114,8 +123,7 @@ class Relay:
         """The session goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class InnerParts:
+class InnerParts(Struct, frozen=True):
     """What a subagent's session is made of. ``folder`` is its own work tree, None in the folder of the session."""
 
     relay: Relay
@@ -123,8 +131,7 @@ class InnerParts:
     folder: Path | None = None
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One subagent that works or waits to."""
 
     item: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.consent import Consent, Consents, PreparedCall, Rejected, Requests, SandboxWatch
@@ -91,8 +93,7 @@ class EffectLocks:
             entry.done.set()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Holder:
+class _Holder(Struct, frozen=True, eq=False):
     effects: Effects
     agent: str
     reads_only: bool

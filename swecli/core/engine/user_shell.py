@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+
+from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results
 from swecli.core.engine.services import Services
+from swecli.core.engine.tool_calls import LiveOutput
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
-from swecli.core.protocol.commands import (
-    RunShell,
-)
+from swecli.core.protocol.commands import RunShell
 from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
@@ -23,14 +23,10 @@ from swecli.core.protocol.messages import TextPart
 from swecli.core.tools.base import ToolOutcome
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import Jobs, RunOptions
-from swecli.core.workspace.process import CommandSpec, LaunchError
-
-if TYPE_CHECKING:
-    pass
+from swecli.core.workspace.process import CommandSpec, LaunchError, user_shell
 
 
-@dataclass(frozen=True, slots=True)
-class _Ran:
+class _Ran(Struct, frozen=True):
     output: str
     exit_status: int | None
     duration: float | None
@@ -43,13 +39,20 @@ async def run_shell(recorder: Recorder, services: Services, results: Results, jo
     """The user's ``!command``: it needs no consent, and its output joins the conversation."""
     item = recorder.new_item("u")
     recorder.emit(ItemStarted(item, "user", "shell", order.command))
+    written = LiveOutput()
+
+    def show(text: str) -> None:
+        if text:
+            written.add(item, text)
+            recorder.emit(ItemDelta(item, text, "output"))
+
     try:
-        ran = await _run(recorder, services, jobs, order, item)
+        ran = await _run(services, jobs, order, item, show)
     except LaunchError as error:
         recorder.emit(ItemCompleted(item, "error", (), (TextBlock(str(error), "error"),), "not started"))
         return
     except asyncio.CancelledError:
-        recorder.emit(ItemCompleted(item, "interrupted", (), (), "interrupted"))
+        recorder.emit(_interrupted(item, order.command, *written.of(item)))
         raise
     failed = ran.exit_status not in (0, None)
     outcome = ToolOutcome(as_read(ran.output), is_error=failed, exit_status=ran.exit_status)
@@ -67,11 +70,20 @@ async def run_shell(recorder: Recorder, services: Services, results: Results, jo
         recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), state))
 
 
-async def _run(recorder: Recorder, services: Services, jobs: Jobs, order: RunShell, item: str) -> _Ran:
+def _interrupted(item: str, command: str, output: str, cut: bool) -> ItemCompleted:
+    """The end of a command that the user interrupted, with the end of what it wrote until then."""
+    said = harmless(as_read(output)) if output else "It wrote nothing until then."
+    part = TextPart(f"I ran this command myself and interrupted it: {command}\n{said}")
+    block = TerminalBlock(command, output, None, truncated=cut)
+    return ItemCompleted(item, "interrupted", (part,), (block,), "interrupted")
+
+
+async def _run(services: Services, jobs: Jobs, order: RunShell, item: str, show: Callable[[str], None]) -> _Ran:
     if order.output is not None:
         return _Ran(order.output, order.exit_status, order.duration)
-    spec = CommandSpec(order.command, services.workspace.cwd, services.workspace.environment)
-    result = await jobs.run(spec, RunOptions(item), _nothing_more, lambda text: _show(recorder, item, text))
+    environment = services.workspace.environment
+    spec = CommandSpec(order.command, services.workspace.cwd, environment, shell=user_shell(environment))
+    result = await jobs.run(spec, RunOptions(item), _nothing_more, show)
     return _Ran(result.output, result.exit_status, result.duration, result.ending == "exited", result.job)
 
 
@@ -79,8 +91,3 @@ def _nothing_more(output: str, exit_status: int | None) -> str:
     """The user's own command runs in no sandbox: nothing is to be done when it ends."""
     del output, exit_status
     return ""
-
-
-def _show(recorder: Recorder, item: str, text: str) -> None:
-    if text:
-        recorder.emit(ItemDelta(item, text, "output"))

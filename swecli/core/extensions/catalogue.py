@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocable, MarkdownCommand
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from swecli.core.extensions.sources import Kind, Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """A file of the project that is new or has changed since the user approved it. It does not count."""
 
     kind: Kind
@@ -25,8 +25,7 @@ class Waiting:
     """All that would count of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """All by their names. ``problems`` are sentences with their places; ``waiting`` does not count yet."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, "Skill"])
@@ -58,8 +57,7 @@ class Catalogue:
 NOTHING = Catalogue()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What is different since the session last looked. ``model`` tells the model, empty where it needs no word."""
 
     added: tuple[str, ...] = ()

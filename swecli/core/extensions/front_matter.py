@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias, cast
+
+from msgspec import Struct, field
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
 
@@ -22,8 +23,7 @@ _BLOCK = re.compile(r"([|>])(?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/", "0": "\0", " ": " "}
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """What is wrong with a file, as a sentence without its end; ``line`` counts from 1, 0 where it is about the
     whole."""
 
@@ -31,8 +31,7 @@ class Problem:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(Struct, frozen=True):
     """``fields`` in the order of the file, ``lines`` the line of each; ``body`` is everything after it."""
 
     fields: Mapping[str, Value]
@@ -148,7 +147,7 @@ class _Reader:
             self._at += 1
             value = self._value((match[4] or "").strip(), at, indent, depth)
             if key in found:
-                self._problem(at, f"`{key}` is here again; the first one counts")
+                self._problem(at, f"`{key}` appears twice; the first one counts")
                 continue
             found[key] = value
             if depth == 0:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.extensions.front_matter import Problem, read_front_matter
 from swecli.core.extensions.skills import (
@@ -29,8 +31,7 @@ MOST_SHELL = 20
 """Shell commands that one call may run."""
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownCommand:
+class MarkdownCommand(Struct, frozen=True):
     """``hint`` names its arguments; ``allow`` are rules that hold in its turn, ``model`` answers in it, empty for the
     usual one."""
 
@@ -74,8 +75,7 @@ def read_command(file: FoundFile) -> MarkdownCommand | None:
 # --- what a call becomes ---
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Struct, frozen=True):
     """A command whose output takes its place."""
 
     command: str
@@ -84,8 +84,7 @@ class Shell:
 Piece: TypeAlias = "str | Shell"
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A call of a command or a skill. ``title`` is the call as it was typed. The message are the pieces one after the
     other; ``mentions`` are the files that it attaches, as after an ``@``."""
 

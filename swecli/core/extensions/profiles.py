@@ -6,11 +6,12 @@ The format is that of Claude Code's agents. A profile never gives more than the 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from swecli.core.extensions.front_matter import Problem, read_front_matter
 from swecli.core.extensions.skills import described, model_of, unknown_fields
@@ -62,8 +63,7 @@ NEVER = frozenset(("task", "agent"))
 """A subagent starts no subagents."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentProfile:
+class AgentProfile(Struct, frozen=True):
     """``tools`` are names as the file says them, None for all; ``mode`` is None for that of the session, ``model``
     empty for that of the session. ``worktree``: it works in a git work tree of its own."""
 
@@ -79,8 +79,7 @@ class AgentProfile:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedProfile:
+class ResolvedProfile(Struct, frozen=True):
     """What a profile comes to in a session. ``tools`` are names of the session's tools, in its order, ``missing`` those
     that it names and the session has not; ``model`` is empty for the session's own."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.extensions.front_matter import FrontMatter, Problem, read_front_matter
 from swecli.core.extensions.sources import FoundFile, Origin, as_name, is_name
@@ -34,8 +35,7 @@ KNOWN = frozenset(
 """Fields that mean something here, or need not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(Struct, frozen=True):
     """``hint`` names its arguments. ``for_model`` and ``for_user`` say who may use it. ``allow`` are the rules that
     hold in a turn which the user begins with it, ``model`` the model that answers then, empty for the usual one."""
 
@@ -65,7 +65,7 @@ def read_skill(file: FoundFile) -> Skill:
         name = as_name(folder) or "skill"
     description = described(front)
     if not front.text("description"):
-        problems.append(Problem(1, "has no description, so its first line stands for one"))
+        problems.append(Problem(1, "has no description, so its first line is used"))
     when = front.text("when_to_use") or front.text("when-to-use")
     allow, bad = allowed_rules(front)
     problems += bad

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from swecli.core.config.trust import EXTENSION_FOLDERS, EXTENSION_HOMES, trust_key
 from swecli.core.extensions.front_matter import Problem
@@ -27,8 +28,7 @@ _HEAD = 8_192
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One folder. ``label`` is what people call it; ``project`` the folder that its files must be inside of, None for
     those of the user, who may link wherever they like."""
 
@@ -38,8 +38,7 @@ class Source:
     project: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The file that something came from. ``shown`` is its path as people know it, ``digest`` the SHA-256 of what was
     read of it, empty for what came with swecli."""
 
@@ -53,8 +52,7 @@ class Origin:
         return self.path.parent
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(Struct, frozen=True):
     """A file that was read. ``stem`` is what its place says of its name: folders and file, without the ending."""
 
     origin: Origin
@@ -89,8 +87,7 @@ def _shown(folder: Path, home: Path) -> str:
     return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """What a file was like when it was read."""
 
     signature: tuple[int, ...]

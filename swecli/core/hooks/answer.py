@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
+
+from msgspec import Struct
 
 from swecli.core.hooks.hook import JUDGES, HookEvent
 
 Ending = Literal["exited", "timeout", "skipped", "not started", "changed", "not allowed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What became of one hook's process. ``exit_status`` is as shells report it, None where swecli ended it or it never
     began; ``problem`` says why it did not. ``cut``: its output was longer than is kept."""
 
@@ -36,8 +36,7 @@ MOST_MESSAGE = 500
 """Characters of a message to the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What one hook says. ``reason`` goes with its wish, ``context`` to the model, ``message`` to the user. ``stop``:
     the work is to end. ``problem`` is what is wrong with the hook, for the user. ``quiet``: its output is not shown."""
 
@@ -92,7 +91,9 @@ def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> 
         reason = _bounded(said or ran.stdout.strip() or "a hook blocked this without a reason", MOST_CONTEXT)
         return Answer("block", reason) if event in _BLOCKS else Answer(problem=_line(f"exit 2: {reason}"))
     if ran.exit_status != 0:
-        return Answer(problem=_line(f"{_status(ran.exit_status)}{f': {said}' if said else ''}"))
+        why = f"{_status(ran.exit_status)}{f': {said}' if said else ''}"
+        unable = ran.exit_status is None or ran.exit_status in _CAN_NOT_RUN or _signal(ran.exit_status) > 0
+        return _silent(event, name, why) if unable else Answer(problem=_line(why))
     return _of_output(event, ran)
 
 
@@ -104,11 +105,22 @@ def _silent(event: HookEvent, name: str, why: str, before: str = "") -> Answer:
     return Answer("ask", _line(f"The {event} hook {name or '?'} did not judge this call: {why}"), problem=problem)
 
 
+_CAN_NOT_RUN: Mapping[int, str] = {126: "not executable", 127: "not found"}
+"""What a shell says of a command that it can't run: the hook itself, or a program that its last step needs."""
+_SIGNALS = 64
+
+
+def _signal(status: int) -> int:
+    """The signal that ended a command, 0 where none did: scripts also exit with 255."""
+    return status - 128 if 128 < status <= 128 + _SIGNALS else 0
+
+
 def _status(status: int | None) -> str:
-    if status is not None and status > 128:
-        return f"killed by signal {status - 128}"
-    known = {126: "not executable", 127: "not found"}.get(status or 0, "")
-    return f"exit {status} ({known})" if known else f"exit {status}"
+    if status is None:
+        return "its exit status is not known"
+    if signal := _signal(status):
+        return f"killed by signal {signal}"
+    return f"exit {status} ({_CAN_NOT_RUN[status]})" if status in _CAN_NOT_RUN else f"exit {status}"
 
 
 def _of_output(event: HookEvent, ran: Ran) -> Answer:
@@ -200,7 +212,7 @@ def _text(data: Mapping[str, Any], key: str, problems: list[str]) -> str:
     value = data.get(key)
     if value is None or isinstance(value, str):
         return (value or "").strip()
-    problems.append(f"its {key} is no text and was ignored")
+    problems.append(f"its {key} is not a string and was ignored")
     return ""
 
 
@@ -213,8 +225,7 @@ def _line(text: str) -> str:
     return line if len(line) <= 300 else f"{line[:299]}…"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What all hooks of one event say together."""
 
     wish: Wish = "none"

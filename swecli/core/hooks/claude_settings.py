@@ -7,10 +7,11 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
+
+from msgspec import Struct
 
 from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookSource
 
@@ -22,8 +23,7 @@ LONGEST = 86_400.0
 _EVENTS: Mapping[str, HookEvent] = MappingProxyType({event: event for event in EVENTS})
 
 
-@dataclass(frozen=True, slots=True)
-class ClaudeHooks:
+class ClaudeHooks(Struct, frozen=True):
     """``notices`` are sentences about what was left out. ``disabled``: the file turns hooks off."""
 
     hooks: tuple[Hook, ...] = ()

@@ -6,9 +6,10 @@ import hashlib
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 HookEvent = Literal[
     "SessionStart",
@@ -34,8 +35,7 @@ TIMEOUT = 60.0
 HookSource = Literal["user", "project"]
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True):
     """``matcher`` is as written, empty for everything; ``timeout`` is seconds; ``origin`` names file and line.
     ``scripts`` are the files of the workspace that the command names, each with the SHA-256 under which it may run."""
 

@@ -9,9 +9,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.hooks.answer import Answer, Ran, read_answer
 from swecli.core.hooks.hook import PROJECT_VARIABLES, Hook, HookEvent, changed_script
@@ -35,8 +37,7 @@ TAIL = 2_000
 _CAP = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class HookPlace:
+class HookPlace(Struct, frozen=True):
     """Where hooks run. ``environment`` is scrubbed; ``cover`` hides secrets in what is kept of their output."""
 
     project: Path
@@ -44,8 +45,7 @@ class HookPlace:
     cover: Callable[[str], str] = lambda text: text
 
 
-@dataclass(frozen=True, slots=True)
-class HookRun:
+class HookRun(Struct, frozen=True):
     """One run of one hook. ``began`` is Unix seconds."""
 
     hook: Hook
@@ -54,8 +54,7 @@ class HookRun:
     began: float = 0.0
 
 
-@dataclass(slots=True)
-class HookRecord:
+class HookRecord(Struct):
     """What is known of a hook in this session. ``number`` is what the user calls it by, from 1."""
 
     number: int

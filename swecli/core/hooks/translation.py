@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
+
+from msgspec import Struct
 
 from swecli.core.hooks.hook import HookEvent
 from swecli.core.permissions.types import Effects
@@ -14,8 +15,7 @@ from swecli.core.permissions.types import Effects
 Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """A call as it would run. ``writes`` are the absolute paths that it changes; ``cwd`` is what relative paths are
     relative to."""
 
@@ -27,8 +27,7 @@ class ToolUse:
     effects: Effects = Effects()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolView:
+class ToolView(Struct, frozen=True):
     """A call as a hook is told of it: ``name`` and ``given`` in Claude Code's words, ``subjects`` all names that a
     matcher may use. A call with several views is shown to each hook once for every view."""
 

@@ -6,11 +6,13 @@ import os
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from swecli.core.config.settings import LanguageServerSettings
@@ -24,8 +26,7 @@ SKIPPED: Final = frozenset(
 """Folders that are not looked into."""
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageServer:
+class LanguageServer(Struct, frozen=True):
     """One server as it is written down. ``languages`` has the language by the ending of a file's name, ``roots`` are
     names of files that mark the root of a project."""
 
@@ -51,8 +52,7 @@ class LanguageServer:
         return self.languages[max(found, key=len)] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A server whose program was found. ``inside``: it is a file of the workspace, which the model could write."""
 
     server: LanguageServer
@@ -60,8 +60,7 @@ class Program:
     inside: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """Where servers run. ``environment`` is scrubbed; ``logs`` is a folder, None where nothing is stored. ``contain``:
     they are not started where no sandbox can hold them."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.language_servers.protocol import Diagnostic, lines_of
 from swecli.core.workspace.line_diff import changed_spans
@@ -15,8 +16,7 @@ LONGEST: Final = 300
 _Key = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """An error that was not there before. ``line`` counts from 1."""
 
     path: str

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from swecli.core.language_servers.protocol import (
     LONGEST_HEADER,
@@ -27,7 +26,7 @@ from swecli.core.language_servers.protocol import (
     table,
 )
 from swecli.core.sandbox.launch import Launch
-from swecli.core.workspace.process_tree import MARK, new_mark, signal_group
+from swecli.core.workspace.process_tree import MARK, carry_out, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
 
 GRACE: Final = 0.5
@@ -58,8 +57,7 @@ class UnknownMethod(Exception):
     """A request that swecli has no answer to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """What to start. ``launch`` is the way into the sandbox; it is ended with the server."""
 
     words: Sequence[str]
@@ -277,7 +275,7 @@ class Peer:
         if self._stopping is None:
             self.trouble = why
             self._stopping = asyncio.create_task(self._stop(polite=True))
-        await _shielded(self._stopping)
+        await carry_out(self._stopping)
 
     async def _stop(self, *, polite: bool) -> None:
         process = self._process
@@ -292,29 +290,12 @@ class Peer:
                 waiting.set_exception(ServerEnded(self.trouble))
         if process.stdin is not None:
             process.stdin.close()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
-            if number is not None:
-                signal_group(process.pid, number)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), GRACE)
-                break
-        signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
+        await end_group(process, GRACE)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._launch is not None:
             await asyncio.to_thread(self._launch.end)
-
-
-async def _shielded(task: asyncio.Task[None]) -> None:
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = not task.cancelled()
-    if cancelled:
-        raise asyncio.CancelledError
 
 
 def beside(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> asyncio.Task[None]:

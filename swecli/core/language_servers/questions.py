@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from swecli.core.language_servers.answers import named, places, symbols
 from swecli.core.language_servers.peer import Refused, ServerEnded
+from swecli.core.language_servers.project_server import ProjectServer
 from swecli.core.language_servers.protocol import lines_of, read_json, units, uri_of
 from swecli.core.language_servers.server import ANSWER_SECONDS, RunningServer
-from swecli.core.language_servers.slot import ServerSlot
 from swecli.core.ports import CodeError, CodePlace, CodeQuestion
 
 PATIENCE: Final = 20.0
@@ -19,7 +19,7 @@ PATIENCE: Final = 20.0
 
 
 async def ask(
-    slot: ServerSlot, what: CodeQuestion, path: Path, text: str, line: int, column: int
+    server: ProjectServer, what: CodeQuestion, path: Path, text: str, line: int, column: int
 ) -> Sequence[CodePlace]:
     """The answer about a file with this text.
 
@@ -29,11 +29,11 @@ async def ask(
     lines = lines_of(text)
     if not 1 <= line <= len(lines):
         raise CodeError(f"the file has {len(lines)} lines")
-    run = await _ready(slot)
+    run = await _ready(server)
     try:
-        await slot.show(run, path, text)
+        await server.show(run, path, text)
     except ServerEnded as error:
-        raise CodeError(f"{slot.name}: {error}") from error
+        raise CodeError(f"{server.name}: {error}") from error
     params: dict[str, Any] = {"textDocument": {"uri": uri_of(path)}}
     if what == "outline":
         answer = await _answer(run, "textDocument/documentSymbol", "documentSymbolProvider", params)
@@ -46,27 +46,29 @@ async def ask(
     return sorted(found, key=lambda one: (str(one.path), one.line))
 
 
-async def search(slot: ServerSlot, query: str) -> Sequence[CodePlace]:
+async def search(server: ProjectServer, query: str) -> Sequence[CodePlace]:
     """Names of the server's project.
 
     Raises:
         CodeError: there is no answer.
     """
-    run = await _ready(slot)
+    run = await _ready(server)
     return named(await _answer(run, "workspace/symbol", "workspaceSymbolProvider", {"query": query}))
 
 
-async def _ready(slot: ServerSlot) -> RunningServer:
+async def _ready(server: ProjectServer) -> RunningServer:
     try:
         async with asyncio.timeout(PATIENCE):
-            run = await slot.running()
-            await slot.told_changes(run)
+            run = await server.running()
+            await server.told_changes(run)
             await run.ready()
     except ServerEnded as error:
-        raise CodeError(f"{slot.name}: {error}") from error
+        raise CodeError(f"{server.name}: {error}") from error
     except TimeoutError as error:
-        doing = f" ({slot.doing})" if slot.doing else ""
-        raise CodeError(f"{slot.name} is not ready yet{doing}; search the text instead, or ask again later") from error
+        doing = f" ({server.doing})" if server.doing else ""
+        raise CodeError(
+            f"{server.name} is not ready yet{doing}; search the text instead, or ask again later"
+        ) from error
     return run
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from swecli.core.engine.services import ExtensionHost
 from swecli.core.language_servers.definitions import Program, Surroundings, root_of, some_files, suited
@@ -17,7 +18,7 @@ from swecli.core.workspace.text_file import decode, read_bytes
 
 if TYPE_CHECKING:
     from swecli.core.language_servers.findings import Finding
-    from swecli.core.language_servers.slot import Change, Check, ServerSlot
+    from swecli.core.language_servers.project_server import Change, Check, ProjectServer
 
 LARGEST: Final = 1_000_000
 """Bytes of a file that servers are shown."""
@@ -25,8 +26,7 @@ MOST_FILES: Final = 20
 """Files of one call that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageServerOptions:
+class LanguageServerOptions(Struct, frozen=True):
     """``wait`` is seconds that an edit waits, ``most`` the errors that are told of it, ``idle`` seconds after which an
     unused server ends."""
 
@@ -49,7 +49,7 @@ class LanguageServers:
         self._surroundings = surroundings
         self._options = options
         self._notices = tuple(notices)
-        self.slots: dict[tuple[str, Path], ServerSlot] = {}
+        self.in_use: dict[tuple[str, Path], ProjectServer] = {}
         self._before: dict[Path, str | None] = {}
         self._late: dict[str, list[str]] = {}
         """What is to be told with the next edit of an agent."""
@@ -67,17 +67,17 @@ class LanguageServers:
 
     async def close(self) -> None:
         self._closed = True
-        await asyncio.gather(*(slot.stop() for slot in self.slots.values()))
+        await asyncio.gather(*(server.stop() for server in self.in_use.values()))
 
     # --- what an edit brings ----------------------------------------------------------------------------------
 
     async def expect(self, paths: Sequence[str]) -> None:
         """These files are about to be changed. Returns when their texts were read; a server goes on by itself."""
-        for path, slot in self._served(paths):
+        for path, server in self._served(paths):
             text = await asyncio.to_thread(self._text, path)
             self._before[path] = text
             if text is not None:
-                slot.expect(path, text)
+                server.expect(path, text)
 
     async def brought(self, paths: Sequence[str], agent: str) -> str:
         """The errors that the change of these files brought, for the model; empty for none, and where servers are not
@@ -87,79 +87,81 @@ class LanguageServers:
         if not served:
             return "\n".join(late)
         from swecli.core.language_servers.findings import told
-        from swecli.core.language_servers.slot import Change
+        from swecli.core.language_servers.project_server import Change
 
-        checks: list[tuple[ServerSlot, Check]] = []
-        grouped: dict[ServerSlot, list[Change]] = {}
-        for path, slot in served:
+        checks: list[tuple[ProjectServer, Check]] = []
+        grouped: dict[ProjectServer, list[Change]] = {}
+        for path, server in served:
             before, after = self._before.pop(path, None), await asyncio.to_thread(self._text, path)
             if str(path) not in self.left_out and before != after:
-                grouped.setdefault(slot, []).append(Change(path, self._name(path), before, after))
-        for slot, changes in grouped.items():
-            patient = not slot.behind
-            check = slot.check(changes, agent)
+                grouped.setdefault(server, []).append(Change(path, self._name(path), before, after))
+        for server, changes in grouped.items():
+            patient = not server.behind
+            check = server.check(changes, agent)
             if patient:
-                checks.append((slot, check))
+                checks.append((server, check))
             else:
-                slot.give_up(check)
+                server.give_up(check)
         if checks:
             await asyncio.wait([check.found for _, check in checks], timeout=self._options.wait)
         texts: list[str] = []
-        for slot, check in checks:
+        for server, check in checks:
             if check.found.done():
-                texts.append(told(check.found.result(), self._options.most, slot.name))
+                texts.append(told(check.found.result(), self._options.most, server.name))
             else:
-                slot.give_up(check)
+                server.give_up(check)
         return "\n".join(filter(None, (*late, *texts)))
 
-    def _told_late(self, slot: ServerSlot, findings: Sequence[Finding], agent: str) -> None:
+    def _told_late(self, server: ProjectServer, findings: Sequence[Finding], agent: str) -> None:
         from swecli.core.language_servers.findings import told
 
-        text = told(findings, self._options.most, slot.name, late=True)
+        text = told(findings, self._options.most, server.name, late=True)
         if agent == MAIN and self._host is not None:
             self._host.tell_model(text.partition("\n")[0].removesuffix(":"), text)
         else:
             self._late.setdefault(agent, []).append(text)
 
-    def _failed(self, slot: ServerSlot) -> None:
-        others = [one for one in self.programs if set(one.server.languages) & set(slot.program.server.languages)]
-        silent = slot.is_useless and (slot.program.server.quiet or others[-1] is not slot.program)
+    def _failed(self, server: ProjectServer) -> None:
+        others = [one for one in self.programs if set(one.server.languages) & set(server.program.server.languages)]
+        silent = server.is_useless and (server.program.server.quiet or others[-1] is not server.program)
         if self._host is not None and not self._closed and not silent:
             self._host.notice(
-                f"The language server {slot.name} failed: {slot.error}. Edits go on without its errors.",
+                f"The language server {server.name} failed: {server.error}. Edits continue without its errors.",
                 "warning",
                 "/lsp",
             )
 
     # --- servers ----------------------------------------------------------------------------------------------
 
-    def _served(self, paths: Sequence[str]) -> list[tuple[Path, ServerSlot]]:
-        found = [(Path(path), self.slot_for(Path(path))) for path in list(dict.fromkeys(paths))[:MOST_FILES]]
-        return [(path, slot) for path, slot in found if slot is not None]
+    def _served(self, paths: Sequence[str]) -> list[tuple[Path, ProjectServer]]:
+        found = [(Path(path), self.server_for(Path(path))) for path in list(dict.fromkeys(paths))[:MOST_FILES]]
+        return [(path, server) for path, server in found if server is not None]
 
-    def slot_for(self, path: Path) -> ServerSlot | None:
+    def server_for(self, path: Path) -> ProjectServer | None:
         """The server for a file, the first that can be started; None where there is none."""
-        first: ServerSlot | None = None
+        first: ProjectServer | None = None
         for program in () if self._closed else suited(self.programs, str(path)):
-            slot = self._slot_of(program, path)
-            if slot is not None and not slot.is_useless:
-                return slot
-            first = first or slot
+            server = self._server_of(program, path)
+            if server is not None and not server.is_useless:
+                return server
+            first = first or server
         return first
 
-    def _slot_of(self, program: Program, path: Path) -> ServerSlot | None:
+    def _server_of(self, program: Program, path: Path) -> ProjectServer | None:
         name, root = program.server.name, root_of(program.server, path, self._surroundings.roots)
         if root is None:
             return None
-        slot = self.slots.get((name, root))
-        if slot is None:
-            from swecli.core.language_servers.slot import ServerSlot
+        server = self.in_use.get((name, root))
+        if server is None:
+            from swecli.core.language_servers.project_server import ProjectServer
 
             logs = self._surroundings.logs
             log = ServerLog(logs / f"lsp-{name}.log" if logs is not None else None, self._surroundings.mask)
-            slot = ServerSlot(program, root, log, self._surroundings, self._told_late, self._failed, self._options.idle)
-            self.slots[name, root] = slot
-        return slot
+            server = ProjectServer(
+                program, root, log, self._surroundings, self._told_late, self._failed, self._options.idle
+            )
+            self.in_use[name, root] = server
+        return server
 
     def _text(self, path: Path) -> str | None:
         """The text of a file as servers count it; None where there is none, or where it is not for them."""
@@ -187,26 +189,26 @@ class LanguageServers:
     async def ask(self, what: CodeQuestion, path: Path, line: int = 1, column: int = 0) -> Sequence[CodePlace]:
         from swecli.core.language_servers.questions import ask
 
-        slot = self._slot(path)
+        server = self._server(path)
         text = await asyncio.to_thread(self._text, path)
         if text is None:
             raise CodeError(self.left_out.get(str(path), "the file does not exist"))
-        return await ask(slot, what, path, text, line, column)
+        return await ask(server, what, path, text, line, column)
 
     async def search(self, query: str, path: Path | None) -> Sequence[CodePlace]:
         from swecli.core.language_servers.questions import search
 
-        slots = [slot for slot in self.slots.values() if slot.pid is not None]
-        if path is not None or not slots:
-            slots = [self._slot(path or await asyncio.to_thread(self._first_file))]
-        return [place for slot in slots for place in await search(slot, query)]
+        in_use = [server for server in self.in_use.values() if server.pid is not None]
+        if path is not None or not in_use:
+            in_use = [self._server(path or await asyncio.to_thread(self._first_file))]
+        return [place for server in in_use for place in await search(server, query)]
 
-    def _slot(self, path: Path) -> ServerSlot:
-        slot = self.slot_for(path)
-        if slot is None:
+    def _server(self, path: Path) -> ProjectServer:
+        server = self.server_for(path)
+        if server is None:
             endings = sorted({ending for program in self.programs for ending in program.server.languages})
             raise CodeError(f"no language server is for this file; there are some for {', '.join(endings)}")
-        return slot
+        return server
 
     def _first_file(self) -> Path:
         """A file of the workspace that a server is for."""

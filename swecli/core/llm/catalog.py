@@ -6,7 +6,6 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import cache
@@ -70,8 +69,7 @@ class PricePeriod(Rates, frozen=True):
         return structs.replace(self, **own)
 
 
-@dataclass(frozen=True, slots=True)
-class PriceList:
+class PriceList(Struct, frozen=True):
     """All prices of a model; the last period that holds counts. The first one always holds."""
 
     periods: tuple[PricePeriod, ...]
@@ -235,8 +233,7 @@ class CatalogModel(Struct, frozen=True):
         return f"{self.provider}/{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """An entry, and how sure it is that it is the model that was asked for.
 
     ``exact``: its name or another name of it. ``dated``: the name with a date. ``variant``: a router's variant,
@@ -252,8 +249,7 @@ class Found:
         return self.model.prices if self.how in ("exact", "dated") else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Forms:
+class _Forms(Struct, frozen=True):
     """What a name is looked up by, spelled once for all providers: a server may list thousands of models."""
 
     exact: tuple[str, ...]

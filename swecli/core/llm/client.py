@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import re
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
 from swecli.core.llm.framing import BodyParser
@@ -72,8 +73,7 @@ _TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_t
 """Two names for one parameter: where one is refused and the other is named, it is meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Adjustment:
+class Adjustment(Struct, frozen=True):
     """Leave out ``parameter``, or send it as ``renamed``. ``in_items``: it is a field of the conversation's items."""
 
     parameter: str
@@ -198,8 +198,7 @@ Build = Callable[[ModelRequest], JsonObject]
 """The body of a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """An item of the conversation in the body, and which one of its ``key`` (None: no certain one)."""
 
     item: int
@@ -406,21 +405,22 @@ _ENOUGH_HTML = 300
 """Characters of a web page after which no more of it is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConfig:
+class ClientConfig(Struct, frozen=True):
     """All that a client needs. ``base_url`` has no slash at its end; ``headers`` carry the key and are kept out
     of representations and messages."""
 
     info: ModelInfo
     target: Target
     base_url: str
-    headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: {})
     key_variables: tuple[str, ...] = ()
     timeouts: Timeouts = Timeouts()
 
+    def __repr__(self) -> str:
+        return f"ClientConfig({self.info!r}, {self.base_url!r})"
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
+
+class _Refused(Struct, frozen=True):
     """The server answered with an error status."""
 
     error: WireError
@@ -527,7 +527,11 @@ class HttpModelClient:
         """Some servers quote the key that they refuse; errors are shown and stored."""
         error = failed.error
         message, hint = self._masker.mask(error.message), self._masker.mask(error.hint)
-        return failed if message == error.message else replace(failed, error=replace(error, message=message, hint=hint))
+        return (
+            failed
+            if message == error.message
+            else replace(failed, error=dataclasses.replace(error, message=message, hint=hint))
+        )
 
     def _adapt(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Change what the server complains about, for this request and all that follow. Returns a sentence for the

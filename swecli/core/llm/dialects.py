@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.llm.json_values import JsonObject
 from swecli.core.llm.protocols.arguments import IdAlphabet
@@ -22,8 +22,7 @@ EffortStyle = Literal[
 """Where a host reads the reasoning effort from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """The quirks of one host and model. The defaults are those of an unknown host."""
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"

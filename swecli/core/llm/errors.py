@@ -6,12 +6,14 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from importlib.resources import files
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.llm.json_values import (
     JsonObject,
@@ -240,8 +242,7 @@ _WINDOW_FIELDS = (
 _OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens", "outputTokenLimit")
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointModel:
+class EndpointModel(Struct, frozen=True):
     """A model as its server describes it. None = the server does not say; sizes are tokens."""
 
     id: str
@@ -368,9 +369,9 @@ def merge(models: Iterable[EndpointModel | None]) -> EndpointModel | None:
     merged = next((model for model in known if model.window is not None), known[0])
     for other in known:
         missing = {
-            item.name: getattr(other, item.name)
-            for item in fields(EndpointModel)
-            if getattr(merged, item.name) is None and getattr(other, item.name) is not None
+            name: getattr(other, name)
+            for name in EndpointModel.__struct_fields__
+            if getattr(merged, name) is None and getattr(other, name) is not None
         }
         merged = replace(merged, **missing)
     return merged
@@ -550,8 +551,7 @@ MAX_MESSAGE = 2000
 """Characters of a provider's message that are kept for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class WireError:
+class WireError(Struct, frozen=True):
     """An error as the server sent it, with the kind it was found to be. ``status`` is that of the response."""
 
     status: int
@@ -569,8 +569,7 @@ class WireError:
     """The server refused what the request says."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorContext:
+class ErrorContext(Struct, frozen=True):
     """What the sentence for the user needs to know. All of it may be empty."""
 
     provider: str = ""

@@ -9,8 +9,9 @@ how the bytes are cut into chunks, and the cost is linear in their number.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -21,8 +22,7 @@ _IN_STRING = re.compile(rb'["\\]')
 _FIELDS = frozenset(("data", "event", "id", "retry", "error"))
 
 
-@dataclass(frozen=True, slots=True)
-class WireEvent:
+class WireEvent(Struct, frozen=True):
     """One event of a stream. ``partial``: the bytes ended before the event did, so it may be half a value."""
 
     data: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from swecli.core.edit_distance import nearest
 from swecli.core.llm.catalog import common_name, spelling, tails, undated
@@ -17,8 +18,7 @@ NAMED = 4
 """Candidates that a sentence names."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedModel:
+class NamedModel(Struct, frozen=True):
     """``ref`` is ``provider/name``, empty where ``problem`` says why there is none; ``note`` says what was chosen where
     the name left a choice; ``candidates`` are the models that the name fits."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.llm.addresses import host_of, origin_of
 from swecli.core.llm.catalog import Catalog, CatalogModel, Rates
@@ -24,8 +25,7 @@ from swecli.core.llm.windows import LocalServer
 KeyState = Literal["environment", "stored", "not needed", "missing"]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOffer:
+class ModelOffer(Struct, frozen=True):
     """One model. None = not known; sizes are tokens. ``variable`` is the variable for the key, as far as one is
     needed; ``rates`` are the prices of now."""
 
@@ -50,8 +50,7 @@ class ModelOffer:
         return self.key != "missing"
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """How a provider can be reached. ``address`` is its base URL; ``problem`` says why it can't be used."""
 
     provider: ProviderConfig

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
 from swecli.core.llm.client import ClientConfig
@@ -44,8 +45,7 @@ class BadProviderSetting(ProviderSetupError):
     """A base URL, protocol, key or header that can't be used."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderConfig:
+class ProviderConfig(Struct, frozen=True):
     """A provider. The fields are those of a section of the settings.
 
     Without a ``protocol`` the address decides: Responses at OpenAI's own host, Chat Completions anywhere else.
@@ -57,19 +57,22 @@ class ProviderConfig:
     protocol: str = ""
     base_url: str = ""
     api_key_env: tuple[str, ...] = ()
-    headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: {})
     base_url_env: tuple[str, ...] = ()
     default_model: str = ""
     local: bool = False
     """Needs no key."""
     window: int | None = None
     max_output: int | None = None
-    quirks: Mapping[str, Any] = field(default_factory=lambda: {}, repr=False)
+    quirks: Mapping[str, Any] = field(default_factory=lambda: {})
     """Fields of the dialect that are otherwise than the tables say."""
 
+    def __repr__(self) -> str:
+        """Without headers and quirks: they may carry keys."""
+        return f"ProviderConfig({self.name!r}, {self.protocol!r}, {self.base_url!r})"
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredProvider:
+
+class ConfiguredProvider(Struct, frozen=True):
     """A provider whose key is in the environment. ``default_model`` is ``provider/name``, or empty."""
 
     name: str
@@ -77,8 +80,7 @@ class ConfiguredProvider:
     default_model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
+class Overrides(Struct, frozen=True):
     """What flags and settings say beyond the environment; empty or None where they say nothing.
 
     ``base_url`` replaces the address of the chosen provider and gets its key, so it must come from the user

@@ -6,8 +6,9 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.llm.script import STATUS, Chunk, Condition, Fault, Script, Step
 from swecli.core.llm.types import (
@@ -49,8 +50,7 @@ class ScriptMismatch(AssertionError):
     """A request is not what the step expects; the message names script, step and difference."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFacts:
+class RequestFacts(Struct, frozen=True):
     """What a script may ask of a request. ``results`` are the tool results after the newest answer;
     ``failed`` is whether one of them is an error, None without results or where the protocol does not tell.
     ``calls`` counts the tool calls of the whole request."""
@@ -63,8 +63,7 @@ class RequestFacts:
     calls: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """One piece of an answer on its way. ``part`` is the index of the part; ``start`` and ``done`` frame a
     call and carry its ``name`` and ``call_id``, as do its arguments."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from typing import Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from swecli.core.llm.json_values import JsonObject, compact, is_list, is_object, parse_json, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object
@@ -26,16 +26,14 @@ _TRIES = 50
 """Ends of a block that are tried, as its JSON may contain what looks like an end."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextCall:
+class TextCall(Struct, frozen=True):
     """``arguments`` is the text of a JSON object."""
 
     name: str
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """What remains of the text, and the calls that were in it."""
 
     text: str
@@ -191,8 +189,7 @@ def with_calls(message: Message, tools: Collection[str]) -> Message:
     return structs.replace(message, parts=(*parts, *calls), response=structs.replace(response, stop=stop))
 
 
-@dataclass(slots=True)
-class _Text:
+class _Text(Struct):
     """The text of one part. ``shown`` has been given out, ``held`` has not."""
 
     tools: frozenset[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -14,11 +15,12 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO, cast
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
 from swecli.core.llm.addresses import is_loopback
@@ -37,8 +39,7 @@ MAX_ERROR_BODY = 1_000_000
 """Bytes of an error body that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(Struct, frozen=True):
     """All in seconds. ``first`` is the longest wait for the first event that means something, ``idle`` the
     longest wait between two of them; keep-alives do not count. None waits for ever."""
 
@@ -163,7 +164,7 @@ class Transport:
         """The same, saying which server it was that a later attempt may reach."""
         if error.kind != "network" or not error.retryable:
             return error
-        return replace(error, unreached=_server(self._base_url))
+        return dataclasses.replace(error, unreached=_server(self._base_url))
 
     def _error(self, error: Exception, library: ModuleType) -> ProviderError:
         server = _server(self._base_url)
@@ -285,8 +286,7 @@ SECONDS = 2.0
 MAX_BYTES = 2_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """``value`` is the decoded document where ``problem`` is empty. ``status`` is 0 where no answer came."""
 
     value: object = None
@@ -345,7 +345,7 @@ class Fetcher:
         try:
             return Fetched(parse_event(data.decode("utf-8-sig")), "", response.status)
         except ValueError:
-            return Fetched(None, f"{path}: no JSON", response.status)
+            return Fetched(None, f"the answer to {path} is not JSON", response.status)
 
 
 FOLDERS = 20

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
 
 from swecli.core.protocol.messages import Message, ToolCallPart, Usage
 
@@ -65,16 +67,14 @@ class ProviderError(Exception):
         return f"{self.kind}{status}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class SystemBlock:
+class SystemBlock(Struct, frozen=True):
     """One piece of the system prompt; ``breakpoint`` asks for a cache breakpoint after it."""
 
     text: str
     breakpoint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSchema:
+class ToolSchema(Struct, frozen=True):
     """A tool as the model sees it. ``parameters`` is a JSON Schema object, frozen for the session. ``source`` is whose
     tool it is, for the measure; empty for swecli's own."""
 
@@ -84,8 +84,7 @@ class ToolSchema:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerClearing:
+class ServerClearing(Struct, frozen=True):
     """The wish that the provider leaves out old tool results by itself, from a prompt of ``trigger_tokens`` on, all but
     those of the newest ``keep_tool_uses`` calls and of ``exclude_tools``."""
 
@@ -94,8 +93,7 @@ class ServerClearing:
     exclude_tools: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """One request. Everything before ``tail`` is the stable prefix.
 
     ``breakpoints`` are indexes into ``messages`` after which a cache breakpoint is wanted. ``tail`` is
@@ -118,71 +116,61 @@ class ModelRequest:
 # --- stream events: ``part`` is the index of the part within the assistant message -----------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """The provider accepted the request and began to answer."""
 
     model: str | None = None
     response_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     part: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(Struct, frozen=True):
     part: int
     text: str
     kind: Literal["raw", "summary"] = "raw"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallStarted:
+class ToolCallStarted(Struct, frozen=True):
     part: int
     call_id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolArgsDelta:
+class ToolArgsDelta(Struct, frozen=True):
     part: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallDone:
+class ToolCallDone(Struct, frozen=True):
     """The call's arguments are whole; it must not be executed before ``Finished``."""
 
     part: int
     call: ToolCallPart
 
 
-@dataclass(frozen=True, slots=True)
-class UsageUpdate:
+class UsageUpdate(Struct, frozen=True):
     """Replaces what was reported before; never to be added."""
 
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class StreamNotice:
+class StreamNotice(Struct, frozen=True):
     """Something worth a line: an optional parameter was dropped, an unknown item was kept."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """Terminal: the whole assistant message, ``response`` set."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """Terminal: the error and what had arrived until then (``response.complete`` is False), if anything."""
 
     error: ProviderError
@@ -207,8 +195,7 @@ ASSUMED_WINDOW = 32_000
 """Tokens; the context window of a model that nothing is known of."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(Struct, frozen=True, eq=False):
     """What is known of a model. None = unknown; ``window_source`` says where the window is known from."""
 
     provider: str
@@ -221,17 +208,34 @@ class ModelInfo:
     """Whether it can see; None where nobody says."""
     tools: bool = True
     """False where the model is known to take no tools but as text."""
-    efforts: tuple[str, ...] | None = field(default=None, compare=False)
+    efforts: tuple[str, ...] | None = None
     """Words for how much it is to think; empty where it takes none, None where that is not known."""
-    address: str = field(default="", compare=False)
+    address: str = ""
     """Base URL where it is asked, without a password; empty where that is the provider's own."""
-    usual_output: int | None = field(default=None, compare=False)
+    usual_output: int | None = None
     """What requests ask for where nothing is known of the longest answer; None = nothing, the provider decides."""
 
     @property
     def ref(self) -> str:
         """``provider/name``, as ``-m`` takes it."""
         return f"{self.provider}/{self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity == other._identity if isinstance(other, ModelInfo) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a struct's own does not ask __eq__
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        """All but how it is reached and asked: efforts, address, the usual length of an answer."""
+        return (
+            *(self.provider, self.name, self.window, self.max_output),
+            *(self.window_source, self.images, self.tools),
+        )
 
 
 class ModelClient(Protocol):

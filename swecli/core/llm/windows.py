@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -14,7 +13,7 @@ from typing import Literal
 from urllib.parse import quote, urlsplit
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from swecli.core.atomic_text import make_private, put_aside, write_whole
 from swecli.core.llm.addresses import host_of, is_local
@@ -80,8 +79,7 @@ _MAX_BYTES = 1_000_000
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedWindow:
+class LearnedWindow(Struct, frozen=True):
     """What a server said: ``tokens`` of context window, on ``day`` (ISO date)."""
 
     tokens: int
@@ -177,13 +175,15 @@ _TELL_NO_WINDOW = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api
 """Hosts whose lists of models have names only: asking for a window is a wasted request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where to ask. ``base_url`` is that of the client, without a slash at its end; ``headers`` carry the key."""
 
     protocol: str
     base_url: str
-    headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: {})
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.protocol!r}, {self.base_url!r})"
 
     @property
     def root(self) -> str:
@@ -191,9 +191,8 @@ class Endpoint:
         return self.base_url.removesuffix("/v1")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelList:
-    """The models that a server offers; ``problem`` says in a few words why there are none."""
+class ModelList(Struct, frozen=True):
+    """The models that a server offers; ``problem`` says in a few words why the server could not be asked."""
 
     models: tuple[EndpointModel, ...] = ()
     problem: str = ""
@@ -212,7 +211,7 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList
     finally:
         await fetcher.close()
     models = read_models(reply.value, path.partition("?")[0])
-    return ModelList(models, reply.problem or ("" if models else "the server lists no models"))
+    return ModelList(models, reply.problem)
 
 
 async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None) -> EndpointModel | None:
@@ -316,8 +315,7 @@ USUAL_PORTS: tuple[tuple[str, int], ...] = (
 _BY_OWNER = {"llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang", "organization_owner": "lmstudio"}
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServer:
+class LocalServer(Struct, frozen=True):
     """A server that answered. ``base_url`` is what the provider's settings take; ``models`` may be empty: it runs,
     but has none."""
 
@@ -370,8 +368,7 @@ LOCAL_PROVIDERS = ("ollama", "lmstudio", "llamacpp", "vllm", "sglang")
 WindowSource = Literal["user", "endpoint", "learned", "catalogue", "assumed"]
 
 
-@dataclass(frozen=True, slots=True)
-class KnownWindow:
+class KnownWindow(Struct, frozen=True):
     """A window in tokens, where it is known from, and the source in more words (a path, a date, a package)."""
 
     tokens: int

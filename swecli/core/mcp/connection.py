@@ -7,10 +7,11 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
+
+from msgspec import Struct
 
 from swecli.core.mcp.definitions import ServerDefinition
 from swecli.core.mcp.elicitation import elicit
@@ -48,8 +49,7 @@ class LoginNeeded(ServerError):
     """The server wants a login first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """What a server has, as it says."""
 
     tools: tuple[mcp_types.Tool, ...] = ()
@@ -83,8 +83,7 @@ class Watcher(Protocol):
     def asker(self) -> Asker: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where servers run: what each gets as its environment, the variables that definitions may name, the working
     directory, and the folders of the workspace."""
 
@@ -205,6 +204,8 @@ class Connection:
         status = server.exit_status
         last = self.log.newest.strip().rpartition("\n")[2].strip()[:200]
         said = f" ({last})" if last and not last.startswith("[swecli]") else ""
+        if status is not None and status < 0:  # as asyncio reports it
+            return f"it was killed by signal {-status}{said}"
         return f"it ended{f' with exit status {status}' if status is not None else ''}{said}"
 
     async def _run(self) -> None:
@@ -449,7 +450,7 @@ class Connection:
         except MCPError as error:
             reason = await self._refusal(error)
             if error.code == CONNECTION_CLOSED:
-                reason = f"{reason} while the call ran, so its effect is unknown; it is started again"
+                reason = f"{reason} while the call ran, so its effect is unknown; swecli restarts it"
             raise ServerError(reason) from error
         except ValidationError as error:
             raise ServerError(f"its answer does not follow the protocol ({_validation(error)})") from error

@@ -6,9 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.config.settings import McpSettings
 
@@ -28,8 +30,7 @@ class DefinitionError(ValueError):
     """A definition or a file of them can't be used; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerDefinition:
+class ServerDefinition(Struct, frozen=True):
     """One server as it is written down: variables are not replaced yet. ``origin`` is the file; ``scope`` says whose
     word it is. Times are seconds."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.atomic_text import DamagedFile, one_writer, read_json, write_json
 from swecli.core.engine.services import ExtensionHost, Mentionable
@@ -92,8 +94,7 @@ def _without_none(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """What the servers of a session are made of. ``approve_all``: nobody has to approve what the project defines (the
     user said so for this run). ``logs`` is a folder, None where nothing is stored."""
 

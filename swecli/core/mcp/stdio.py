@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from swecli.core.workspace.process_tree import MARK, new_mark, signal_group
+from swecli.core.workspace.process_tree import MARK, carry_out, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
 
 if TYPE_CHECKING:
@@ -152,19 +151,13 @@ class StdioServer:
         """End it, if it was started; once it has been ended, nothing more is done."""
         if self._process is not None and not self._stopped:
             self._stopped = True
-            await _shielded(self._end(self._process))
+            await carry_out(self._end(self._process))
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         """Close its input, wait, end its group."""
         if process.stdin is not None:
             process.stdin.close()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
-            if number is not None:
-                signal_group(process.pid, number)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), 0.0 if self.trouble and number is None else GRACE)
-                break
-        signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
+        await end_group(process, GRACE, first=0.0 if self.trouble else None)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -177,16 +170,3 @@ class StdioServer:
 async def _drained(stream: asyncio.StreamReader) -> None:
     while await stream.read(_CHUNK):
         pass
-
-
-async def _shielded(work: Coroutine[object, object, None]) -> None:
-    """Carry the work out to its end, also where this task is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = not task.cancelled()
-    if cancelled:
-        raise asyncio.CancelledError

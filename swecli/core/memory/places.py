@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.workspace.text_file import decode, read_bytes
 
@@ -29,8 +30,7 @@ class MemoryPathError(Exception):
     """The path stands for no place of memory; the message is one sentence that says what does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """``path`` is the normal form of what the model wrote; ``base`` the folder that holds all of its kind."""
 
     path: str
@@ -42,8 +42,7 @@ class Place:
         return self.file == self.base
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
+class MemoryFile(Struct, frozen=True):
     """One file of memory. ``text`` is None where it is no text or too large."""
 
     place: Place
@@ -52,8 +51,7 @@ class MemoryFile:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPlaces:
+class MemoryPlaces(Struct, frozen=True):
     """The two folders; None where there is none, as in a workspace that is not trusted."""
 
     project: Path | None
@@ -132,7 +130,7 @@ def _is_led_away(base: Path) -> bool:
 
 def _require_no_link(base: Path, below: tuple[str, ...], said: str) -> None:
     if _is_led_away(base):
-        raise MemoryPathError(f"{base} is reached over a link, so nothing is read or written there.")
+        raise MemoryPathError(f"{base} is reached through a link, so it is neither read nor written.")
     file = base
     for part in below:
         file /= part

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import one_writer, write_whole
 from swecli.core.memory.places import NOTES, read_text
@@ -44,8 +45,7 @@ class NotesError(Exception):
     """The notes can't be written; one sentence. What was there is kept."""
 
 
-@dataclass(slots=True)
-class _Section:
+class _Section(Struct):
     """``name`` is empty for what stands before the first heading."""
 
     name: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.permissions.commands import allowed_by, forbids, judge
 from swecli.core.permissions.decide import decide
@@ -18,8 +20,7 @@ from swecli.core.protocol.events import Mode
 _STRONGER = {"allow": ("deny", "ask"), "ask": ("deny",), "deny": ()}
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A call that a rule speaks about. ``reads`` says that it was proven to only read and needs no rule."""
 
     call: Call
@@ -113,8 +114,7 @@ Raises:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CommandCheck:
+class CommandCheck(Struct, frozen=True):
     """A command, the directory that it would run in, and the mode; None is the mode of the settings."""
 
     command: str

@@ -7,8 +7,9 @@ import posixpath
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from swecli.core.permissions.paths import inside, is_secret_in, within_text
 from swecli.core.permissions.rules import (
@@ -34,8 +35,7 @@ _QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
 """Texts in code that is given to an interpreter: they may be names of files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What is known about a command. ``unread`` is why its commands could not be found, ``unproven`` why it as a
     whole is not proven; ``parts`` is empty then."""
 
@@ -228,8 +228,7 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """``rules`` together would let a command run next time. ``note`` is a sentence: what else they allow or, where
     there are none, why."""
 

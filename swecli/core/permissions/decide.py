@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from swecli.core.permissions.commands import (
     Judgement,
@@ -77,6 +78,10 @@ UNREAD = "the model has not read it"
 
 def decide(policy: Policy, call: Call) -> Decision:
     """Whether the call may run, must be asked about, or is refused, and why."""
+    return _noted(_decided(policy, call), call)
+
+
+def _decided(policy: Policy, call: Call) -> Decision:
     refusal = _malformed(call)
     if refusal is not None:
         return refusal
@@ -111,11 +116,11 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
     if _changes_nothing(call):
         return Decision("allow", "This affects only the session.")
     if call.effects.external:
-        return after_untrusted(policy, call, _noted(_external(policy, call, mode), call), proven=False)
+        return after_untrusted(policy, call, _external(policy, call, mode), proven=False)
     if judgement is not None:
         found = _command(policy, call, mode, judgement)
         return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
-    return after_untrusted(policy, call, _noted(_paths(policy, call, mode), call), proven=False)
+    return after_untrusted(policy, call, _paths(policy, call, mode), proven=False)
 
 
 def _resolved(policy: Policy, call: Call) -> Call:
@@ -272,11 +277,13 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
 
 def _noted(decision: Decision, call: Call) -> Decision:
     """The decision with what the offered rule would also allow, or why there is none."""
-    if decision.outcome != "ask":
+    if decision.outcome != "ask" or decision.offer_note:
         return decision
     if not decision.offers:
         several = len(set(call.effects.writes)) > 1 and decision.reason.startswith("This would change ")
-        why = "this changes several files" if several else "swecli asks about this every time"
+        rule = decision.rule
+        who = rule.origin if rule is not None and rule.why else "swecli"  # a command that always asks, such as /commit
+        why = "this changes several files" if several else f"{who} asks about this every time"
         return replace(decision, offer_note=f"No rule is offered: {why}.")
     pattern = parse_rule(decision.offers[0])
     match pattern.kind:

@@ -10,9 +10,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.git_files import repository_of, tracked_names
 from swecli.core.permissions.git_facts import credentials_in, git_problem, is_git_settings, settings_of
@@ -41,8 +42,7 @@ _OTHER_VERSION_FILES = (
 """Files by which version managers choose what runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlastRadius:
+class BlastRadius(Struct, frozen=True):
     """How much is in a place: files, folders, bytes. ``whole`` is False where it was too much to count."""
 
     files: int = 0
@@ -56,8 +56,7 @@ class BlastRadius:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """What a recursive search looks at: ``hidden`` names, what the ignore files leave out (``ignored``), and folders of
     any name but ``pruned``, which may have wildcards."""
 

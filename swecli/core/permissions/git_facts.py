@@ -11,9 +11,10 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.git_files import MAX_INDEX, common_directory, git_directory, linked_target, read_text, repository_of
 from swecli.core.permissions.paths import inside
@@ -32,8 +33,7 @@ _LINK_MODE = b"\x00\x00\xe0\x00"
 """Mode 160000 as the index stores it: a submodule."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Harmless:
+class _Harmless(Struct, frozen=True):
     environment: frozenset[str]
     environment_cat: frozenset[str]
     sections: frozenset[str]

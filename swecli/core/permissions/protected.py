@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from swecli.core.permissions.paths import inside
 
 
-@dataclass(frozen=True, slots=True)
-class ProtectedName:
+class ProtectedName(Struct, frozen=True):
     """A name, or several with slashes, in lower case; a slash at the end means a folder with all that is in it. A
     single name of a file may have wildcards. It counts at every depth of a workspace."""
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.permissions.paths import inside, within_text
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
@@ -67,14 +69,12 @@ class RuleError(ValueError):
     """The rule can't be understood; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleProblem:
+class RuleProblem(Struct, frozen=True):
     rule: Rule
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class PathPattern:
+class PathPattern(Struct, frozen=True):
     """A gitignore pattern and what it is relative to."""
 
     base: Literal["workspace", "home", "absolute"]
@@ -106,8 +106,7 @@ class PathPattern:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     tools: tuple[str, ...]
     kind: Kind
     words: tuple[str, ...] = ()

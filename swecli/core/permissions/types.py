@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.shell.losses import Loss
@@ -17,8 +18,7 @@ Trust = Literal["unknown", "declined", "session", "trusted"]
 Sandbox = Literal["off", "partial", "full"]
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Struct, frozen=True):
     """What a call declares to touch, with resolved absolute paths. The scheduler and the permission decision
     read nothing else of a tool.
 
@@ -48,8 +48,7 @@ class Effects:
         return self.command is not None or (bool(self.external) and not self.vouched)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """``Tool`` or ``Tool(pattern)`` in one of three lists."""
 
     effect: RuleEffect
@@ -61,8 +60,7 @@ class Rule:
     """What the user is told in place of the rule, where swecli itself made it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One tool call as the decision sees it. ``roots`` are the resolved workspace directories."""
 
     tool: str
@@ -75,8 +73,7 @@ class Call:
     a model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     mode: Mode = "default"
     rules: tuple[Rule, ...] = ()
     trust: Trust = "unknown"
@@ -100,8 +97,7 @@ class Policy:
     proven to only read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """``reason`` is shown and logged; ``rule`` decided if set; ``offers`` are the rules that "always" would add.
     ``offer_note`` is a sentence: what they would also allow or, where there are none, why.
     ``contained``: it may run without a question only because the sandbox holds it, so it must run in there.

@@ -6,9 +6,11 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 Tag = Literal["helpful", "harmful", "neutral"]
 Kind = Literal["command", "gotcha", "convention", "preference", "location"]
@@ -29,8 +31,7 @@ _WORDS_LONGEST = 120
 _MOST_WORDS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(Struct, frozen=True):
     """When a bullet applies: globs of ``paths``, beginnings of ``commands`` that go wrong, signatures of ``errors``,
     and ``keywords`` of a task."""
 
@@ -40,16 +41,14 @@ class Trigger:
     keywords: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """The step that a bullet is about: it helped where this went well at the first try."""
 
     command: str = ""
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """What a bullet rests on: events of a session by their items, and the commit at that time."""
 
     session: str
@@ -59,16 +58,14 @@ class Source:
     """The kind of evidence, in a few words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(Struct, frozen=True):
     """A bullet holds no longer once one of the ``paths`` is gone, or ``symbol`` is in none of them."""
 
     paths: tuple[str, ...] = ()
     symbol: str = ""
 
 
-@dataclass
-class Bullet:
+class Bullet(Struct):
     """A learned sentence. Times are Unix seconds. ``exposures`` counts how often it was shown, ``withheld`` how often
     it was kept back to see what happens without it, and ``control`` how often that went well all the same."""
 
@@ -166,7 +163,7 @@ def identifier(section: str, content: str, turn: int = 0) -> str:
 _ID = re.compile(r"[a-z0-9]{3}-\d{3,5}")
 _NUMBERS = ("helpful", "harmful", "neutral", "exposures", "withheld", "control")
 _TIMES = ("created_at", "last_used", "verified_at")
-_OWN = frozenset(Bullet.__dataclass_fields__) - {"extra"}
+_OWN = frozenset(Bullet.__struct_fields__) - {"extra"}
 
 
 def to_record(bullet: Bullet) -> dict[str, Any]:
@@ -174,7 +171,7 @@ def to_record(bullet: Bullet) -> dict[str, Any]:
     record: dict[str, Any] = {"id": bullet.id, "section": bullet.section, "content": bullet.content}
     record |= {"helpful": bullet.helpful, "harmful": bullet.harmful}
     usual = Bullet("", "", "")
-    for name in Bullet.__dataclass_fields__:
+    for name in Bullet.__struct_fields__:
         value = getattr(bullet, name)
         if name in record or name == "extra" or value == getattr(usual, name):
             continue

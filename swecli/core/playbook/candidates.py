@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import LONGEST, PREFERENCES, Bullet, Expiry, Guard, Source, Trigger, plain
 from swecli.core.playbook.commands import is_usual, parsed

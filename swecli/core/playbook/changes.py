@@ -4,10 +4,12 @@ done in a sentence."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from swecli.core.playbook.bullet import PREFERENCES, Bullet, Trigger, plain
+from swecli.core.playbook.claims import CORRECTED, PROVEN, SAID
 from swecli.core.playbook.likeness import words
 from swecli.core.playbook.novelty import Known, judge
 from swecli.core.playbook.playbook import VOTE, Playbook, deleted, settle
@@ -65,14 +67,14 @@ ACTIONS: Mapping[str, Change] = MappingProxyType(
 """What can be done with a bullet, by the word for it."""
 
 
-def edit_to(text: str, masked: Callable[[str], str]) -> Change:
-    """The change to another text. It need not be new, but must be of this project, and hold no secret."""
+def edit_to(text: str, masked: Callable[[str], str], *, anyway: bool = False) -> Change:
+    """The change to another text. It need not be new, but must be of this project unless the user wants it ``anyway``,
+    and hold no secret."""
 
     def edit(playbook: Playbook, bullet: Bullet, now: float) -> str:
         content = plain(text)
-        verdict = judge(content, Known(masked=masked))
-        if not verdict.taken:
-            raise ChangeRefused(f"{bullet.id} is as it was: {verdict.reason}.")
+        if reason := _refusal(content, masked, CORRECTED, f"edit {bullet.id}", anyway=anyway):
+            raise ChangeRefused(f"{bullet.id} is as it was: {reason}.")
         same = playbook.same(bullet.section, content)
         if same is not None and same.id != bullet.id and same.status != "deleted":
             raise ChangeRefused(f"{bullet.id} is as it was: {same.id} says the same.")
@@ -85,17 +87,28 @@ def edit_to(text: str, masked: Callable[[str], str]) -> Change:
     return edit
 
 
-def written_down(playbook: Playbook, content: str, now: float, masked: Callable[[str], str]) -> Bullet:
+def written_down(
+    playbook: Playbook, content: str, now: float, masked: Callable[[str], str], *, anyway: bool = False
+) -> Bullet:
     """A preference that the user writes down: it needs no proof, and only the user takes it away.
 
     Raises:
-        ChangeRefused: it is nothing of this project, or holds a secret.
+        ChangeRefused: it is nothing of this project and not wanted ``anyway``, or holds a secret.
     """
     content = plain(content)
-    verdict = judge(content, Known(masked=masked))
-    if not verdict.taken:
-        raise ChangeRefused(f"Nothing was added: {verdict.reason}.")
+    if reason := _refusal(content, masked, SAID, "add", anyway=anyway):
+        raise ChangeRefused(f"Nothing was added: {reason}.")
     trigger = Trigger(keywords=tuple(dict.fromkeys(words(content)))[:14])
     draft = Bullet("", PREFERENCES, content, type="preference", status="core", trigger=trigger, frozen=True)
     draft.created_at = draft.verified_at = now
     return playbook.add_bullet(PREFERENCES, content, draft)
+
+
+def _refusal(content: str, masked: Callable[[str], str], support: float, command: str, *, anyway: bool) -> str:
+    """Why a text of the user is refused, with the way to insist where there is one; empty where it is taken."""
+    known = Known(masked=masked)
+    firm = judge(content, known, PROVEN).reason
+    if firm or anyway:
+        return firm
+    reason = judge(content, known, support).reason
+    return f"{reason}. /playbook {command} --anyway TEXT insists" if reason else ""

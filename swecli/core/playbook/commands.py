@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.edit_distance import edit_distance
 
@@ -72,8 +73,7 @@ _PIPE: Final = re.compile(r"\s\|&?\s.*$|\s2?>(?:&\d|>?\s*\S+)", re.DOTALL)
 _PARTS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """``words`` of the last thing that a command does, without what is put in front of it; ``operands`` are the paths
     and targets among them."""
 

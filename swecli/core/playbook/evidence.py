@@ -9,8 +9,10 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.playbook.commands import differs, instead_of_unknown, parsed, same_intent, shown, signature
 from swecli.core.playbook.trials import Step
@@ -43,8 +45,7 @@ What = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Events (``items``) that belong together. ``failed`` are commands that went wrong and ``worked`` is the one that
     did not; ``error`` is a signature; ``words`` are the user's own or a pattern that was searched; ``task`` is what the
     user had asked for; ``count`` is how often, or how many seconds."""
@@ -61,8 +62,7 @@ class Evidence:
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """A command that ended by itself, or by its time limit."""
 
     item: str
@@ -104,8 +104,7 @@ _PLAIN: Final = re.compile(r"[\w][\w .-]{2,39}")
 _KILLED: Final = re.compile(r"killed after (\d+)")
 
 
-@dataclass
-class _Call:
+class _Call(Struct):
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     kind: str = "tool"

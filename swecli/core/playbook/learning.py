@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import Bullet, Expiry, Source
 from swecli.core.playbook.candidates import candidate
+from swecli.core.playbook.claims import CORRECTED, PROVEN
 from swecli.core.playbook.evidence import Evidence
 from swecli.core.playbook.novelty import Known, judge, unfit
 from swecli.core.playbook.playbook import Playbook, settle, subject_key
 from swecli.core.playbook.trials import Count
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Struct, frozen=True):
     """A new bullet, or one that was seen to hold again; or why a candidate was refused."""
 
     bullet: Bullet
@@ -47,7 +49,8 @@ def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: f
             results.append(Learned(draft, refused="the user does not want it"))
             continue
         others = [bullet.content for bullet in playbook.bullets()]
-        verdict = judge(draft.content, Known(known.texts, (*known.learned, *others), known.masked))
+        support = CORRECTED if draft.type == "preference" else PROVEN
+        verdict = judge(draft.content, Known(known.texts, (*known.learned, *others), known.masked), support)
         reason = verdict.reason or unfit("\n".join((*draft.trigger.commands, *draft.trigger.paths)), known.masked)
         if reason:
             results.append(Learned(draft, refused=reason))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from swecli.core.playbook.bullet import LONGEST, plain
 from swecli.core.playbook.claims import ungrounded
@@ -21,8 +22,7 @@ ALIKE: Final = 0.8
 SHORTEST: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """``reason`` says why a sentence is refused, as a clause; empty where it is taken."""
 
     reason: str = ""
@@ -32,8 +32,7 @@ class Verdict:
         return not self.reason
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """What is known already: texts that the model has before it anyway, and sentences that were learned. ``masked``
     covers secrets."""
 
@@ -49,8 +48,9 @@ class Known:
         return self._grams
 
 
-def judge(content: str, known: Known | None = None) -> Verdict:
-    """Whether this sentence may be learned."""
+def judge(content: str, known: Known | None = None, support: float = 0.0) -> Verdict:
+    """Whether this sentence may be learned. ``support`` is what speaks for it besides its words: ``claims.SAID``,
+    ``claims.PROVEN``, or what the events that it cites say (``support.support``)."""
     known = known or Known()
     if len(content) < SHORTEST or len(content) > LONGEST:
         return Verdict(f"it has {len(content)} characters, not {SHORTEST} to {LONGEST}")
@@ -58,7 +58,7 @@ def judge(content: str, known: Known | None = None) -> Verdict:
         return Verdict("it is more than one line of plain text")
     if reason := unfit(content, known.masked):
         return Verdict(reason)
-    if reason := ungrounded(content):
+    if reason := ungrounded(content, support):
         return Verdict(reason)
     if _ONE_LOOK.search(content) and not _WHY.search(content):
         return Verdict("one look into the project would tell the same")

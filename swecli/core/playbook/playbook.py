@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import (
     LONGEST,
@@ -228,8 +230,7 @@ def bullet_line(bullet: Bullet) -> str:
     return f"- [{bullet.id}] {bullet.content} (helpful={bullet.helpful}, harmful={bullet.harmful})"
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """A bullet has another status now, and why, as a clause."""
 
     bullet: str

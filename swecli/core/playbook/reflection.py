@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import KINDS, TAGS, Bullet, Guard, Kind, Source, Tag, Trigger, one_of, plain
 from swecli.core.playbook.claims import specific_tokens
 from swecli.core.playbook.likeness import words
 from swecli.core.playbook.novelty import Known, judge
 from swecli.core.playbook.playbook import Playbook, settle
+from swecli.core.playbook.support import Cited, support, together
 
 Operation = Literal["ADD", "UPDATE", "TAG", "REMOVE", "MERGE"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
@@ -40,12 +43,12 @@ Answer with JSON objects, one a line, and nothing else:
 {"op": "MERGE", "ids": ["tes-00007", "tes-00009"], "content": "...", "evidence": ["t3"]}"""
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(Struct, frozen=True):
     """One event as the model is shown it."""
 
     id: str
     text: str
+    facts: Cited = Cited()
 
 
 def question(happenings: Sequence[Happening], bullets: Sequence[Bullet]) -> str:
@@ -54,8 +57,7 @@ def question(happenings: Sequence[Happening], bullets: Sequence[Bullet]) -> str:
     return f"# Events of the session\n{events}\n\n# The playbook\n{known or '(empty)'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """One operation that the model proposes."""
 
     op: Operation
@@ -103,8 +105,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(str(one) for one in cast("list[object]", value)[:10]) if isinstance(value, list) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What became of one operation: the bullet that it made or changed, or why it was refused."""
 
     delta: Delta
@@ -122,7 +123,7 @@ def apply(
 ) -> list[Applied]:
     """Carry out what rests on events of the session and is about bullets that there are. Frozen ones stay as they
     are."""
-    events = {one.id: one.text for one in happenings}
+    events = {one.id: one for one in happenings}
     results: list[Applied] = []
     for delta in deltas:
         reason = _refused(playbook, delta, events, known)
@@ -135,7 +136,7 @@ def apply(
     return results
 
 
-def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, str], known: Known) -> str:
+def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, Happening], known: Known) -> str:
     if not delta.evidence or any(event not in events for event in delta.evidence):
         return "it cites no event, or one that there is not"
     if delta.op != "ADD":
@@ -149,16 +150,20 @@ def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, str], known:
     if delta.op in ("TAG", "REMOVE"):
         return ""
     others = [bullet.content for bullet in playbook.bullets() if bullet.id not in delta.ids]
-    verdict = judge(delta.content, Known(known.texts, others, known.masked))
+    cited = [events[event] for event in delta.evidence]
+    if not _rests_on(delta.content, [one.text for one in cited], playbook, delta.ids):
+        return "it names what none of its events has"
+    speaks = support(delta.content, together(one.facts for one in cited))
+    verdict = judge(delta.content, Known(known.texts, others, known.masked), speaks)
     if not verdict.taken:
         return verdict.reason
     if (same := playbook.same(delta.section, delta.content)) is not None and same.status == "deleted":
         return "the user deleted it"
-    return "" if _rests_on(delta.content, events.values(), playbook, delta.ids) else "it names what no event has"
+    return ""
 
 
 def _rests_on(content: str, texts: Collection[str], playbook: Playbook, ids: Sequence[str]) -> bool:
-    """Whether every name in the sentence is one of the events, or of the bullets that it takes the place of."""
+    """Whether every name in the sentence is one of its events, or of the bullets that it takes the place of."""
     before = [bullet.content for name in ids if (bullet := playbook.get_bullet(name)) is not None]
     said = "\n".join((*texts, *before)).casefold()
     return all(token.casefold() in said for token in specific_tokens(content) if ", " not in token)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from swecli.core.playbook.commands import parsed
 
@@ -17,8 +18,7 @@ Outcome = str
 """``success``; anything else stands for a run in which something failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One call with its result or its error, as far as they are known."""
 
     name: str
@@ -27,8 +27,7 @@ class ToolCall:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reflection:
+class Reflection(Struct, frozen=True):
     """A pattern. ``confidence`` is 0..1."""
 
     category: str
@@ -51,8 +50,7 @@ _TEST_FILE: Final = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|
 _FILE_ERROR: Final = re.compile(r"(?i)not found|no such file|does not exist|is a directory|cannot open|enoent")
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """One call in the words that patterns are made of: ``kind``, the file it is about, what its command is for."""
 
     kind: str

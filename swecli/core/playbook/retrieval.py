@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.playbook.bullet import Bullet
 from swecli.core.playbook.commands import begins, parsed, same_intent, signature
@@ -34,8 +35,7 @@ ABOUT_PROVEN: Final = (
 WITH_FAILURE: Final = "Playbook, from earlier work in this project (a record, no instruction):"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """Bullets to tell, best first, and those that are kept back to see what happens without them."""
 
     told: tuple[Bullet, ...] = ()

@@ -81,11 +81,11 @@ def weighed(content: str) -> dict[str, int]:
     rest = content = _EXAMPLE.sub(" ", content)
     for match in _TICKED.finditer(content):
         code = match[1]
-        found[code] = _of_code(code)
+        found[code] = weight_of_code(code)
         rest = rest.replace(match[0], " ◇ ", 1)
     for match in _TOKEN.finditer(rest):
         token = match[0].strip(_ENDS) if not match[0].endswith("/") else match[0]
-        found.setdefault(token, 0 if _CHOICE.fullmatch(token) else _of_piece(token))
+        found.setdefault(token, 0 if _CHOICE.fullmatch(token) else weight_of_piece(token))
     for match in _PORT.finditer(content):
         port = next(group for group in match.groups() if group)
         found[port] = 0 if is_common(port) else HARD
@@ -100,11 +100,17 @@ def weighed(content: str) -> dict[str, int]:
     return {token: weight for token, weight in found.items() if weight}
 
 
-def _of_code(code: str) -> int:
+def strip_ends(token: str) -> str:
+    """A token without the marks around it."""
+    return token.strip(_ENDS)
+
+
+def weight_of_code(code: str) -> int:
+    """What a piece of text between code marks weighs."""
     if is_common(code):
         return 0
     pieces = list(_pieces(code))
-    best = max(map(_of_piece, pieces), default=0)
+    best = max(map(weight_of_piece, pieces), default=0)
     for form, weight in ((_TARGET, NAME), (_SET, NAME), (_ASSIGNED, HARD)):
         if (match := form.search(code)) and not (is_common(match[1]) or _stands_for_any(match[1])):
             best = max(best, weight)
@@ -128,7 +134,8 @@ _CHOICE: Final = re.compile(r"[A-Za-z]+/[A-Za-z]+")
 """Two words of which one may do (and/or), outside of code."""
 
 
-def _of_piece(piece: str) -> int:
+def weight_of_piece(piece: str) -> int:
+    """What one token weighs."""
     if len(piece) < 2 or is_common(piece):
         return 0
     if _PACKAGE.fullmatch(piece):

@@ -7,9 +7,10 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
 
 from swecli.core.atomic_text import make_private, name_aside, one_writer, write_whole
 from swecli.core.playbook.bullet import PREFERENCES, Bullet, Expiry, from_record, to_record
@@ -24,8 +25,7 @@ MAX_LINES: Final = 10_000
 _T = TypeVar("_T")
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """Bullets of one file, and what of it was no bullet."""
 
     bullets: list[Bullet] = field(default_factory=list[Bullet])
@@ -194,18 +194,18 @@ def expired(expiry: Expiry, root: Path) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class PlaybookOptions:
+class PlaybookOptions(Struct, frozen=True):
     """``learn``: whether sentences are learned and outcomes counted, which both write the file. ``reflect``: whether a
-    model is asked at the end of a session. ``withhold`` is a share, 0..1."""
+    model is asked at the end of a session, and after ``idle`` seconds without a message. ``withhold`` is a share,
+    0..1."""
 
     learn: bool = True
     reflect: bool = False
     withhold: float = 0.1
+    idle: float = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Playbooks:
+class Playbooks(Struct, frozen=True):
     """The playbook of a project and that of the user, who has preferences in it that count everywhere. ``known`` are
     texts that the model sees anyway; ``masked`` covers secrets; ``clock`` gives Unix seconds."""
 

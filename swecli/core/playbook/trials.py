@@ -6,8 +6,9 @@ The same is looked at for bullets that were withheld, so that there is something
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.playbook.bullet import Bullet
 from swecli.core.playbook.commands import begins, parsed, same_intent
@@ -15,8 +16,7 @@ from swecli.core.playbook.commands import begins, parsed, same_intent
 Counter = Literal["helpful", "harmful", "neutral", "exposures", "withheld", "control"]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Something that was tried. ``error`` is a signature: a command failed by itself, and not in what it looked at."""
 
     kind: Literal["command", "edit", "read"]
@@ -25,16 +25,14 @@ class Step:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """One more for a counter of a bullet."""
 
     bullet: str
     counter: Counter
 
 
-@dataclass(slots=True)
-class _Trial:
+class _Trial(Struct):
     bullet: Bullet
     withheld: bool
 

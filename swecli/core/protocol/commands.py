@@ -113,7 +113,7 @@ class CarryOut(Tagged, frozen=True, tag="carry_out"):
 
 
 class SetModel(Tagged, frozen=True, tag="set_model"):
-    """``model`` is ``provider/name``, an alias of the settings, or a name at the present provider."""
+    """``model`` is ``provider/name``, an alias of the settings, or a name that one model has."""
 
     model: str
 

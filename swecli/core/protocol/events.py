@@ -223,6 +223,13 @@ class ItemStarted(Tagged, frozen=True, tag="item_started"):
     title: str = ""
     """Target of a tool call once it is known (a path, a command), else empty."""
 
+    @property
+    def typed(self) -> str:
+        """What the user typed for this item, where the model gets another text; empty for a message as it is."""
+        if self.kind != "user":
+            return ""
+        return {"command": self.title, "shell": f"!{self.title}" if self.title else ""}.get(self.name, "")
+
 
 class ItemDelta(Tagged, frozen=True, tag="item_delta"):
     """A piece of text (of text and reasoning items), of arguments or of live output (of tool items)."""
@@ -565,6 +572,10 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """Sum over the turn's steps."""
     waited: float = 0.0
     """Seconds of the duration in which it waited for the user's answers."""
+
+
+CHOSEN = "chosen by the user"
+"""Reason of a mode that a key or a command of the user chose, which says so itself."""
 
 
 class ModeChanged(Tagged, frozen=True, tag="mode_changed"):
@@ -919,6 +930,11 @@ class Event(Struct, frozen=True):
     body: Body | Unknown
     agent: str = MAIN
     v: int = PROTOCOL_VERSION
+
+
+def begins_turn(event: Event) -> bool:
+    """Whether a turn of the conversation begins with it; those of subagents do not count."""
+    return isinstance(event.body, TurnStarted) and event.agent == MAIN
 
 
 def grounds(request: PermissionRequested) -> tuple[str, ...]:

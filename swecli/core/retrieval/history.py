@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.retrieval.index import Change, History
 from swecli.core.retrieval.ranking import query_of
@@ -26,8 +27,7 @@ ARGUMENTS: Final = (
 """Of git, for ``commits_of``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     id: str
     message: str
     paths: tuple[str, ...]

@@ -14,10 +14,11 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, Definition, definitions, ending_of
 from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, terms_of
@@ -42,8 +43,7 @@ def kind_of(path: str) -> Kind:
     return "source" if ending_of(path) in SOURCE_ENDINGS else "other"
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Struct, frozen=True):
     """``modified`` is nanoseconds; ``size`` is bytes."""
 
     path: str
@@ -51,8 +51,7 @@ class FileState:
     modified: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One file as it is put into an index."""
 
     state: FileState
@@ -66,16 +65,14 @@ def document(state: FileState, text: str) -> Document:
     return Document(state, Counter(IDENTIFIER.findall(text)), definitions(state.path, text))
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One commit: the terms of its message with what each is worth, 1 to 10, and the paths that it changed."""
 
     terms: Mapping[str, int]
     paths: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What git tells about files. ``together`` are pairs of paths with how strongly they change together; ``churn`` is
     how much a file was changed of late; ``said`` are words of the messages of commits that changed it; ``changes`` are
     the commits, newest first."""
@@ -160,8 +157,7 @@ class DamagedIndexError(Exception):
     """The bytes are no index of this version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """``edges`` leads from a file to those whose definitions it uses, ``together`` to those that change with it, each
     as number << 8 | strength; ``changed`` from a commit to its files, by their numbers; ``folders`` has the times of
     change of folders, in nanoseconds."""

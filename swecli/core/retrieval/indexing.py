@@ -6,9 +6,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
 from swecli.core.retrieval.index import Document, FileState, Index, document, kind_of
@@ -87,8 +88,7 @@ def read_document(root: Path, path: str, *, empty: bool = False) -> Document | N
 # --- what there is ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """The files to index, with the folders that were seen and when they changed. ``complete`` is False where there are
     more than are kept or looked at."""
 
@@ -157,8 +157,7 @@ MOST_CHANGED: Final = 150
 """Files that may have changed before an index is made anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """Paths that are to be read again, and numbers of files that count no longer as the index has them. ``too_many``:
     the index is to be made anew."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
 
@@ -42,8 +43,7 @@ _USUAL = frozenset(_USUAL_NAMES.split())
 """Names that people say without meaning one file of this project."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """``word`` is what is written, ``line`` the line it names, or 0. ``sure``: it can only be this file."""
 
     word: str
@@ -53,8 +53,7 @@ class Named:
     frame: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(Struct, frozen=True):
     text: str
     line: int
     frame: bool = False

@@ -9,9 +9,10 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from swecli.core.git_files import git_facts, head_commit
 from swecli.core.workspace.search import module_folders
@@ -41,8 +42,7 @@ _STALE: Final = 6 * 3_600
 """Seconds after which an index from an earlier commit is made anew: what it knows of the history has grown."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(Struct, frozen=True):
     """``files`` that are known; ``complete`` is False where there are more. ``problem`` says why there is no index."""
 
     files: int = 0
@@ -51,8 +51,7 @@ class IndexState:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenProject:
+class OpenProject(Struct, frozen=True):
     """An index with what changed since it was made."""
 
     corpus: Corpus

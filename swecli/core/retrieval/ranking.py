@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 from math import log
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.retrieval.index import (
     Definition,
@@ -71,8 +72,7 @@ _PER_TERM: Final = 0.02
 """How much each term of a message is held against it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """What a text asks for: terms with weights, names that are written as in code, kinds of files, and how many words
     say something."""
 
@@ -140,8 +140,7 @@ STEMMED_TASK_WORDS: Final = frozenset(map(stem, TASK_WORDS))
 Scores = dict[int, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(Struct, frozen=True):
     """A file that was read after the index was made."""
 
     state: FileState
@@ -155,8 +154,7 @@ class Fresh:
         return cls(one.state, fields, sum(fields["b"].values()), one.defined)
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
+class Corpus(Struct, frozen=True):
     """An index, and what changed since: ``fresh`` files take the place of others, or join them with numbers from the
     index's last on; ``gone`` are the numbers that no longer count."""
 

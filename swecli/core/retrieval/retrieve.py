@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.retrieval.index import Definition, Index
 from swecli.core.retrieval.named import Files, Named
@@ -39,8 +40,7 @@ _PER_TOKEN: Final = 3.0
 """Characters of paths and names that a token stands for, at the least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     path: str
     score: float
     symbol: str = ""
@@ -51,8 +51,7 @@ class Ranked:
         return f"{place} {self.symbol}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Struct, frozen=True):
     """``named`` are files that the text names. ``ranked`` are the files that it is about, the likeliest first;
     ``evidence`` is how much its words tell of the likeliest; ``pointers`` are those of them that are worth telling."""
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import posixpath
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.permissions.paths import inside
 from swecli.core.sandbox.plan import Disk, Plan
@@ -26,8 +27,7 @@ _CLONE_NEWUSER = 0x10000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Struct, frozen=True):
     audit: int
     x32: bool
     calls: dict[str, int]
@@ -114,16 +114,14 @@ _NET_BIND, _NET_CONNECT = 1, 2
 _SCOPE_ABSTRACT, _SCOPE_SIGNAL = 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """Rights on a path and, for a directory, on everything below it."""
 
     path: str
     rights: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ruleset:
+class Ruleset(Struct, frozen=True):
     """What is refused by default (``files``, ``net``, ``scope`` as the kernel's bits) and what is granted."""
 
     files: int

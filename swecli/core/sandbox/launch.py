@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from swecli.core.permissions.paths import inside
 from swecli.core.sandbox import landlock, seatbelt
@@ -66,8 +67,7 @@ class SandboxError(Exception):
     """The command was not run, because the sandbox can't hold it; the message says why."""
 
 
-@dataclass(slots=True)
-class Launch:
+class Launch(Struct):
     """``prefix`` goes in front of the command, ``inherited`` are open in it, ``environment`` is changed for it.
     ``end`` must be called once, when the command has ended or was never started."""
 
@@ -132,8 +132,7 @@ _CREATE_RULESET, _VERSION_FLAG = 444, 1
 _SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bubblewrap:
+class Bubblewrap(Struct, frozen=True):
     """The program, as it was found. ``identity`` changes when another one takes its place."""
 
     path: str

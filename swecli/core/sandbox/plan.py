@@ -7,8 +7,10 @@ import posixpath
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.git_files import linked_target
 from swecli.core.permissions.paths import inside
@@ -146,8 +148,7 @@ _HOOKS_PATH = re.compile(r"^\s*hookspath\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE |
 _WORK_TREE = re.compile(r"^\s*worktree\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class GitPlaces:
+class GitPlaces(Struct, frozen=True):
     """``writable`` are git's own directories outside of the folder, as far as they really belong to it. ``guarded``
     must not be written; ``absent`` must not appear (content None: a directory). ``problem`` is why the repository
     can't be protected, as a clause."""
@@ -258,8 +259,7 @@ Access = Literal["write", "read", "private", "hidden", "denied"]
 can't be opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxOptions:
+class SandboxOptions(Struct, frozen=True):
     """The user's wishes. ``writable`` and ``hide`` are absolute paths."""
 
     mode: UseMode = "auto"
@@ -271,8 +271,7 @@ class SandboxOptions:
     """Whether the user is asked at once when the sandbox stopped a command."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What a plan is made for. All paths are absolute and resolved; ``private`` is a directory on this machine that
     becomes the command's temporary directory."""
 
@@ -289,8 +288,7 @@ class Request:
     """What there is that the paths don't tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """One place and what a command may do there. ``directory`` tells the two kinds of hiding apart."""
 
     path: str
@@ -298,8 +296,7 @@ class Mount:
     directory: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Placeholder:
+class Placeholder(Struct, frozen=True):
     """A protected name that is not there: it is made before the command runs, so that the command can't make it, and
     taken away afterwards. ``content`` None is a directory."""
 
@@ -307,8 +304,7 @@ class Placeholder:
     content: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What a command sees. Mounts are in order, parents first: a later one lies over an earlier one. Everything that is
     not mentioned may be read and not written."""
 
@@ -326,8 +322,7 @@ class Plan:
         return tuple(mount.path for mount in self.mounts if mount.access in accesses)
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxState:
+class SandboxState(Struct, frozen=True):
     """How far commands are contained. ``uncovered`` names what a partial sandbox leaves open; ``reason`` says why there
     is none, or why it is only partial."""
 

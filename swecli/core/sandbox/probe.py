@@ -18,9 +18,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.atomic_text import make_private
 from swecli.core.permissions.paths import inside
@@ -74,8 +76,7 @@ Start = Callable[[Request, str], Launch]
 """Makes a launch for a request and a working directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(Struct, frozen=True):
     """``works``: a command ran inside and could write the workspace. ``escaped`` names the canaries that got out."""
 
     works: bool
@@ -242,16 +243,14 @@ def _key(facts: Sequence[str]) -> str:
 _UNIX_SOCKETS = "Unix sockets of other programs"
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
+class Folders(Struct, frozen=True):
     """Where the sandbox keeps its own: ``state`` for locks and scratch, ``cache`` for the verdict (None: nowhere)."""
 
     state: Path
     cache: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxWorkspace:
+class SandboxWorkspace(Struct, frozen=True):
     """The session's surroundings. ``environment`` is what commands get; ``key`` names the workspace."""
 
     roots: tuple[str, ...]

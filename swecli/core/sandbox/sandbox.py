@@ -9,8 +9,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.core.permissions.paths import inside
 from swecli.core.sandbox.bubblewrap import Placeholders

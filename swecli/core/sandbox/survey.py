@@ -8,8 +8,10 @@ import os
 import stat
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.atomic_text import make_private
 from swecli.core.permissions.git_facts import harmful_settings
@@ -31,8 +33,7 @@ Content = bytes | None
 """Of a file that steers other programs; None for what is not an ordinary file, or too large to be put back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """``sockets`` are outside the workspace. ``links`` are files in it that have a name outside as well.
     ``steering`` has what steers other programs, deeper than at the top too. ``whole``: everything was looked at."""
 
@@ -42,8 +43,7 @@ class Survey:
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
+class _Folder(Struct, frozen=True):
     """What a folder held when it had this stamp, by names. ``files`` are regular ones of the workspace, ``steering``
     those that steer other programs, ``settings`` those of git, which do so by what is in them. ``linked`` are files
     of packages with more than one name, with their identity and number of names."""

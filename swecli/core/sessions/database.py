@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private, name_aside
 from swecli.core.sessions.rescue import (
@@ -58,14 +59,14 @@ _SHARING_FAILED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
+class Purpose(Struct, frozen=True):
     """What a database is for, in the words of the sentences about its troubles."""
 
     name: str = "session database"
     unusable: str = "This session is kept in memory only and is lost when swecli ends"
-    rescue: Callable[[Path, sqlite3.Connection], str] = bring_over
-    """Copies what can be read of a damaged file into a new database; returns what the user should know."""
+    rescue: Callable[[Path, sqlite3.Connection], object] = bring_over
+    """Copies what can be read of a damaged file into a new database; returns what the user should know, as ``str``
+    gives it."""
     copied: bool = False
     """Whether what is in a file that can only be read is worth a copy that ends with the process."""
 
@@ -77,6 +78,7 @@ LOOKED_AT = Purpose(unusable="Nothing in it is changed", copied=True)
 
 _CLOSED = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
 """What SQLite says of a file that this user must not write, or beside which they must not."""
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class Sharing(Enum):
@@ -177,14 +179,31 @@ def open_database(
         make_private(path.parent)
         database = _open_or_mend(_Opening(path, migrations, check_seconds, purpose, problems))
     except (OSError, sqlite3.Error, _Unusable) as error:
-        copy = _open_copy(path, migrations) if purpose.copied and _only_readable(path, error) else None
-        database = copy or _open_memory(migrations)
-        database.copied = copy is not None
-        how = "can be read only" if copy is not None else "can't be used"
-        database.why_in_memory = f"The {purpose.name} {path} {how} ({_reason(error)})."
-        problems.append(f"{database.why_in_memory} {purpose.unusable}.")
+        database = open_unwritten(path, error, migrations, purpose=purpose)
+        problems += database.problems
     database.problems = tuple(problems)
     return database
+
+
+def open_unwritten(
+    path: Path, error: Exception, migrations: Sequence[Migration] = MIGRATIONS, *, purpose: Purpose = SESSIONS
+) -> Database:
+    """A database in memory in place of one that fails with ``error``; with what the file has where only writing does.
+    The file stays as it is. Never raises for what it finds there."""
+    copy = _open_copy(path, migrations) if purpose.copied and _only_readable(path, error) else None
+    database = copy or _open_memory(migrations)
+    database.copied = copy is not None
+    how = "can't be used" if copy is None else "can't be written" if is_full(error) else "is read-only"
+    database.why_in_memory = f"The {purpose.name} {path} {how} ({_reason(error)})."
+    database.problems = (f"{database.why_in_memory} {purpose.unusable}.",)
+    return database
+
+
+def is_full(error: Exception) -> bool:
+    """Whether the disk has no room."""
+    if isinstance(error, OSError):
+        return error.errno in _NO_ROOM
+    return isinstance(error, sqlite3.Error) and code_of(error) == sqlite3.SQLITE_FULL
 
 
 def open_in_memory(migrations: Sequence[Migration] = MIGRATIONS) -> Database:
@@ -196,8 +215,7 @@ class _Unusable(Exception):
     """The file stays where it is and is not for this process to write; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
+class _Opening(Struct, frozen=True):
     """One call of ``open_database``."""
 
     path: Path
@@ -372,10 +390,11 @@ def _open_memory(migrations: Sequence[Migration]) -> Database:
 
 
 def _only_readable(path: Path, error: Exception) -> bool:
-    """Whether what failed is writing: the file is there, and the file or its folder is closed to this user."""
+    """Whether what failed is writing: the file is there, and the disk is full, or the file or its folder is closed to
+    this user."""
     refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     closed = isinstance(error, sqlite3.Error) and code_of(error) in _CLOSED
-    return (refused or closed) and _allows(path, os.R_OK)
+    return (refused or closed or is_full(error)) and _allows(path, os.R_OK)
 
 
 def _allows(path: Path, mode: int) -> bool:
@@ -550,6 +569,8 @@ def _reason(error: Exception) -> str:
         text, advice = error.strerror or str(error), "make the folder writable"
         if error.errno == errno.EIO:
             advice = "check the disk; the file was left as it is"
+        elif is_full(error):
+            advice = "free some space"
         return f"{text}; {advice}"
     advice = _ADVICE.get(code_of(error), "") if isinstance(error, sqlite3.Error) else ""
     return f"{error}; {advice}" if advice else str(error)

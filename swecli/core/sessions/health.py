@@ -6,11 +6,13 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import ASIDE
 from swecli.core.sessions.database import SIDE_FILES, open_database, read_only
+from swecli.core.sessions.losses import Loss, losses
 from swecli.core.sessions.rescue import bring_over, is_damage
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.search import FILE as INDEX
@@ -24,8 +26,7 @@ TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
 """Tables with what was stored, those that others refer to first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """``damage`` says what is wrong, empty where nothing is; ``free`` is bytes of the file that hold nothing."""
 
     size: int = 0
@@ -88,9 +89,18 @@ def rebuild_index(path: Path) -> None:
         pass
 
 
-def recover(path: Path, damaged: Path) -> int:
+class Recovered(Struct, frozen=True):
+    """``found`` sessions can be read in a damaged database, ``added`` of them are new in the present one. ``lost`` are
+    those of which events are missing in both."""
+
+    found: int
+    added: int
+    lost: Sequence[Loss] = ()
+
+
+def recover(path: Path, damaged: Path) -> Recovered:
     """Bring what can be read of a damaged database that was put aside into the one in its place, which keeps all it
-    has. Returns how many sessions are new there. The damaged one stays.
+    has. The damaged one stays.
 
     Raises:
         OSError, sqlite3.Error: one of the disks fails; nothing was changed.
@@ -102,11 +112,14 @@ def recover(path: Path, damaged: Path) -> int:
             for statements in MIGRATIONS:
                 for statement in statements:
                     found.execute(statement)
-            bring_over(damaged, found)
+            rescued = bring_over(damaged, found)
             with closing(open_database(path)) as database, database.write(power_safe=True) as target:
                 before = target.execute("SELECT count(*) FROM sessions").fetchone()[0]
                 copy_rows(found, target)
-                return int(target.execute("SELECT count(*) FROM sessions").fetchone()[0]) - int(before)
+                after = target.execute("SELECT id FROM sessions").fetchall()
+                whole = {str(one) for (one,) in after} - {one.session for one in losses(target)}
+            lost = tuple(one for one in rescued.lost if one.session not in whole)
+            return Recovered(rescued.sessions, len(after) - int(before), lost)
     finally:
         for suffix in (*SIDE_FILES, "-journal"):
             with suppress(FileNotFoundError):

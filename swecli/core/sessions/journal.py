@@ -7,14 +7,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct, json, structs
+from msgspec.structs import replace
 
 from swecli.core.ports import BlobRef, BlobStore, Snapshot, SnapshotMeasure, Snapshots
-from swecli.core.protocol.events import Event, is_fact
+from swecli.core.protocol.events import Event, begins_turn, is_fact
 from swecli.core.protocol.messages import ImagePart, Opaque
 from swecli.core.sessions.store import SessionError
 
@@ -150,8 +150,7 @@ _STORE_ERRORS = (sqlite3.Error, OSError, SessionError, ValueError, TypeError, Re
 """All that storing can raise, a value that no JSON can hold included."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Barrier:
+class _Barrier(Struct, frozen=True):
     reached: asyncio.Future[None]
     last: bool = False
     """Whether the writer ends here."""
@@ -165,8 +164,9 @@ class Journal:
     once, and storing is tried again with growing pauses and at ``close``.
 
     ``write`` stores facts, all or none (``SessionStore.append``); ``read`` gives stored ones back
-    (``StoredFacts.read``); ``on_close`` follows the last of them. ``publish`` and ``on_trouble`` are called on the
-    event loop that was running when the journal was made.
+    (``StoredFacts.read``), and ``begin_of`` says where the newest turns begin among them (``StoredFacts.begin_of``);
+    ``on_close`` follows the last of them. ``publish`` and ``on_trouble`` are called on the event loop that was running
+    when the journal was made.
     """
 
     def __init__(
@@ -176,12 +176,14 @@ class Journal:
         on_trouble: Callable[[str], None],
         *,
         read: Callable[[int, int, int], Sequence[Event]] = lambda after, upto, limit: (),
+        begin_of: Callable[[int], int] = lambda turns: 0,
         on_recovery: Callable[[str], None] | None = None,
         on_close: Callable[[], None] = lambda: None,
         retry_seconds: tuple[float, float] = RETRY_SECONDS,
     ) -> None:
         self._write = write
         self._read = read
+        self._begin_of = begin_of
         self._publish = publish
         self._on_trouble = on_trouble
         self._on_recovery = on_recovery
@@ -233,6 +235,17 @@ class Journal:
             return stored
         newest = stored[-1].seq if stored else after
         return [*stored, *(event for event in waiting if event.seq > newest)][:limit]
+
+    def begin_of(self, turns: int) -> int:
+        """Where the newest ``turns`` turns begin; 0 where there are fewer, or that can't be read. Turns that wait to be
+        stored count. For a thread of its own."""
+        waiting = [event for event in list(self._unsaved) if begins_turn(event)]
+        if len(waiting) >= turns:
+            return waiting[-turns].seq
+        try:
+            return self._begin_of(turns - len(waiting))
+        except _STORE_ERRORS:
+            return 0  # reading will say so
 
     async def barrier(self) -> None:
         """Wait until everything handed over before is published, and stored unless ``degraded``."""

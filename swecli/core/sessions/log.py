@@ -143,7 +143,7 @@ class LogEntries:
         text = "".join(part.text for part in body.parts if isinstance(part, TextPart | ToolResultPart))
         match started.kind:
             case "user" if main:
-                shown = started.title if started.name in ("shell", "command") and started.title else text
+                shown = started.typed or text
                 images = "".join(f"[image {part.name}]" for part in body.parts if isinstance(part, ImagePart))
                 yield "user_input", {"content": shown + images, "tokens": self._count(text)}
             case "attachment":

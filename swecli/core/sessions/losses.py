@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _NAMED = 5
 """Sessions that a sentence names."""
@@ -20,8 +21,7 @@ _LEFT = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """A session of which events are missing: ``left`` of ``least`` or more. Those missing at its end have no number."""
 
     session: str

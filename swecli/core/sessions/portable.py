@@ -14,13 +14,12 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import SystemRandom
 from typing import Any, Final, cast
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from swecli.core.protocol.codec import CodecError, decode_body, encode_body, to_text
 from swecli.core.protocol.events import (
@@ -56,8 +55,7 @@ class PortableError(Exception):
     """A document is none, or can't be taken in; the message says why. Nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResult:
+class StoredResult(Struct, frozen=True):
     """A large result beside the conversation, by the reference that the conversation has of it."""
 
     id: str
@@ -65,8 +63,7 @@ class StoredResult:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Portable:
+class Portable(Struct, frozen=True):
     """A session outside of any store. Times are Unix seconds; ``left_out`` says in sentences what of a document was not
     taken over. Without a ``model`` it goes on with that of the settings."""
 
@@ -288,8 +285,7 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
     said: list[str] = []
     if addresses:
         said.append(
-            f"Addresses of models were not taken over ({', '.join(addresses)}): the session goes on with the model of "
-            "your settings."
+            f"Model addresses were not imported ({', '.join(addresses)}): the session uses the model of your settings."
         )
     if rules:
         said.append(f"Permissions that the session had were not taken over ({rules}).")

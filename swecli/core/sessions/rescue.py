@@ -10,12 +10,13 @@ import struct
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStarted
-from swecli.core.sessions.losses import loss_sentence, losses
+from swecli.core.sessions.losses import Loss, loss_sentence, losses
 from swecli.core.sessions.schema import APPLICATION_ID, Migration
 from swecli.core.sessions.titles import line_of, title_of
 
@@ -176,8 +177,7 @@ _FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
 """Bytes of a value by its serial type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row. Text that is no UTF-8 has U+FFFD in it."""
 
     rowid: int
@@ -361,8 +361,7 @@ _BEGINNING = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """How rows of a table look. ``columns`` are declared type, whether it may be NULL, and whether it is of the key."""
 
     name: str
@@ -383,9 +382,24 @@ def _fits(value: Value, column: tuple[str, bool, bool]) -> bool:
     return isinstance(value, _TYPES[kind]) and not (key and isinstance(value, str) and "\ufffd" in value)
 
 
-def bring_over(damaged: Path, fresh: sqlite3.Connection) -> str:
+class Rescued(Struct, frozen=True):
+    """What was read of a damaged file. ``lost`` names the sessions of which events are missing."""
+
+    sessions: int
+    events: int
+    lost: Sequence[Loss] = ()
+
+    def __str__(self) -> str:
+        named = "1 session" if self.sessions == 1 else f"{self.sessions:,} sessions"
+        kept = (
+            f"{named} with {self.events:,} events were recovered into a new one" if self.sessions else NOTHING_READABLE
+        )
+        return f"{kept}. {loss_sentence(self.lost)}" if self.lost else kept
+
+
+def bring_over(damaged: Path, fresh: sqlite3.Connection) -> Rescued:
     """Copy what can be read of the file ``damaged`` into the empty database ``fresh``, in one transaction. Foreign keys
-    must be off. Returns what was brought over, for the user.
+    must be off.
 
     Raises:
         OSError, sqlite3.Error: one of the disks fails; nothing was copied.
@@ -396,7 +410,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> str:
         with closing(rows(damaged)) as found:
             _copy(found, tables, fresh)
         _stand_in(fresh)
-        lost = loss_sentence(losses(fresh))
+        lost = losses(fresh)
         _drop_orphans(fresh)
         sessions, events = fresh.execute(
             "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)"
@@ -406,9 +420,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> str:
         if fresh.in_transaction:
             fresh.execute("ROLLBACK")
         raise
-    named = "1 session" if sessions == 1 else f"{sessions:,} sessions"
-    kept = f"{named} with {events:,} events were recovered into a new one" if sessions else NOTHING_READABLE
-    return f"{kept}. {lost}" if lost else kept
+    return Rescued(sessions, events, lost)
 
 
 def _table(connection: sqlite3.Connection, name: str) -> _Table:
@@ -459,7 +471,7 @@ def _stand_in(fresh: sqlite3.Connection) -> None:
             if isinstance(body, SessionStarted):
                 cwd, model, swecli = body.cwd, body.model, body.swecli
             elif isinstance(body, ItemStarted) and body.kind == "user":
-                users[body.item] = body.title if body.name == "command" else ""
+                users[body.item] = body.typed
             elif isinstance(body, ItemCompleted) and body.item in users:
                 title = title or line_of(users[body.item]) or title_of(body)
         fresh.execute(

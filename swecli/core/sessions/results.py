@@ -8,7 +8,8 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.ports import BlobError, BlobRef
 from swecli.core.sessions.database import Database
@@ -23,8 +24,7 @@ _LINE = 200
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """How much of a stored result is shown, in bytes: of its beginning, its end, and error lines in between."""
 
     head: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.sessions.store import SessionInfo
 
 DAY = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Struct, frozen=True):
     """``older_than`` is days after which a session goes, ``total`` bytes of all that stay; None: no such rule.
     ``protected`` is days for which no rule touches a session."""
 
@@ -24,8 +24,7 @@ class Retention:
         return self.older_than is not None or self.total is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(Struct, frozen=True):
     session: SessionInfo
     why: str
 

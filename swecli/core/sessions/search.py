@@ -12,9 +12,10 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct
 
 from swecli.core.sessions.rescue import is_damage, lenient
 
@@ -44,8 +45,7 @@ _ITEMS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A session with the searched words. ``text`` is the newest place, on one line; ``places`` how many there are."""
 
     session: str

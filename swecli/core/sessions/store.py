@@ -7,13 +7,13 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from random import Random, SystemRandom
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
@@ -93,6 +93,16 @@ class StoredFacts:
         with self._database.read() as connection:
             rows = connection.execute(_QUERY, (self._session, after, upto, limit)).fetchall()
         return [self._event(*row) for row in rows]
+
+    def begin_of(self, turns: int) -> int:
+        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer.
+
+        Raises:
+            sqlite3.Error: the disk fails.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(_TURN, (self._session, turns - 1)).fetchone()
+        return 0 if row is None else int(row[0])
 
     def parts(self, seq: int) -> tuple[Part, ...]:
         """The parts that one stored fact has of an item.
@@ -201,8 +211,7 @@ class SessionError(Exception):
     """A session can't be found, opened or written; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
+class SessionInfo(Struct, frozen=True):
     """One session as a list shows it. Times are Unix seconds; ``turns`` counts the user's messages."""
 
     id: str
@@ -500,12 +509,6 @@ class SessionStore:
             row = connection.execute("SELECT max(seq) FROM events WHERE session_id = ?", (session_id,)).fetchone()
         return int(row[0] or 0)
 
-    def begin_of(self, session_id: str, turns: int) -> int:
-        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer."""
-        with self.database.read() as connection:
-            row = connection.execute(_TURN, (session_id, turns - 1)).fetchone()
-        return 0 if row is None else int(row[0])
-
     # --- leases ----------------------------------------------------------------------------------------------
 
     def lease(self, session_id: str, branch: str | None = None) -> None:
@@ -522,7 +525,7 @@ class SessionStore:
             if holder is not None:
                 raise SessionError(
                     f"Session {session_id} is open in another swecli (process {holder.pid}). "
-                    "Close it there, or start a new session here."
+                    "Close it there, or add --fork to continue a copy here."
                 )
             self._take(connection, session_id)
             if branch is not None:
@@ -565,7 +568,7 @@ class SessionStore:
         if event.agent != MAIN:
             return
         if isinstance(body, ItemStarted) and body.kind == "user":
-            self._user_items[event.session, body.item] = body.title if body.name == "command" else ""
+            self._user_items[event.session, body.item] = body.typed
         elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:
             called = self._user_items[event.session, body.item]
             connection.execute(
@@ -588,8 +591,7 @@ class SessionStore:
             return 0
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """What new events add to the row of their session."""
 
     newest: float = 0.0

@@ -11,12 +11,12 @@ import time
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
@@ -51,8 +51,7 @@ def _types_in(annotation: Any) -> tuple[Any, ...]:
 P = TypeVar("P", bound=Params)
 
 
-@dataclass(frozen=True, slots=True)
-class SeenFile:
+class SeenFile(Struct, frozen=True):
     """Lines ``first`` to ``last`` (from 1) of a file are in the result; the file's bytes have this SHA-256."""
 
     path: str
@@ -70,8 +69,7 @@ class ToolError(Exception):
         self.seen = seen
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ChangedFile(Struct, frozen=True):
     """A file that a tool changed. Hashes are SHA-256 of the bytes; None = did or does not exist."""
 
     path: str
@@ -79,8 +77,7 @@ class ChangedFile:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """What the user is shown before consent. ``state`` describes the target as it was when shown (for
     example the file's hash); it is recomputed before execution and a difference means to ask again."""
 
@@ -92,8 +89,7 @@ class Preview:
     """Short phrases that are to be seen at once: "creates a file, 41 bytes"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What the user made of a change that was shown with this ``state``: the numbers, from 1, of the hunks that they
     accept (None: all), or other texts."""
 
@@ -102,8 +98,7 @@ class Choice:
     texts: tuple[EditedText, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
+class ToolOutcome(Struct, frozen=True):
     """Result of a run: ``text`` for the model, ``blocks`` and ``detail`` (one short phrase) for the user."""
 
     text: str
@@ -121,16 +116,14 @@ class ToolOutcome:
     """Whose words are in ``text``, where they came from outside: a host."""
 
 
-@dataclass(slots=True)
-class LastPlan:
+class LastPlan(Struct):
     """What the preview of a call worked out, for its run. ``key`` is what it was worked out from."""
 
     key: object = None
     plan: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentTask:
+class AgentTask(Struct, frozen=True):
     """What a subagent is to do. ``agent`` names its profile; ``background``: the call ends when the work begins;
     ``worktree``: in a work tree of its own, also where the profile does not say so."""
 
@@ -157,8 +150,7 @@ class AgentRunner(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True):
     """What a tool may use. ``cwd`` is the working directory of the session, ``roots`` the workspace
     directories (resolved). ``output`` takes live output text as it comes (any thread of the event loop)."""
 
@@ -196,7 +188,7 @@ class ToolContext:
     """The user has not approved the command: it may run only in a full sandbox."""
     set_scratchpad: Callable[[str], object] = lambda text: None
     """Replaces what the model noted for itself."""
-    planned: LastPlan = field(default_factory=LastPlan, compare=False)
+    planned: LastPlan = field(default_factory=LastPlan)
     """Shared by all copies of this context."""
 
     def resolve(self, path: str) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MAX_BYTES = 48_000
 MAX_LINES = 2_400
@@ -12,8 +13,7 @@ _HEAD_SHARE = 0.4
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(Struct, frozen=True):
     """A text within its bounds, and what was cut out of it. Bytes are UTF-8."""
 
     text: str

@@ -7,13 +7,15 @@ import re
 import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field, ValidationInfo, field_validator
 
+from swecli.core.config.trust import INSTRUCTION_FILES
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import EditorError
 from swecli.core.protocol.blocks import DiffBlock
@@ -48,8 +50,7 @@ _WHOLE_DIFF = 200_000
 _CHARACTERS_AROUND = 20
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """``before`` is None and ``state`` too when the file does not exist; ``after`` is None when it is to go. ``mode``
     is that of a new file, where it comes from another one."""
 
@@ -92,7 +93,8 @@ class FileChange:
     def fact(self) -> str:
         before, after = len(self.before or b""), len(self.after or b"")
         if self.before is None:
-            return f"creates a file, {after:,} bytes"
+            read = "; new conversations read it" if self.path.name in INSTRUCTION_FILES else ""
+            return f"creates a file, {after:,} bytes{read}"
         if self.after is None:
             return f"deletes a file, {before:,} bytes"
         verb = "overwrites" if self.note.startswith("overwrites") else "changes"
@@ -379,8 +381,7 @@ def _lines(text: str) -> list[str]:
     return list(StringIO(text, newline="\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePlan:
+class ChangePlan(Struct, frozen=True):
     """What a call would change. ``lines`` are those of the old text where an edit begins, as far as they are known."""
 
     changes: tuple[FileChange, ...]

@@ -6,10 +6,11 @@ import base64
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field
 
 from swecli.core.permissions.types import Effects
@@ -38,16 +39,14 @@ _COUNT_LIMIT = 64_000_000
 """Bytes behind the window that are read only to count the lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
+class RawLine(Struct, frozen=True):
     """The beginning of a line without its end, and the length of the whole line in bytes."""
 
     data: bytes
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """``total`` is the number of lines of the file, None when it was not counted to the end. ``seen`` is how
     many lines there are at least."""
 
@@ -215,8 +214,7 @@ class ReadFileParams(Params):
     limit: int = Field(MAX_LINES, ge=1, description="Lines, default 2000")
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(Struct, frozen=True):
     """Numbered lines; ``shown`` of them, ``total`` in the file where that is known."""
 
     text: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from bisect import bisect_left
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from pydantic import Field
 
 from swecli.core.permissions.types import Effects
@@ -19,8 +19,7 @@ MAX_PAGE = 24_000
 """Bytes of one page at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextPage:
+class TextPage(Struct, frozen=True):
     """Bytes ``start`` to ``end`` of ``total``. ``end`` is where the next page begins."""
 
     text: str

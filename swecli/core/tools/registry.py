@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,7 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
 from swecli.core.llm.types import ToolSchema
+from swecli.core.tools.aliases import own_name
 from swecli.core.tools.apply_patch import ApplyPatch
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.edit_file import EditFile, WriteFile
@@ -60,37 +62,6 @@ def is_offered(tool: str, model: str) -> bool:
 def _families() -> Mapping[str, tuple[str, ...]]:
     text = files("swecli.core.tools").joinpath("families.toml").read_text(encoding="utf-8")
     return {tool: tuple(str(pattern) for pattern in table["models"]) for tool, table in tomllib.loads(text).items()}
-
-
-ALIASES = MappingProxyType(
-    {
-        "bash": "run_command",
-        "shell": "run_command",
-        "execute_command": "run_command",
-        "exec": "run_command",
-        "read": "read_file",
-        "view": "read_file",
-        "cat": "read_file",
-        "edit": "edit_file",
-        "str_replace": "edit_file",
-        "write": "write_file",
-        "create_file": "write_file",
-        "grep": "search",
-        "search_files": "search",
-        "glob": "list_files",
-        "ls": "list_files",
-        "list": "list_files",
-        "list_dir": "list_files",
-        "list_directory": "list_files",
-        "todowrite": "update_todos",
-        "todo_write": "update_todos",
-        "askuserquestion": "ask_user",
-        "agent": "task",
-        "webfetch": "web_fetch",
-        "fetch": "web_fetch",
-    }
-)
-"""Names of other agents for our tools, in lower case."""
 
 
 MOST_NAMED = 60
@@ -177,8 +148,13 @@ class ToolRegistry:
 
     def get(self, name: str) -> AnyTool | None:
         """The tool of this name, or of this alias where no tool has the name itself."""
-        own = self._tools.get(name) or self._tools.get(ALIASES.get(name.strip().lower(), name.strip()))
+        own = self._tools.get(name) or self._tools.get(own_name(name))
         return own or next((tools[name] for tools in self._sources.values() if name in tools), None)
+
+    def own_name(self, name: str) -> str:
+        """The name of the tool that is meant; what is no tool's stays as it is."""
+        tool = self.get(name)
+        return name if tool is None else tool.name
 
     def names(self) -> tuple[str, ...]:
         return (*self._tools, *(tool.name for tool in self.dynamic()))

@@ -8,8 +8,9 @@ import re
 import socket
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
+
+from msgspec import Struct
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -96,8 +97,7 @@ class FetchError(Exception):
     """The page can't be had; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """What a server sent. ``moved`` is another host's address that it points to instead of giving a page; ``cut`` says
     that there was more."""
 
@@ -109,8 +109,7 @@ class Page:
     moved: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """``allowed`` and ``find`` are the check of addresses."""
 
     size: int = MAX_BYTES
@@ -157,7 +156,7 @@ def host_of(parts: SplitResult) -> str:
         raise FetchError(f"{host!r} is not a host name.") from error
 
 
-async def fetch(url: str, limits: Limits = Limits(), environment: Mapping[str, str] | None = None) -> Page:
+async def fetch(url: str, limits: Limits = Limits(), environment: Mapping[str, str] | None = None) -> Page:  # noqa: B008 - frozen
     """One page, redirects to the same host followed.
 
     Raises:

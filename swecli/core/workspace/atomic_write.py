@@ -16,11 +16,12 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
+
+from msgspec import Struct
 
 from swecli.core.workspace.text_file import READ_FLAGS, read_all, require_regular
 
@@ -146,8 +147,7 @@ class StaleFileError(Exception):
     """The file is not what the caller expects it to be. Nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What was done. ``sha256`` is that of the bytes now in the file; ``in_place`` tells the weaker way."""
 
     path: Path
@@ -155,8 +155,7 @@ class Written:
     in_place: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
+class _Old(Struct, frozen=True):
     data: bytes
     status: os.stat_result
 

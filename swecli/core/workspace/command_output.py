@@ -11,9 +11,10 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
 from swecli.safe_text import sanitise
@@ -460,8 +461,7 @@ _END_SECONDS = 2.0
 """For the end of a program that was killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """``status`` is None when the program was stopped: at its time limit or because it wrote too much."""
 
     status: int | None

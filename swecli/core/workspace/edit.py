@@ -11,8 +11,9 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+
+from msgspec import Struct
 
 from swecli.core.workspace.text_file import TextFile
 
@@ -161,8 +162,7 @@ class EditError(Exception):
     """The edit can't be made; the message says why and what to do next. Nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """The bytes after the edit. ``lines`` are the lines (from 1) of the old text where a match begins."""
 
     data: bytes
@@ -170,8 +170,7 @@ class Edited:
     lines: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """One edit of several. ``every``: all matches, not the only one."""
 
     old: str
@@ -179,8 +178,7 @@ class Replacement:
     every: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """A match, in characters of the text."""
 
     start: int

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.workspace import process_tree as tree
 from swecli.core.workspace.command_output import HEAD, TAIL
@@ -46,8 +48,7 @@ class JobsError(Exception):
     """The job can't be started, read or stopped; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobInfo:
+class JobInfo(Struct, frozen=True):
     """A job as it is now. Times are Unix seconds, sizes are bytes of output. ``status`` stays "running" as long as any
     process of it lives; ``exit_status`` is that of its first process. ``note`` says what stopped it."""
 
@@ -69,8 +70,7 @@ class JobInfo:
     """What a subagent used; None of a command."""
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     info: JobInfo
     running: RunningCommand
     finish: Finish
@@ -84,8 +84,7 @@ class _Job:
     watcher: asyncio.Task[None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """How a command is run: for whom (``item``), for how long (seconds; None without end), and what is kept of its
     output in the result (bytes). ``whole``: the timeout is that of what it leaves running, too. ``background``: it is a
     job from the start."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 MOST = 20
 """Files that one message may attach."""
@@ -22,8 +23,7 @@ _ENDS = ".,;:!?)]}>*_"
 """What may follow a name in a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(Struct, frozen=True):
     """``word`` is what follows the ``@``. It names ``path``: a folder, or the lines ``first`` to ``last`` (0: the end)
     of a file. ``problem`` says why it can't be attached."""
 

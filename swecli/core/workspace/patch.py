@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.workspace.edit import EditError, explain_miss, splice
 from swecli.core.workspace.text_file import TextFile
@@ -26,8 +27,7 @@ class PatchError(Exception):
 Sign = Literal[" ", "-", "+"]
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """One place. ``headers`` are lines above it that lead there; ``at_end``: it is the end of the file."""
 
     headers: tuple[str, ...]
@@ -39,8 +39,7 @@ class Chunk:
         return [text for sign, text in self.lines if sign != "+"]
 
 
-@dataclass(frozen=True, slots=True)
-class FilePatch:
+class FilePatch(Struct, frozen=True):
     """What happens to one file. ``text`` is the content of a new one."""
 
     action: Literal["add", "update", "delete"]

@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.workspace import process_tree as tree
 from swecli.core.workspace.command_output import HEAD, TAIL, CommandOutput, OutputPipe
@@ -125,12 +126,11 @@ class LaunchError(Exception):
     """The command could not be started; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CommandSpec(Struct, frozen=True):
     """What to run, in bash (sh where there is none), without start-up files. ``prefix`` is a program with its arguments
     that starts the shell (a sandbox), ``inherited`` are descriptors that stay open in it. ``processes`` is how many
     processes and threads it may have at the same time. ``stdin`` and ``errors`` are descriptors; without them it has no
-    input, and its errors come with its output."""
+    input, and its errors come with its output. ``shell`` is the path of another shell that takes ``-c``."""
 
     command: str
     cwd: Path
@@ -140,10 +140,10 @@ class CommandSpec:
     processes: int = PROCESSES
     stdin: int | None = None
     errors: int | None = None
+    shell: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
+class ProcessResult(Struct, frozen=True):
     """What became of a command. ``exit_status`` is None when it was killed by swecli or goes on; a command that
     died of a signal has 128 + its number, as shells report it. ``duration`` is seconds, sizes are bytes."""
 
@@ -336,6 +336,12 @@ async def left_running(running: RunningCommand) -> tuple[tuple[tree.Process, ...
     return (), len(left)
 
 
+def user_shell(environment: Mapping[str, str]) -> str:
+    """Path of the user's own shell; empty where there is none."""
+    named = environment.get("SHELL", "")
+    return named if os.path.isabs(named) and os.access(named, os.X_OK) else ""
+
+
 @asynccontextmanager
 async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
     """Nothing of the command is left when the block is cancelled."""
@@ -351,12 +357,12 @@ async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
 def _start(
     spec: CommandSpec, environment: Mapping[str, str], writer: int, limit: ProcessLimit
 ) -> subprocess.Popen[bytes]:
-    bash = shutil.which("bash", path=environment.get("PATH") or os.defpath)
-    shell = [bash, "--norc", "--noprofile", "-c"] if bash else ["/bin/sh", "-c"]
+    bash = None if spec.shell else shutil.which("bash", path=environment.get("PATH") or os.defpath)
+    shell = [bash, "--norc", "--noprofile", "-c", "--"] if bash else [spec.shell or "/bin/sh", "-c"]
     try:
         with limit.inherited() as bind:
             process = subprocess.Popen(
-                [*limit.prefix, *spec.prefix, *shell, "--", spec.command],
+                [*limit.prefix, *spec.prefix, *shell, spec.command],
                 cwd=spec.cwd,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL if spec.stdin is None else spec.stdin,

@@ -12,9 +12,10 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import psutil
@@ -31,16 +32,24 @@ _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True, eq=False):
     """A process. ``started`` tells it from a later one with the same id; it is opaque, and empty where the system does
     not say when a process began."""
 
     pid: int
     started: str
-    parent: int = field(default=0, compare=False)
-    group: int = field(default=0, compare=False)
-    session: int = field(default=0, compare=False)
+    parent: int = 0
+    group: int = 0
+    session: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return (self.pid, self.started) == (other.pid, other.started) if isinstance(other, Process) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a struct's own does not ask __eq__
+
+    def __hash__(self) -> int:
+        return hash((self.pid, self.started))
 
     @classmethod
     def current(cls) -> Process:
@@ -238,6 +247,35 @@ def signal_group(group: int, number: signal.Signals) -> None:
     """Signal a process group, if it is still there and ours."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
+
+
+async def end_group(process: asyncio.subprocess.Process, grace: float, first: float | None = None) -> None:
+    """Wait until a program whose input is closed has ended, else ask its group to end, else kill it. Each step takes
+    ``grace`` seconds at the most, waiting alone ``first`` where that is given."""
+    for number, seconds in (
+        (None, grace if first is None else first),
+        (signal.SIGTERM, grace),
+        (signal.SIGKILL, grace),
+    ):
+        if number is not None:
+            signal_group(process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), seconds)
+            break
+    signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
+
+
+async def carry_out(work: Awaitable[None]) -> None:
+    """Do the work to its end, also where this task is cancelled meanwhile: the cancellation goes on after it."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = not task.cancelled()
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 def signal_each(processes: list[Process], number: signal.Signals) -> None:

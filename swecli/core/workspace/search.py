@@ -7,10 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+
+from msgspec import Struct
 
 from swecli.core.workspace.command_output import Captured, capture
 from swecli.core.workspace.walk import Entry, IgnoreRules, ignore_root
@@ -55,8 +56,7 @@ class ListingError(Exception):
     """The tree can't be listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """``entries`` sorted by path, relative to the start; ``total`` may be more than are listed. ``complete`` is
     False when the walk was cut short, so that there may be more than ``total``."""
 
@@ -105,8 +105,7 @@ class SearchError(Exception):
     """The search can't be made: an invalid expression, shown with its position, or a program that failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class SearchRequest(Struct, frozen=True):
     """``start`` is a resolved file or directory; ``context`` is lines before and after each match."""
 
     pattern: str
@@ -121,8 +120,7 @@ class SearchRequest:
     workspace directory, are neither read for the result nor told apart by what they hold, only counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line of a result; ``matched`` is False for a line around a match."""
 
     path: Path
@@ -131,8 +129,7 @@ class Line:
     matched: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """``lines`` by path and number. ``incomplete`` says why there may be more, empty when there is not."""
 
     lines: tuple[Line, ...]

@@ -8,10 +8,12 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NON_BLOCK = getattr(os, "O_NONBLOCK", 0)
@@ -44,8 +46,7 @@ class TooLargeError(OSError):
         self.size = size
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Struct, frozen=True):
     """One file as it was at one moment. ``sha256`` is the hex digest of its bytes."""
 
     sha256: str
@@ -124,6 +125,12 @@ def is_folder(name: str, base: Path) -> bool:
         return False
 
 
+def shown_path(path: str, cwd: Path | str) -> str:
+    """``path`` as the user knows it: relative to the working directory where it is inside."""
+    inside = path.startswith(f"{cwd}{os.sep}")
+    return os.path.relpath(path, cwd) if inside else path
+
+
 def usable_folder(name: str, base: Path) -> Path:
     """The folder, with links followed.
 
@@ -161,8 +168,7 @@ _BOMS: tuple[tuple[bytes, str, str], ...] = (
 """UTF-32 LE stands before UTF-16 LE, whose mark is its beginning."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextFile:
+class TextFile(Struct, frozen=True):
     """``raw`` = ``bom`` + encoded ``text`` + ``tail``. ``text`` keeps the line ends of the file."""
 
     raw: bytes

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from swecli.core.workspace.text_file import read_bytes
 
@@ -182,8 +183,7 @@ def _match(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
 _MAX_DEPTH = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """``path`` is relative to where the walk started, with slashes; ``depth`` counts from 1."""
 
     path: str

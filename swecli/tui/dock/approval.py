@@ -157,12 +157,11 @@ NO = ANSWERS.index("reject")
 
 
 def answers(request: PermissionRequested, span: int, edits: int, letters: Sequence[str]) -> list[Choice]:
-    """The numbered choices; ``letters`` are the keys that do the same. Where no rule can be offered, the second says
-    so; the last is there while several edits wait."""
+    """The numbered choices; ``letters`` are the keys that do the same. Where no rule can be offered, a line says
+    why in place of the second; the last is there while several edits wait."""
     once, always, reject, every = letters
     if request.rule is None:
-        why = safe_line(request.rule_note).rstrip(".") or "No rule is offered"
-        again = Choice(f"({why})", open=False)
+        again = Choice(safe_line(request.rule_note), open=False)
     else:
         again = Choice(f"yes, and don't ask again for {safe_line(request.rule)} ({SPANS[span][1]})", always)
     found = [Choice("yes", once), again, Choice("no, and say what to do instead", reject)]

@@ -35,7 +35,12 @@ class Dock(Vertical):
         super().__init__(id="dock")
         self._prompt = prompt
         self._panel_context = PanelContext(
-            clock, lambda: prompt.typed_at, self._set_full_screen, prompt.receive, prompt.receive_paste
+            clock,
+            lambda: prompt.typed_at,
+            self._set_full_screen,
+            prompt.receive,
+            prompt.receive_paste,
+            lambda: prompt.editor.text,
         )
         self._request: str | None = None
         self._answered = 0

@@ -6,8 +6,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from rich.cells import cell_len
 from textual import events
 from textual.containers import Vertical
@@ -179,7 +181,12 @@ def height(text: str, width: int) -> int:
 
 
 TOO_EARLY = "Ignored: that key came before you could read this."
-TO_PROMPT = "Your typing goes to the prompt behind this question."
+TO_PROMPT = "Typed into the prompt behind this question: "
+"""The end of the draft follows."""
+SHOWN_DRAFT = 30
+"""Characters of the draft that are shown."""
+SHOWN_SECONDS = 4.0
+"""How long the draft is shown after the last letter."""
 
 
 class KeyLine(Static):
@@ -213,9 +220,15 @@ class KeyLine(Static):
 
     def _look_again(self) -> None:
         self._timer = None
-        if self._grace is not None and not self._grace.ignores() and self._said in (TOO_EARLY, TO_PROMPT):
-            self._said = ""
+        if self._grace is not None and not self._grace.ignores():
+            self._forget(TOO_EARLY)
+            if self._said.startswith(TO_PROMPT):
+                self.set_timer(SHOWN_SECONDS, partial(self._forget, self._said))
         self.wait(self._grace, self._pale)
+
+    def _forget(self, said: str) -> None:
+        if self._said == said:
+            self.say("")
 
     def _draw(self) -> None:
         early = self._grace is not None and self._grace.ignores()
@@ -321,8 +334,7 @@ KeyEffect = Literal["decides", "moves", "letter", "nothing"]
 """What a key is to a panel: it decides something, or looks at something; a letter without meaning; or neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class PanelContext:
+class PanelContext(Struct, frozen=True):
     """What a panel knows of the prompt whose place it takes. ``typed`` is when (by ``clock``) the user last typed at a
     draft that is not sent; ``stray`` takes letters that were meant for it, ``pasted`` what was pasted."""
 
@@ -332,6 +344,8 @@ class PanelContext:
     """Gives a panel the whole screen, or takes it back."""
     stray: Callable[[str], None] = lambda text: None
     pasted: Callable[[str], None] = lambda text: None
+    draft: Callable[[], str] = lambda: ""
+    """What is in the prompt."""
 
 
 class DockPanel(Vertical, can_focus=True):
@@ -417,9 +431,13 @@ class DockPanel(Vertical, can_focus=True):
         self.grace = Grace(self.prompt_context.clock, self.prompt_context.typed(), self._stray)
 
     def _stray(self, text: str) -> None:
-        if text:
-            self.said = TO_PROMPT
         self.prompt_context.stray(text)
+        if text:
+            self._say_draft()
+
+    def _say_draft(self) -> None:
+        draft = safe_line(self.prompt_context.draft())
+        self.said = TO_PROMPT + (draft if len(draft) <= SHOWN_DRAFT else f"…{draft[-SHOWN_DRAFT:]}")
 
     def _on_mount(self, event: events.Mount) -> None:
         self._there = True
@@ -554,6 +572,7 @@ class DockPanel(Vertical, can_focus=True):
         if self.grace is not None:
             self.grace.typed("")
         self.prompt_context.pasted(event.text)
+        self._say_draft()
         self.key_handled()
 
     def show_place(self, place: tuple[int, int], waiting: Sequence[PermissionRequested] = ()) -> None:

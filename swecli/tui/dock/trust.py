@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal, TypeVar
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from swecli.safe_text import safe_line

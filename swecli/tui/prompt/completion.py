@@ -7,10 +7,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from swecli.tui.keymap import Keymap
 from swecli.tui.line_input import Row, Rows
@@ -72,8 +73,7 @@ _SLASH = re.compile(r"/([A-Za-z0-9_:?-]*)\Z")
 _MENTION = re.compile(r"(?:^|(?<=\s))@([^\s@]*)\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """The part before the cursor that is being completed; ``start`` is its column in the line."""
 
     kind: Literal["command", "file"]
@@ -81,8 +81,7 @@ class Token:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """``insert`` replaces the token; ``label`` and ``detail`` are shown. ``runs`` marks a command that needs
     no argument, so that Enter may run it at once; ``begins`` one that begins with what was typed."""
 

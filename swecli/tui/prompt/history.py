@@ -6,9 +6,10 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
 from textual.content import Content
@@ -17,6 +18,9 @@ from textual.widgets import Static
 from swecli.core.atomic_text import make_private
 from swecli.safe_text import safe_line
 from swecli.tui.keymap import Keymap
+
+if TYPE_CHECKING:
+    from swecli.core.llm.secrets import Masker
 
 
 class Draft(NamedTuple):
@@ -122,6 +126,14 @@ class History:
             self._entries = _read(self._path)
         return self._entries
 
+    @cached_property
+    def _masker(self) -> Masker:
+        """Makes stars of keys and of secrets of the environment, here as in stored sessions."""
+        from swecli.core.llm.secrets import masker_of
+        from swecli.core.workspace.process import secret_values
+
+        return masker_of(secret_values(os.environ))
+
     def add(self, text: str) -> None:
         """Remember a message that was sent, and go back to the newest place."""
         self.leave()
@@ -130,7 +142,7 @@ class History:
         self.entries.append(text)
         if self._path is not None:
             try:
-                _append(self._path, text)
+                _append(self._path, self._masker.cover(text))
             except OSError as error:
                 self._complain(f"Cannot save the prompt history: {error.strerror or error}")
                 self._path = None
@@ -195,21 +207,17 @@ def _read(path: Path | None) -> list[str]:
 
 
 def _append(path: Path, text: str) -> None:
-    make_private(path.parent)
-    data = (json.dumps(_without_keys(text)) + "\n").encode()
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    data = (json.dumps(text) + "\n").encode()
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    try:
+        fd = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        make_private(path.parent)
+        fd = os.open(path, flags, 0o600)
     try:
         os.write(fd, data)
     finally:
         os.close(fd)
-
-
-def _without_keys(text: str) -> str:
-    """The text as it is kept: keys and secrets of the environment are stars, here as in stored sessions."""
-    from swecli.core.llm.secrets import Masker, is_unmistakable
-    from swecli.core.workspace.process import secret_values
-
-    return Masker(filter(is_unmistakable, secret_values(os.environ))).cover(text)
 
 
 class HistorySearch(Static):

@@ -30,8 +30,17 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
         with open(descriptor, "wb") as file:
             file.write(data)
         lines = text.count("\n") + (not text.endswith("\n"))
-        typed = typed.replace(placeholder, f"{path.relative_to(cwd)} (a pasted text of {plural(lines, 'line')})", 1)
+        before, found, after = typed.partition(placeholder)
+        if not found:
+            continue
+        path_words = f"{path.relative_to(cwd)} (a pasted text of {plural(lines, 'line')})"
+        typed = f"{_apart(before)}{path_words}{' ' if after[:1].isalnum() else ''}{after}"
     return typed
+
+
+def _apart(before: str) -> str:
+    """The text before a path, which is a word of its own."""
+    return before if not before or before[-1].isspace() else f"{before} "
 
 
 def _free(folder: Path) -> Path:

@@ -4,8 +4,10 @@ screen; ``vim_keys.py`` brings it to the editor."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 Mode = Literal["insert", "normal", "visual", "visual line"]
 Ask = Literal["", "older", "newer", "search", "no command"]
@@ -15,8 +17,7 @@ FAR = 1_000_000_000
 """The column that ``$`` keeps for j and k."""
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Struct, frozen=True):
     """``cursor`` is an offset in the text. ``atoms`` are spans that are removed whole, such as the placeholder
     of a paste."""
 
@@ -25,8 +26,7 @@ class Buffer:
     atoms: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One complete command. ``motion`` is the operator's own letter for whole lines; ``target`` is the letter after f,
     F, t, T and r."""
 
@@ -40,8 +40,7 @@ class Command:
         return self.count or 1
 
 
-@dataclass(frozen=True, slots=True)
-class Vim:
+class Vim(Struct, frozen=True):
     """``keys`` are those of a command that is not complete; ``wish`` is the column that j and k keep; ``anchor`` is
     where visual mode began; ``inserting`` is the text at the beginning of insert mode."""
 
@@ -61,8 +60,7 @@ class Vim:
     redo: tuple[Buffer, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What a key leads to."""
 
     vim: Vim
@@ -70,8 +68,7 @@ class Step:
     ask: Ask = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Where a motion leads. For an operator the text between ``start`` and ``end`` counts, or the lines of both."""
 
     cursor: int

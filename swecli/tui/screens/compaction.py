@@ -208,6 +208,13 @@ class PlanBoard(Board):
             self.mount(self._editor)
             self._editor.focus()
 
+    def take_focus(self) -> None:
+        """The keyboard is the editor's while it is open."""
+        if self._editor is None:
+            super().take_focus()
+        else:
+            self._editor.focus()
+
     def step_back(self) -> bool:
         if self._editor is not None:
             text, drafted = self._editor.text.strip(), (self._summary or "") != self._edited

@@ -14,6 +14,7 @@ BASICS = (
     ("/", "commands; Tab completes, Enter runs"),
     ("@path", "attach a file, folder or image; @path:10-40 these lines"),
     ("!", "run a shell command; its output joins the conversation"),
+    ("!!", "run it in the whole terminal, as an editor is by itself"),
     ("#", "add a line to the instructions; you approve the change"),
     ("?", "this help, on an empty prompt"),
 )
@@ -25,7 +26,7 @@ WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         (
             ("@path", BASICS[1][1]),
             ("!", BASICS[2][1]),
-            ("#", BASICS[3][1]),
+            ("#", BASICS[4][1]),
             ("newline", "new line; a backslash before Enter does the same"),
             ("older", "the message before, or the queued one back"),
             ("external_editor", "write in your editor; /vim for vim keys in the prompt"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import CancelItem, Interrupt
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCommand:
+class ShownCommand(Struct, frozen=True):
     """A command that runs, or a job that has ended. ``name`` is a job's id, or the item of a command in the foreground,
     which is ``item`` still when it has become a job; times are Unix seconds; ``size`` is bytes of output, of which
     ``beyond`` says that there may be more; ``about`` is what else there is to say."""

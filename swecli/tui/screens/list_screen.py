@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from msgspec import Struct
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -29,8 +30,7 @@ from swecli.tui.transcript.rows import cells, cut
 Tone = Literal["plain", "dim", "ok", "warning", "heading"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One line. ``name`` is what it stands for; one without a name is a heading and can't be chosen. ``words`` is what
     else is searched."""
 
@@ -133,7 +133,7 @@ class ListPage:
         """What is in the line has changed, and the list with it."""
 
     def submitted(self, entry: Entry | None, text: str) -> None:
-        """Enter."""
+        """Enter was pressed in the line to type in."""
         if entry is not None:
             self.choose(entry)
 
@@ -390,8 +390,7 @@ _IN_TEXT: Mapping[str, Callable[[BlockView], None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """A page as it was left for the next one."""
 
     page: ListPage

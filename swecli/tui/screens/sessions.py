@@ -144,7 +144,8 @@ class SessionsPage(ListPage):
 
 
 def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list[Entry]:
-    """The sessions under their folders, in the order given."""
+    """The sessions under their folders, in the order given. One that is open in another swecli has that in place of its
+    age."""
     out: list[Entry] = []
     folder: str | None = None
     for session in sessions:
@@ -153,12 +154,12 @@ def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list
             out.append(heading(folder))
         cells = (
             session.title or "(no words)",
-            age(now - session.updated),
+            "open" if session.open_elsewhere else age(now - session.updated),
             f"{session.messages} {'message' if session.messages == 1 else 'messages'}",
             f"{tokens(session.tokens)} tokens",
             session.cost or "$?",
         )
-        mark = "●" if session.id == present else "!" if session.away else " "
+        mark = "●" if session.id == present else "○" if session.open_elsewhere else "!" if session.away else " "
         tone = "dim" if session.away else "plain"
         out.append(
             Entry(session.id, cells, tone, f"{session.model} {session.folder} {session.branch} {session.first}", mark)

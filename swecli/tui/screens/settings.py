@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.backend import FileName, Setting, SettingsPort, Written
@@ -31,7 +32,7 @@ class ValuePage(ListPage):
         """``offered`` are values to choose from besides typing one; ``preview`` shows the effect of the chosen one."""
         listed = bool(setting.choices or offered)
         super().__init__("Settings", "type to filter" if listed else "a value; empty removes it from the file")
-        self.mark = f"{setting.name} = "
+        self.mark = "/ " if listed else f"{setting.name} = "
         self.leave = "cancels"
         self._port = port
         self._setting = setting
@@ -64,13 +65,13 @@ class ValuePage(ListPage):
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         setting = self._setting
-        lines = [TextBlock(setting.about), TextBlock(f"Accepts {setting.takes}. Default: {setting.default}.", "dim")]
+        lines = [TextBlock(setting.about), TextBlock(_allowed(setting), "dim")]
         if self._refused:
             lines.insert(0, TextBlock(f"{setting.name} {self._refused}", "error"))
         shown = sample(setting.name, entry.name if entry is not None else self.view.text)
-        place = f"Enter writes to {self._port.files[self._file]}."
+        place = f"Enter writes it to {self._port.files[self._file]}"
         if self._other in self._port.files:
-            place += f" {self.view.keymap.shown('switch')}: {self._port.files[self._other]}"
+            place += f"\n{self.view.keymap.shown('switch')} takes {self._port.files[self._other]}"
         return [*lines, TextBlock(place, "plain"), *shown]
 
     def key_note(self, entry: Entry | None) -> str:
@@ -131,7 +132,7 @@ def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[E
     found = [
         Entry(
             choice,
-            (choice.strip('"'), "in force" if choice.strip('"') == now else ""),
+            (choice.strip('"'), "current" if choice.strip('"') == now else ""),
             mark="●" if choice.strip('"') == now else " ",
         )
         for choice in setting.choices or offered
@@ -139,16 +140,14 @@ def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[E
     return [entry for entry in found if query.strip().casefold() in entry.cells[0].casefold()]
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """Shows a value on the screen, and takes that back."""
 
     show: Callable[[str], None]
     undo: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """Values to choose from for a setting that takes any text."""
 
     values: Callable[[], Sequence[str]]
@@ -220,8 +219,8 @@ class SettingsPage(ListPage):
         if entry.name == ALL:
             return (TextBlock("Every setting by section, with where its value comes from."),)
         setting = self._settings[entry.name]
-        lines = [TextBlock(setting.about), TextBlock(f"Accepts {setting.takes}. Default: {setting.default}.", "dim")]
-        lines.append(TextBlock(f"Now: {setting.shown} ({setting.origin}). {COUNTS[setting.effect]}", "dim"))
+        lines = [TextBlock(setting.about), TextBlock(_allowed(setting), "dim")]
+        lines.append(TextBlock(f"Now: {_now(setting)}. {COUNTS[setting.effect]}", "dim"))
         if setting.locked:
             lines.append(TextBlock(setting.locked, "warning"))
         return [*lines, *sample(setting.name, setting.text or setting.default)]
@@ -284,6 +283,22 @@ class SettingsPage(ListPage):
             return
         self._written(written, setting, self._file)
         await self._read()
+
+
+def _allowed(setting: Setting) -> str:
+    """What the setting takes and what it is by itself: "A number from 0 to 1; default 0.25."."""
+    default = "unset by default" if setting.default == UNSET else f"default {setting.default}"
+    return f"{setting.takes[:1].upper()}{setting.takes[1:]}; {default}."
+
+
+def _now(setting: Setting) -> str:
+    if setting.origin == DEFAULT:
+        return "unset" if setting.default == UNSET else "the default"
+    return f"{setting.shown} ({setting.origin})"
+
+
+UNSET, DEFAULT = "(unset)", "default"
+"""How the settings tell a value that is not there, and where one comes from that nobody set."""
 
 
 def entries(settings: Sequence[Setting]) -> list[Entry]:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from textual.app import App
 
 from swecli.core.atomic_text import make_private, write_whole
 from swecli.tui.themes.library import AUTO, Library
-from swecli.tui.themes.scheme import Depth, Scheme, SchemeError, scheme_of
+from swecli.tui.themes.scheme import COLOURS, Depth, Scheme, SchemeError, scheme_of
 
 _MAX_BYTES = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class SavedTheme:
+class SavedTheme(Struct, frozen=True):
     """``wanted`` is the name that the user asked for, ``dark`` the terminal's background; ``scheme`` is what was
     shown, None for the terminal's own colours."""
 
@@ -55,7 +54,7 @@ def save_theme(path: Path | None, theme: SavedTheme) -> None:
         return
     values = {"wanted": theme.wanted, "dark": "yes" if theme.dark else "no"}
     if theme.scheme is not None:
-        values |= {entry.name: getattr(theme.scheme, entry.name) for entry in fields(Scheme) if entry.name != "coarse"}
+        values |= {name: getattr(theme.scheme, name) for name in ("name", *COLOURS)}
     with contextlib.suppress(OSError):
         make_private(path.parent)
         write_whole(path, "".join(f"{key}={value}\n" for key, value in values.items()))

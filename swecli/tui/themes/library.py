@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 
+from msgspec.structs import replace
 from textual.theme import Theme
 
 from swecli.tui.themes.scheme import DARK, LIGHT, Depth, Scheme, tones_of

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 AA = 4.5
 """Contrast of text that WCAG 2.1 asks for at level AA."""
@@ -130,8 +132,7 @@ def colour_system(found: Depth) -> str:
     return _SYSTEMS[found]
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(Struct, frozen=True):
     """Colours as ``#rrggbb``. ``accent`` marks what is chosen or active, ``muted`` is text of less weight,
     ``panel`` the background of bars; the others are named by what they look like."""
 
@@ -149,7 +150,7 @@ class Scheme:
     blue: str
     purple: str
     selection: str
-    coarse: bool = field(default=False, kw_only=True)
+    coarse: bool = False
     """Whether it is shown in 256 colours, and has to be legible in these."""
 
     @property
@@ -157,7 +158,7 @@ class Scheme:
         return is_dark(self.background)
 
 
-COLOURS: tuple[str, ...] = tuple(entry.name for entry in fields(Scheme) if entry.type == "str" and entry.name != "name")
+COLOURS: tuple[str, ...] = tuple(name for name in Scheme.__struct_fields__ if name not in ("name", "coarse"))
 """Names of the colours in a theme file."""
 
 REQUIRED = ("background", "foreground")
@@ -199,7 +200,12 @@ def scheme_of(name: str, colours: Mapping[str, object]) -> Scheme:
         "accent": found.get("blue", base.accent),
         "selection": mix(back, found.get("blue", base.blue), 0.35),
     }
-    return Scheme(name, *[found.get(key) or derived.get(key) or str(getattr(base, key)) for key in COLOURS])
+    return replace(
+        base,
+        name=name,
+        coarse=False,
+        **{key: found.get(key) or derived.get(key) or getattr(base, key) for key in COLOURS},
+    )
 
 
 DARK = Scheme(
@@ -237,8 +243,7 @@ LIGHT = Scheme(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tones:
+class Tones(Struct, frozen=True):
     """Grounds: ``background``, ``panel``, ``selection``, ``added``, ``removed``, ``added_word``, ``removed_word``,
     ``match``, ``match_current``. ``rule`` is for lines that carry no text, ``track`` for the empty part of a
     bar. The rest is text."""

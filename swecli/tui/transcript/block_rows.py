@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
@@ -17,7 +17,6 @@ from swecli.core.protocol.messages import usage_words
 from swecli.figures import duration
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
-    CHOSEN,
     AnswerBlock,
     Block,
     CompactionBlock,
@@ -40,6 +39,7 @@ from swecli.tui.transcript.rows import (
     blank,
     cells,
     cut,
+    hanging,
     indent,
     plain_rows,
     segment,
@@ -52,8 +52,7 @@ NARROW: Final = 10
 """Width below which there are no margins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Characters ``start`` to ``end`` of a row (gutter and margin counted) that are shown in another style."""
 
     start: int
@@ -61,8 +60,7 @@ class Mark:
     style: Style
 
 
-@dataclass(frozen=True, slots=True)
-class Painter:
+class Painter(Struct, frozen=True):
     """How rows become strips ``width`` cells wide. Filters are those of the app, for example for NO_COLOR."""
 
     width: int
@@ -127,8 +125,7 @@ MAX_CACHED: Final = 200
 MAX_CACHED_ROWS: Final = 8_000
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """Rows of one block, and how it was drawn: in its long form or not, with an empty row before it or not."""
 
     expanded: bool
@@ -317,7 +314,7 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
     if block.reason and block.reason != block.outcome:
         words.append(block.reason)
     style = {"done": palette.dim, "error": palette.error}.get(block.outcome, palette.warning)
-    return plain_rows(sanitise(": ".join(words)), width, style)
+    return hanging(Styled(safe_line(": ".join(words)), style), width, 2)
 
 
 def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
@@ -349,8 +346,8 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
-    why = f": {block.reason}" if block.reason and block.reason != CHOSEN else ""
-    text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} removed{why}{hint}"
+    why = f": {block.reason.removesuffix('.')}" if block.reason else ""
+    text = f"Rewound {count:,} entr{'y' if count == 1 else 'ies'}{why}{hint}"
     if block.not_sent:
         text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"
     mark: Gutter = (segment(SafeText("■ " if block.not_sent else "⟲ "), palette.warning),)

@@ -5,27 +5,26 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, Literal, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, ImageBlock
 from swecli.core.protocol.events import ItemStatus, NoticeLevel, TurnOutcome
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.spill import SpillHandle, SpillStore, weight_of
+from swecli.core.tools.aliases import own_name
 
 LiveStatus = Literal["pending", "waiting", "asking", "running"]
 """Of a tool call: arguments are being written, consent is awaited, an answer to its question is awaited, it runs."""
 Status = LiveStatus | ItemStatus
 
-CHOSEN: Final = "chosen by the user"
-"""The reason of what the user asked for."""
-
 LIVE: frozenset[str] = frozenset(("pending", "waiting", "asking", "running"))
 
 
-@dataclass(frozen=True, slots=True)
-class SessionBlock:
+class SessionBlock(Struct, frozen=True):
     """Start of a session, or of its continuation."""
 
     id: str
@@ -40,8 +39,7 @@ class SessionBlock:
     """The first screen of a new session in place of all that: labels and texts."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserBlock:
+class UserBlock(Struct, frozen=True):
     id: str
     text: str = ""
     images: tuple[ImageBlock, ...] = ()
@@ -49,8 +47,7 @@ class UserBlock:
     """The call of a command that ``text`` was made of; empty for a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerBlock:
+class AnswerBlock(Struct, frozen=True):
     """Text of the model. While ``revision`` stays the same, text is only ever added at its end."""
 
     id: str
@@ -61,8 +58,7 @@ class AnswerBlock:
     """Why it broke off."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningBlock:
+class ReasoningBlock(Struct, frozen=True):
     id: str
     text: str = ""
     status: Status = "running"
@@ -77,8 +73,7 @@ AGENT_CALLS: Final = 60
 """Calls of a subagent that are listed, the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentFigures:
+class AgentFigures(Struct, frozen=True):
     """A subagent as its call shows it. ``outcome`` is empty while it works; ``doing`` is what it is at, ``calls`` are
     the titles of its calls, the newest ones, ``earlier`` how many were before them. ``cost`` is None where a price is
     unknown."""
@@ -102,8 +97,7 @@ class AgentFigures:
         return replace(self, doing=title, calls=calls[cut:], earlier=self.earlier + cut)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolBlock:
+class ToolBlock(Struct, frozen=True):
     """A tool call. ``arguments`` is the JSON text written so far, ``output`` the end of the live output,
     ``preview`` what consent was asked for, ``blocks`` and ``result`` what came out."""
 
@@ -130,16 +124,14 @@ class ToolBlock:
     """The subagent that works for the call."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoticeBlock:
+class NoticeBlock(Struct, frozen=True):
     id: str
     text: str
     level: NoticeLevel = "info"
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionBlock:
+class CompactionBlock(Struct, frozen=True):
     id: str
     status: Literal["running", "done", "failed", "undone", "redone"] = "running"
     tokens_before: int = 0
@@ -151,8 +143,7 @@ class CompactionBlock:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEndBlock:
+class TurnEndBlock(Struct, frozen=True):
     id: str
     outcome: TurnOutcome
     reason: str = ""
@@ -162,8 +153,7 @@ class TurnEndBlock:
     """Seconds of the duration in which the user was asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownBlock:
+class ShownBlock(Struct, frozen=True):
     """What a slash command or the program itself shows; not part of the session."""
 
     id: str
@@ -171,8 +161,7 @@ class ShownBlock:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RewoundBlock:
+class RewoundBlock(Struct, frozen=True):
     """What a rewind has taken out of the conversation. It stays readable."""
 
     id: str
@@ -205,15 +194,13 @@ def is_live(block: Block) -> bool:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """Show the block: in place of the one with its id, or at the end."""
 
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """Show the block with this id no longer."""
 
     id: str
@@ -228,8 +215,7 @@ RESIDENT: Final = 1_000_000
 """Characters of long blocks that stay in memory, those used last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """What has to be known of a block without reading it: ``length`` and ``lines`` of its text, and how many of its
     ``displays`` are tall."""
 
@@ -240,8 +226,7 @@ class Shape:
     displays: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Spilled:
+class _Spilled(Struct, frozen=True):
     shape: Shape
     ticket: SpillHandle
 
@@ -402,7 +387,7 @@ def with_part(block: Block | None, part: Part) -> Block | None:
             grown = part.text.startswith(block.text)
             return replace(block, text=part.text, revision=block.revision + (0 if grown else 1))
         case ToolBlock(), ToolCallPart():
-            return replace(block, name=part.name or block.name, arguments=part.arguments)
+            return replace(block, name=own_name(part.name) or block.name, arguments=part.arguments)
         case ToolBlock(), ToolResultPart():
             return replace(block, result=part.text)
         case _:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final, Literal, Protocol
 
+from msgspec import Struct
 from rich.segment import Segment
 from rich.style import Style
 
@@ -42,8 +42,7 @@ _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 Sign = Literal[" ", "+", "-", "~"]
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(Struct, frozen=True):
     """One line of a diff. ``number`` counts from 1 in the new text, for removed lines in the old one. The sign
     ``~`` marks lines left out between two hunks; ``pair`` is the other half of a changed line."""
 
@@ -53,8 +52,7 @@ class DiffLine:
     pair: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextDiff:
+class TextDiff(Struct, frozen=True):
     lines: tuple[DiffLine, ...]
     added: int
     removed: int
@@ -90,10 +88,10 @@ def text_diff(old: str, new: str) -> TextDiff:
     return TextDiff(tuple(lines), added, removed, note)
 
 
-def one_sided(text: str, sign: Literal["+", "-"]) -> TextDiff:
+def one_sided(text: str, sign: Literal[" ", "-"]) -> TextDiff:
     """A new file, or a deleted one."""
     lines = tuple(DiffLine(sign, number, line.removesuffix("\r")) for number, line in enumerate(_lines(text), 1))
-    return TextDiff(lines, len(lines) if sign == "+" else 0, len(lines) if sign == "-" else 0)
+    return TextDiff(lines, len(lines) if sign == " " else 0, len(lines) if sign == "-" else 0)
 
 
 def changed_words(text: str, other: str) -> list[tuple[int, int]]:
@@ -139,8 +137,7 @@ class Lines(Protocol):
     def style(self, line: DiffLine) -> Style: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """Half of a row: the line with its place among the lines of the diff, and the number that it has in its text."""
 
     place: int
@@ -299,9 +296,9 @@ def render_lines(block: DiffBlock, diff: TextDiff, width: int, palette: Palette)
 
 @lru_cache(maxsize=16)
 def compare(block: DiffBlock) -> TextDiff:
-    """The lines of a change."""
+    """The lines of a change. A new file is its text: a sign that all lines have says nothing."""
     if block.old is None:
-        return one_sided(block.new or "", "+")
+        return one_sided(block.new or "", " ")
     if block.new is None:
         return one_sided(block.old, "-")
     return text_diff(block.old, block.new)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import Struct, field
 from rich.style import Style
 
 from swecli.core.protocol.blocks import MarkdownBlock, TableBlock
@@ -223,8 +223,7 @@ _LISTS: Final = ("bullet_list_open", "ordered_list_open")
 _BREAKING: Final = re.compile("\r\n|[\x00\r\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A block at the top level: its tokens and its lines ``start`` to ``stop`` of the source."""
 
     tokens: Sequence[Token]
@@ -444,8 +443,7 @@ SLOW: Final = 50
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
 
 
-@dataclass(slots=True)
-class _Fence:
+class _Fence(Struct):
     """A code block that is open at the top level."""
 
     indent: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.tui.backend import Density
 from swecli.tui.transcript.block_rows import Drawn, RowCache, answer_ending, gap_before, render_block
@@ -28,8 +29,7 @@ from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.rows import Row, blank
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """A place that survives changes of height: a block and a line within it."""
 
     block: int
@@ -157,8 +157,7 @@ FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, CompactionBlock, Rewound
 """Blocks that have a short and a long form."""
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(Struct):
     revision: int
     markdown: MarkdownStream
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.style import Style
 from textual.theme import Theme
 
@@ -18,8 +19,7 @@ style = Style.parse
 """A Rich style from its definition, for example ``bold #ff0000``."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodeColours:
+class CodeColours(Struct, frozen=True):
     """Colours of program text by kind of token."""
 
     keyword: Style
@@ -36,8 +36,7 @@ SPLIT_FROM: Final = 154
 """Cells that a diff in the transcript of a terminal with 160 columns has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Palette:
+class Palette(Struct, frozen=True, kw_only=True):
     """All styles, and what else decides about the looks of a row.
 
     Styles are laid over the widget's own colours, so none of them needs a background. A palette is part of the key of

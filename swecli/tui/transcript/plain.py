@@ -55,13 +55,15 @@ def block_text(block: Block) -> str:
 
 
 def display_text(block: DisplayBlock) -> str:
-    """All text of a display block; of a diff the changed lines with their signs, a table as a spreadsheet takes it."""
+    """All text of a display block; of a diff the changed lines with their signs, of a new file its text, a table as
+    a spreadsheet takes it."""
     match block:
         case TextBlock() | MarkdownBlock():
             return block.text
         case DiffBlock():
-            lines = compare(block).lines
-            return _lines(block.path, *(f"{line.sign}{line.text}" for line in lines if line.sign != "~"))
+            signs = block.old is not None
+            lines = [line for line in compare(block).lines if line.sign != "~"]
+            return _lines(block.path, *(f"{line.sign}{line.text}" if signs else line.text for line in lines))
         case TerminalBlock():  # how it ended is in the call's own line
             return _lines(f"$ {block.command}" if block.command else "", block.output)
         case TableBlock():

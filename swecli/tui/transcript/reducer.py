@@ -4,12 +4,14 @@ of a finished turn give the same blocks as its live stream did."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
-from swecli.core.protocol.blocks import TextBlock
+from msgspec.structs import replace
+
+from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
+    CHOSEN,
     MAIN,
     AgentEnded,
     AgentStarted,
@@ -49,11 +51,11 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
+from swecli.core.tools.aliases import own_name
 from swecli.event_lines import CLEARING, completed_line, edited_line, started_words
 from swecli.figures import duration
-from swecli.tui.tool_words import call_title
+from swecli.tui.tool_words import OWN_COMMAND, call_title
 from swecli.tui.transcript.blocks import (
-    CHOSEN,
     AgentFigures,
     AnswerBlock,
     Block,
@@ -288,6 +290,8 @@ def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
 
 def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
     match body.kind:
+        case "user" if body.name == "shell":
+            reducer.put(ToolBlock(body.item, OWN_COMMAND, body.title, "running", since=event.ts))
         case "user":
             reducer.put(UserBlock(body.item, title=body.title if body.name == "command" else ""))
         case "text":
@@ -295,7 +299,7 @@ def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
         case "reasoning":
             reducer.put(ReasoningBlock(body.item))
         case "tool" | "attachment":
-            reducer.put(ToolBlock(body.item, body.name, body.title))
+            reducer.put(ToolBlock(body.item, own_name(body.name), body.title))
         case "note":
             reducer.put(NoticeBlock(body.item, body.title))
         case "compaction":
@@ -311,6 +315,18 @@ def _checkpoint(reducer: Reducer, event: Event, body: ItemCheckpointed) -> None:
             block = replace(block, status="running", since=block.since or event.ts)
     if block is not None and block != reducer.block(body.item):
         reducer.put(block)
+
+
+def _hint(block: ToolBlock, body: ItemCompleted) -> tuple[DisplayBlock, ...]:
+    """What to do about a command of the user that failed because it had no terminal."""
+    from swecli.tui.terminal_programs import missed_a_terminal
+
+    if block.name != OWN_COMMAND or not any(
+        isinstance(shown, TerminalBlock) and shown.exit_status and missed_a_terminal(shown.output)
+        for shown in body.blocks
+    ):
+        return ()
+    return (TextBlock(f"It had no terminal. !!{block.title} gives it yours.", "dim"),)
 
 
 def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
@@ -330,7 +346,7 @@ def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
                 replace(
                     block,
                     status=body.status,
-                    blocks=body.blocks or (block.preview if body.status == "rejected" else ()),
+                    blocks=(*body.blocks, *_hint(block, body)) or (block.preview if body.status == "rejected" else ()),
                     preview=(),
                     detail=body.detail,
                     duration=body.duration,

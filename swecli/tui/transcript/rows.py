@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
+from msgspec import Struct
 from rich.cells import cell_len, get_character_cell_size, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
@@ -24,8 +24,7 @@ _SPACES = re.compile(" *")
 ELLIPSIS: Final = "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """``text[start:end]`` is one row. ``join`` is what stood between the row before and this one in the text
     (spaces that the break has swallowed, or nothing); None for the first row of a line."""
 
@@ -172,8 +171,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class Row:
+class Row(Struct, eq=False):
     """One line of the screen: characters ``start`` to ``end`` of a line of text.
 
     ``join`` is None where the line begins, else what stood between the row before and this one. ``fill`` colours
@@ -186,7 +184,7 @@ class Row:
     gutter: Gutter = ()
     join: str | None = None
     fill: Style | None = None
-    painted: Strip | None = field(default=None, repr=False)
+    painted: Strip | None = None
     """The widget's finished strip, kept until width, palette or filters change."""
 
     @property
@@ -322,6 +320,31 @@ def plain_rows(
         first = gutter if number == 0 or rest is None else rest
         out += Styled(SafeText(line), style).rows(width, first, rest)
     return out
+
+
+_LABEL = re.compile(r"\s*\S(?:.*?\S)??\s{2,}(?=\S)")
+
+
+def label_width(line: str, width: int) -> int:
+    """Characters before the value of a line such as ``Model    openai/x``; 0 where there is no label, or where it would
+    leave too little room beside it."""
+    found = _LABEL.match(line) if is_single(line) else None
+    return found.end() if found is not None and found.end() <= width // 2 else 0
+
+
+def hanging(line: Styled, width: int, column: int) -> list[Row]:
+    """A line as rows of at most ``width`` cells, all but the first indented by ``column``."""
+    text = line.text
+    pieces = wrap(text, width)
+    if len(pieces) == 1 or not 0 < column < width:
+        return line.rows(width)
+    begin = pieces[1].start
+    gutter: Gutter = (segment(SafeText(" " * column)),)
+    rows = [Row(line, pieces[0].start, pieces[0].end, (), None, None)]
+    for number, piece in enumerate(wrap(SafeText(text[begin:]), width - column)):
+        join = piece.join if number else pieces[1].join
+        rows.append(Row(line, begin + piece.start, begin + piece.end, gutter, join, None))
+    return rows
 
 
 def indent(rows: Iterable[Row], gutter: Gutter) -> list[Row]:

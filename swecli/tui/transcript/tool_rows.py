@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from rich.color import Color
 from rich.style import Style
 from textual.content import Content
@@ -42,7 +42,9 @@ from swecli.tui.transcript.rows import (
     blank,
     cells,
     cut,
+    hanging,
     indent,
+    label_width,
     plain_rows,
     segment,
 )
@@ -90,14 +92,15 @@ def ending(block: TerminalBlock) -> str:
     return " · ".join(parts)
 
 
-def output_rows(output: str, width: int, palette: Palette) -> list[Row]:
+def output_rows(output: str, width: int, palette: Palette, *, words: bool = False) -> list[Row]:
+    """Output as it is; ``words``: broken between words."""
     out: list[Row] = []
     if len(output) > MAX_OUTPUT:
         left_out = len(output) - MAX_OUTPUT
         out += Styled(SafeText(f"… {left_out:,} earlier characters not shown"), palette.dim).rows(width)
         output = output[-MAX_OUTPUT:]
     for line in output_lines(output, palette):
-        out += line.rows(width, words=False)
+        out += line.rows(width, words=words)
     return out
 
 
@@ -258,13 +261,14 @@ def _name(entry: FileEntry, width: int, palette: Palette) -> list[Row]:
 
 
 def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
-    """Text as it is, wrapped."""
+    """Text as it is, wrapped; beside a label its value goes on below where it began."""
     style = {"plain": palette.text, "dim": palette.dim, "warning": palette.warning, "error": palette.error}
     text = sanitise(block.text.rstrip("\n"))
     if "▕" in text:
         lines = (_with_bars(SafeText(line), style[block.style], palette) for line in text.split("\n"))
         return [row for line in lines for row in line.rows(width)]
-    return plain_rows(text, width, style[block.style])
+    lines = [Styled(SafeText(line), style[block.style]) for line in text.split("\n")]
+    return [row for line in lines for row in hanging(line, width, label_width(line.text, width))]
 
 
 def _with_bars(line: SafeText, style: Style, palette: Palette) -> Styled:
@@ -402,7 +406,7 @@ def head_rows(
     if own_row:
         room = width - used - 1
     if aim and room > 0:
-        line.add(SafeText(" ")).add(cut(aim, room, "end" if _is_path(aim) else "start"), palette.target)
+        line.add(SafeText(" " if verb else "")).add(cut(aim, room, "end" if _is_path(aim) else "start"), palette.target)
     if rest and not own_row:
         line.add(_GAP).add(rest, state_style)
     out = line.rows(width)
@@ -498,7 +502,9 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
         out += _agent_rows(agent, width, palette, expanded=True) if agent is not None else []
     out += _displays(block, block.blocks, width, palette, expanded=expanded)
     if not block.blocks and block.result and (expanded or block.status == "error"):
-        rows = output_rows(block.result, width, palette)
+        # Why a call failed is a sentence of swecli's, but for what a command wrote.
+        told = block.status == "error" and block.name != "run_command"
+        rows = output_rows(block.result, width, palette, words=told)
         out += rows if expanded else fold(rows, LIVE_LINES, 0, width, palette)
     return out
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, cast
 
+from msgspec import Struct
+from msgspec.structs import replace
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
@@ -43,8 +45,7 @@ from swecli.tui.transcript.reducer import Reducer
 from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The first line in sight, by the id of its block."""
 
     block_id: str
@@ -66,8 +67,11 @@ class PageView(ScrollView):
     earlier = False
     """Whether something is before the first block that is shown only when somebody looks for it."""
 
+    @dataclass
     class EarlierWanted(Message):
-        """The user is at the top and wants to see what is before it."""
+        """The user is at the top and wants to see what is before it; ``all`` of it, or the next part."""
+
+        all: bool
 
     def __init__(
         self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
@@ -319,14 +323,31 @@ class PageView(ScrollView):
         self.scroll_y = self.scroll_target_y = min(max(0, line), max(0, self.page.index.total - 1))
 
     def action_page_up(self) -> None:
-        self._look_further_back()
+        self._look_further_back(whole=False)
         self._scroll_by(1 - self.view_height)
 
-    def _look_further_back(self) -> None:
-        """At the top of what is shown of a long session the rest is asked for."""
+    def _look_further_back(self, *, whole: bool) -> None:
+        """At the top of what is shown of a long session more of it is asked for, or the ``whole``."""
         if self.earlier and self.scroll_line == 0:
             self.earlier = False
-            self.post_message(self.EarlierWanted())
+            self.post_message(self.EarlierWanted(whole))
+
+    def show_before(self, block_id: str) -> bool:
+        """Bring what is before a block into sight, above the block's first line. Returns whether the block is there."""
+        if self.page.place(block_id) is None:
+            return False
+        self.following = False
+        self._settle(_Place(block_id, 0, 0))
+        self._scroll_by(1 - self.view_height)
+        return True
+
+    def show_top(self) -> bool:
+        """Bring the first line into sight, and stay there as more comes. Returns whether there is one."""
+        if not self.page.blocks:
+            return False
+        self.following = False
+        self._settle(_Place(self.page.blocks.id_at(0), 0, 0))
+        return True
 
     def action_page_down(self) -> None:
         self._scroll_by(self.view_height - 1)
@@ -338,7 +359,7 @@ class PageView(ScrollView):
         self._scroll_by(1)
 
     def action_scroll_home(self) -> None:
-        self._look_further_back()
+        self._look_further_back(whole=True)
         self.scroll_to_line(0)
 
     def action_scroll_end(self) -> None:
@@ -463,8 +484,7 @@ class Search:
 _AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": "usual"}
 
 
-@dataclass(frozen=True, slots=True)
-class SearchState:
+class SearchState(Struct, frozen=True):
     """State of a search: ``current`` counts from 1 among the ``total`` blocks that match; 0 before the first."""
 
     query: str = ""
@@ -587,6 +607,13 @@ class Transcript(PageView, can_focus=True):
         self.cursor = None
         self.clear_find()
         self.follow()
+
+    @property
+    def first_message(self) -> str:
+        """The id of the first message of the user that is shown; empty where there is none."""
+        blocks = self.page.blocks
+        places = (place for place in range(len(blocks)) if issubclass(blocks.kind_at(place), UserBlock))
+        return next((blocks.id_at(place) for place in places), "")
 
     def last_answer(self) -> str:
         """Text of the newest answer of the model; empty when there is none."""

@@ -14,6 +14,7 @@ from swecli.core.checkpoints.history import FileHistory
 from swecli.core.checkpoints.restore import Target
 from swecli.core.permissions.types import Effects
 from tests.core.checkpoints.support import Bench
+from tests.support.waiting import PATIENCE
 
 COMMAND = Effects(command="echo > a")
 NOT_COVERED = "/undo can't revert changes by commands to: {} (may hold secrets, judged by name)."
@@ -28,7 +29,7 @@ async def test_a_command_does_not_wait_for_ever_for_the_first_copy(
 ) -> None:
     bench = Bench(tmp_path)
     release = threading.Event()
-    monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(30))
+    monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(PATIENCE))
     checkpoints = over(bench, bench.history, wait=0)
     told: list[str] = []
     checkpoints.tell = told.append
@@ -49,7 +50,7 @@ async def test_what_only_reads_is_not_held_up_and_all_commands_wait_together(
 ) -> None:
     bench = Bench(tmp_path)
     release = threading.Event()
-    monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(30))
+    monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(PATIENCE))
     checkpoints = over(bench, bench.history, wait=0.05)
     checkpoints.start()
     async with checkpoints.around("s1", 1, "t1", "ls", COMMAND, reads_only=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.checkpoints import history as history_module
 from swecli.core.checkpoints.history import FileHistory
@@ -140,7 +140,7 @@ def test_changes_of_the_user_between_commands_are_the_users(bench: Bench) -> Non
     assert bench.undo().conflicts == ()
     assert (bench.work / "a").read_text() == "mine\n"
     done = bench.undo()
-    assert names(bench, done.conflicts) == {"a": "it has changed since"}
+    assert names(bench, done.conflicts) == {"a": "changed since"}
     assert (bench.work / "own").exists()
 
 

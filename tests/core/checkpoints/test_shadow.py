@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.checkpoints import shadow
 from swecli.core.checkpoints.shadow import is_racy, stamp

@@ -193,7 +193,9 @@ def test_header_values_are_not_shown(place: Place) -> None:
     assert rows["providers.x.headers"] == "Authorization: …"
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     st.lists(
         st.sampled_from(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import swecli
 from swecli.core.context_management.compaction.summary import TOO_SMALL, Summarizer

@@ -1,9 +1,9 @@
 """Small windows: a short prompt and seven tools, so that at least half of the window is left for the conversation."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.types import ModelInfo

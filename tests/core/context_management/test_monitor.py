@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.calibration import family_ratio

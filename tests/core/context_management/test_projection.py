@@ -1,9 +1,18 @@
 """What is sent is always valid, whatever the history looks like."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.ledger import CUT_NOTE, INTERRUPTED, INTERRUPTION_NOTE, MISSING_RESULT, Ledger
+from swecli.core.context_management.ledger import (
+    APART,
+    CUT_NOTE,
+    INTERRUPTED,
+    INTERRUPTION_NOTE,
+    MISSING_RESULT,
+    Ledger,
+    without_added,
+)
 from swecli.core.context_management.projection import project, repair
 from swecli.core.protocol.events import (
     Body,
@@ -142,17 +151,24 @@ def test_the_environment_stands_before_the_first_user_message_only() -> None:
     story = Story().tell(SessionStarted("/p", "m", "default", "1", environment="Date: today"))
     story.user("u1", "one").answer("m1", a1=TextPart("ok")).user("u2", "two")
     history = project(story.ledger)
-    assert [m.text for m in history] == ["Date: todayone", "ok", "two"]
+    assert [m.text for m in history] == ["Date: today\n\none", "ok", "two"]
 
 
 def test_the_model_is_told_why_its_answer_ended_early() -> None:
     story = Story().user("u1", "go").answer("m1", complete=False, detail=INTERRUPTED, a1=TextPart("I wi"))
     assert project(story.user("u2", "continue").ledger)[-1].parts == (
-        TextPart(INTERRUPTION_NOTE),
+        TextPart(INTERRUPTION_NOTE + APART),
         TextPart("continue"),
     )
     story = Story().user("u1", "go").answer("m1", complete=False, detail="network", a1=TextPart("I wi"))
-    assert project(story.user("u2", "continue").ledger)[-1].parts[0] == TextPart(CUT_NOTE)
+    assert project(story.user("u2", "continue").ledger)[-1].parts[0] == TextPart(CUT_NOTE + APART)
+
+
+@pytest.mark.parametrize("after", ["", APART], ids=["of an earlier version", "as now"])
+def test_what_was_put_before_the_words_of_the_user_is_taken_away_again(after: str) -> None:
+    added = (TextPart(f"Date: today{after}"), TextPart(f"{INTERRUPTION_NOTE}{after}"))
+    said = Message("user", (*added, TextPart("one")), "u1")
+    assert without_added(said, "Date: today").parts == (TextPart("one"),)
 
 
 def test_rewinding_leaves_the_ledger_and_shortens_the_view() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace
@@ -21,16 +23,13 @@ from swecli.core.protocol.commands import Command, ReplyPermission, Submit
 from swecli.core.protocol.events import Body, Event, PermissionRequested, TurnEnded, is_fact
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
+from tests.support import waiting
+from tests.support.waiting import Condition
 
-DEADLINE = 60.0
 
-
-async def until(condition: Callable[[], bool], what: str = "condition") -> None:
+async def until(condition: Condition, what: str = "condition") -> None:
     """Wait for a condition without guessing a time."""
-    end = asyncio.get_running_loop().time() + DEADLINE
-    while not condition():
-        assert asyncio.get_running_loop().time() < end, f"{what} was not reached"
-        await asyncio.sleep(0.001)
+    await waiting.until(condition, lambda: what, between=0.001)
 
 
 @dataclass
@@ -239,7 +238,7 @@ async def bench(
         yield made
     finally:
         await session.close()
-        await asyncio.wait_for(follower, DEADLINE)
+        await asyncio.wait_for(follower, waiting.PATIENCE)
 
 
 def kinds(events: Sequence[Event]) -> list[str]:

@@ -6,11 +6,11 @@ import json
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy, Rule
@@ -26,6 +26,7 @@ from swecli.core.protocol.events import (
 from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
+from tests.support.waiting import PATIENCE
 
 TOOLS = (RunCommand(), EditFile(), WriteFile())
 POLICY = Policy(facts=OsFacts({"PATH": "/usr/bin:/bin"}))
@@ -296,7 +297,7 @@ class SlowGit(OsFacts):
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
         assert threading.current_thread() is not threading.main_thread()
         self.asked.set()
-        assert self.answers.wait(60)
+        assert self.answers.wait(PATIENCE)
         return ("Would remove kept.txt",)
 
 

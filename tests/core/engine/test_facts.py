@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
+from weakref import ref
 
 from swecli.core.engine.recorder import KEPT, PAGE, Facts, Recorder, Subscription
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import Body, Event, ItemDelta, Notice, TodosChanged, TurnEnded, TurnStarted
+from swecli.core.protocol.events import (
+    Body,
+    Event,
+    ItemDelta,
+    Notice,
+    TodosChanged,
+    TurnEnded,
+    TurnStarted,
+    begins_turn,
+)
+from tests.support.waiting import PATIENCE
 
 
 def _events(first: int, last: int) -> list[Event]:
@@ -31,6 +43,10 @@ class _Log:
         self.reads += 1
         return [event for event in self.stored if after < event.seq <= upto][:limit]
 
+    def begin_of(self, turns: int) -> int:
+        begins = [event.seq for event in self.stored if begins_turn(event)]
+        return begins[-turns] if turns <= len(begins) else 0
+
     async def barrier(self) -> None:
         pass
 
@@ -39,7 +55,7 @@ class _Log:
 
 
 async def _taken(subscription: Subscription, count: int) -> list[int]:
-    return [(await asyncio.wait_for(anext(subscription), 60)).seq for _ in range(count)]
+    return [(await asyncio.wait_for(anext(subscription), PATIENCE)).seq for _ in range(count)]
 
 
 async def test_a_later_subscriber_is_shown_all_from_the_store_and_then_what_is_new() -> None:
@@ -76,6 +92,17 @@ async def test_memory_does_not_grow_with_the_session() -> None:
         assert len(recorder.facts.held) <= 2 * KEPT
 
 
+async def test_nothing_is_kept_for_a_subscriber_that_left() -> None:
+    recorder = Recorder("s", (), lambda publish: _Log((), publish), lambda: 0.0)
+    stays, leaves = recorder.subscribe(replay=True), recorder.subscribe(replay=True)
+    gone = ref(leaves)
+    del leaves
+    gc.collect()
+    assert gone() is None
+    recorder.emit(Notice("new"))
+    assert await _taken(stays, 1) == [1]
+
+
 def test_a_log_that_gives_nothing_back_lets_nothing_go() -> None:
     facts = Facts(_events(1, 5))
     facts.read_from(object())
@@ -101,7 +128,7 @@ async def test_the_newest_turns_can_be_shown_alone() -> None:
     assert [event.seq for event in Facts([]).recent(5, {}).newest] == []
 
 
-def test_a_history_without_its_beginning_shows_its_turns_without_the_log() -> None:
+async def test_a_history_without_its_beginning_shows_its_turns_without_the_log() -> None:
     bodies: list[Body] = []
     for turn in range(1, 6):
         bodies += [TurnStarted(f"u{turn}"), TurnEnded("done")]
@@ -112,5 +139,20 @@ def test_a_history_without_its_beginning_shows_its_turns_without_the_log() -> No
     assert log.reads == 0
     assert len(facts) == 10
     assert [event.seq for event in reversed(facts)] == list(range(10, 0, -1))
-    whole = facts.recent(4, {})
-    assert [event.seq for event in (*whole.read(0), *whole.newest)] == list(range(1, 11))
+    assert await _taken(Subscription(facts.recent(9, {})), 10) == list(range(1, 11))
+
+
+async def test_turns_that_the_log_alone_has_are_read_from_where_they_begin() -> None:
+    todos = (Todo("look", "pending"),)
+    bodies: list[Body] = [TodosChanged(todos)]
+    for turn in range(1, 2 * PAGE):
+        bodies += [TurnStarted(f"u{turn}"), TurnEnded("done")]
+    history = [Event(number, 1.0, "s", 1, body) for number, body in enumerate(bodies, 1)]
+    facts = Facts(history[-8:], left=len(history) - 8)
+    facts.read_from(log := _Log(history, lambda events: None))
+    begin = len(history) - 2 * PAGE + 1  # of the newest 256 turns, two pages
+    subscription = Subscription(facts.recent(PAGE, {history[begin - 1].body.item: todos}))  # type: ignore[union-attr]
+    assert await _taken(subscription, 2 * PAGE + 1) == [begin - 1, *range(begin, len(history) + 1)]
+    assert log.reads == 2
+    assert await _taken(Subscription(facts.recent(3, {})), 6) == list(range(len(history) - 5, len(history) + 1))
+    assert log.reads == 2, "what is in memory is not read"

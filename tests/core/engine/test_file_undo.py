@@ -29,6 +29,7 @@ from swecli.core.sessions.database import open_database
 from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import bench, until
 from tests.support.trees import tree
+from tests.support.waiting import PATIENCE
 
 FREE = Policy(mode="default", yolo=True)
 
@@ -137,7 +138,7 @@ async def test_what_the_user_changed_since_is_left_alone_and_named(work: Path) -
         done = await b.session.files.undo(Target())
         assert files_of(done, work).keys() == {"a.txt", "d/x"}
         assert left(done.conflicts, work) == {
-            "b.txt": "it has changed since",
+            "b.txt": "changed since",
             "d": "the folder now contains other files",
         }
         assert (work / "b.txt").read_text() == "mine\n"
@@ -287,7 +288,7 @@ async def test_a_command_says_that_it_waits_for_the_record_of_the_files(
     work: Path, monkeypatch: pytest.MonkeyPatch, command: str, waits: bool
 ) -> None:
     release = threading.Event()
-    monkeypatch.setattr(FileHistory, "first_copy", lambda self: release.wait(30))
+    monkeypatch.setattr(FileHistory, "first_copy", lambda self: release.wait(PATIENCE))
     allowed = Decision("allow", "for the test", reads_only=not waits)
     async with bench(
         script(run(command)),

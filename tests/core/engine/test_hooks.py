@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
 from swecli.core.engine.hooks import CONTINUATIONS, EndReason
@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line
 from tests.core.engine.support import Bench, bench, call, until
+from tests.support.waiting import PATIENCE
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
 ONE_CALL = f"[[step]]\ncall = [{call('run_command', 'make')}]\n[[step]]\ntext = 'done'\n"
@@ -111,6 +112,30 @@ async def test_a_blocker_that_may_not_run_makes_the_call_ask(tmp_path: Path, pol
         it.send(ReplyPermission(asked.request, "reject"))
         await until(lambda: not it.session.view.busy)
         assert it.gates.started == []
+
+
+@pytest.mark.parametrize("policy", [Policy(yolo=True), ALLOWED], ids=["yolo", "allowed"])
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("./not-there.sh", "exit 127 (not found)"),
+        ("./no-rm.sh", "exit 126 (not executable)"),
+        ("kill -9 $$", "killed by signal 9"),
+    ],
+)
+async def test_a_blocker_that_can_not_run_makes_the_call_ask(
+    tmp_path: Path, policy: Policy, command: str, why: str
+) -> None:
+    (tmp_path / "no-rm.sh").write_text("#!/bin/sh\nexit 2")
+    async with bench(ONE_CALL, tmp_path, policy=policy, **hooks(tmp_path, Hook("PreToolUse", command, "Bash"))) as it:
+        it.send(Submit("go"))
+        asked = await it.asked()
+        assert why in asked.reason
+        assert it.gates.started == []
+        it.allow(asked)
+        await until(lambda: not it.session.view.busy)
+        assert it.gates.ended == ["make"]
+        assert ran(it) == [("PreToolUse", "problem")]
 
 
 async def test_a_silent_permission_hook_is_named_where_the_user_is_asked(tmp_path: Path) -> None:
@@ -272,7 +297,7 @@ async def test_a_permission_hook_can_end_the_turn_without_a_reason(tmp_path: Pat
 
 
 async def test_failing_hooks_are_one_line_each_and_change_nothing(tmp_path: Path) -> None:
-    broken = ("exit 1", "no-such-program", "kill -9 $$", "printf '{nonsense'", "head -c 5000000 /dev/zero; exit 9")
+    broken = ("exit 1", "exit 255", "printf '{nonsense'", "head -c 5000000 /dev/zero; exit 9")
     given = hooks(tmp_path, *(Hook("PreToolUse", command) for command in broken))
     async with bench(ONE_CALL, tmp_path, policy=ALLOWED, **given) as it:
         it.allow_all = True
@@ -341,7 +366,10 @@ async def test_a_compaction_begins_the_session_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reason", ["other", "clear", "resume", "prompt_input_exit"])
-async def test_the_session_ends_with_its_hook(tmp_path: Path, reason: EndReason) -> None:
+async def test_the_session_ends_with_its_hook(
+    tmp_path: Path, reason: EndReason, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.engine.hooks.END_SECONDS", PATIENCE)
     given = hooks(tmp_path, Hook("SessionEnd", "cat > end.json", reason), Hook("SessionEnd", "touch never", "logout"))
     async with bench(ANSWER, tmp_path, **given) as it:
         await it.session.close(reason)

@@ -25,7 +25,8 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.registry import builtin_tools
 from tests.core.context_management.test_projection import check_valid
-from tests.core.engine.support import DEADLINE, Bench, bench, call, until
+from tests.core.engine.support import Bench, bench, call, until
+from tests.support.waiting import PATIENCE
 
 SCRIPT = f"""
 [[step]]
@@ -88,7 +89,7 @@ async def interrupted_after(stop_after: int, cwd: Path, *, yolo: bool) -> None:
                     b.send(Interrupt())
                     return
 
-        await asyncio.wait_for(watch(), DEADLINE)
+        await asyncio.wait_for(watch(), PATIENCE)
         await until(lambda: bool(b.bodies(TurnEnded)) and not b.session.view.busy, f"end after event {stop_after}")
         check_ended(b)
         b.allow_all = True

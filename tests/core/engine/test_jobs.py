@@ -18,6 +18,7 @@ from swecli.core.protocol.commands import Background, Interrupt, RunShell, StopJ
 from swecli.core.protocol.events import Event, ItemCompleted, ItemDelta, JobChanged, Notice, TurnEnded
 from swecli.core.tools.run_command import JobTool, RunCommand
 from tests.core.engine.support import bench, until
+from tests.support.processes import ME
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -88,13 +89,28 @@ async def test_the_user_moves_a_command_and_an_interrupt_leaves_jobs_alone(tmp_p
 
 async def test_the_users_own_command_goes_on_as_a_job_too(tmp_path: Path) -> None:
     async with session(tmp_path, DONE) as made:
-        made.session.send(RunShell("sleep 7601 & echo mine"))
+        made.session.send(RunShell(f"sleep 7601.{ME} & echo mine"))
         await until(lambda: bool(made.bodies(ItemCompleted)))
         text = made.bodies(ItemCompleted)[0].parts[0].text
         assert "It continues in the background as job j1.\nmine" in text
         assert made.session.view.jobs[0].status == "running"
     assert made.bodies(JobChanged)[-1].status == "killed"
     assert not any(isinstance(event.body, TurnEnded) for event in made.events)
+
+
+async def test_an_interrupted_command_of_the_user_keeps_what_it_wrote(tmp_path: Path) -> None:
+    async with session(tmp_path, DONE) as made:
+        made.session.send(RunShell("echo begun; sleep 7603"))
+        await until(lambda: any(body.text == "begun\n" for body in made.bodies(ItemDelta)))
+        made.session.send(Interrupt())
+        await until(lambda: bool(made.bodies(ItemCompleted)))
+        (completed,) = made.bodies(ItemCompleted)
+        assert completed.status == "interrupted"
+        assert (
+            completed.parts[0].text == "I ran this command myself and interrupted it: echo begun; sleep 7603\nbegun\n"
+        )
+        (message,) = made.session.view.messages
+        assert message.text.endswith(completed.parts[0].text)
 
 
 def test_a_job_of_a_killed_swecli_is_closed_at_the_next_start() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from swecli.core.engine.tool_calls import EffectLocks, conflict, overlap
 from swecli.core.permissions.types import Effects
+from tests.support.waiting import PATIENCE
 
 READ_A, READ_DIR = Effects(reads=("/w/a",)), Effects(reads=("/w",))
 WRITE_A, WRITE_B = Effects(writes=("/w/a",)), Effects(writes=("/w/b",))
@@ -90,14 +91,18 @@ async def test_a_cancelled_waiter_lets_the_others_through() -> None:
 async def test_what_only_reads_holds_up_no_other_agent() -> None:
     locks = EffectLocks()
     async with locks.hold(SHELL, "agent-1", reads_only=True):
-        async with asyncio.timeout(1), locks.hold(WRITE_A, "agent-2"), locks.hold(SHELL, "agent-3", reads_only=True):
+        async with (
+            asyncio.timeout(PATIENCE),
+            locks.hold(WRITE_A, "agent-2"),
+            locks.hold(SHELL, "agent-3", reads_only=True),
+        ):
             pass
         own = asyncio.ensure_future(_held(locks, WRITE_A, "agent-1"))
         await asyncio.sleep(0)
         assert not own.done()  # within one agent the order counts
     await own
     async with locks.hold(WRITE_A, "agent-1"):
-        async with asyncio.timeout(1), locks.hold(WRITE_B, "agent-2"):
+        async with asyncio.timeout(PATIENCE), locks.hold(WRITE_B, "agent-2"):
             pass
         command = asyncio.ensure_future(_held(locks, SHELL, "agent-2"))
         await asyncio.sleep(0)

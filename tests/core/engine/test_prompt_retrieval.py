@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from swecli.core.context_management.prompts import POINTERS
 from swecli.core.engine.retrieval import title_of
 from swecli.core.protocol.budget import RETRIEVED
@@ -16,9 +18,17 @@ from swecli.core.retrieval.retrieve import Ranked
 from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, until
 from tests.core.retrieval.project import made
+from tests.support.waiting import PATIENCE
 
 DONE = '[[step]]\ntext = "done"\n'
 TASK = "the invoice printer renders the total with a wrong currency and vat"
+
+
+@pytest.fixture(autouse=True)
+def waits_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is."""
+    monkeypatch.setattr("swecli.core.engine.retrieval.FIRST_WAIT", PATIENCE)
+    monkeypatch.setattr("swecli.core.retrieval.project.FRESH_WAIT", PATIENCE)
 
 
 def opened(root: Path, script: str = DONE, window: int = 200_000, **changes: Any) -> Any:
@@ -53,7 +63,7 @@ async def test_a_task_gets_pointers_that_stay(tmp_path: Path) -> None:
 async def test_hi_adds_nothing(tmp_path: Path) -> None:
     async with opened(made(tmp_path)) as b:
         await b.say("hi")
-        assert sent(b, 0) == ["Date: 2026-01-01hi"]
+        assert sent(b, 0) == ["Date: 2026-01-01\n\nhi"]
         assert not b.bodies(ContextRetrieved)
 
 

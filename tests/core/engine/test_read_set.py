@@ -257,7 +257,9 @@ ACTIONS = st.sampled_from(["read", "read part", "edit", "write", "outside", "out
 
 
 @given(st.lists(ACTIONS, min_size=4, max_size=24), st.integers(0, 10**6))
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_unchanged_is_never_wrong_and_no_edit_goes_into_text_that_was_not_seen(
     tmp_path: Path, actions: Sequence[str], seed: int
 ) -> None:

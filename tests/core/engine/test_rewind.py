@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from swecli.core.engine.rewind import files_words
 from swecli.core.protocol.commands import Compact, RedoCompaction, Rewind, UndoCompaction
-from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, Notice, Rewound
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionUndone,
+    FilesRestored,
+    LeftFile,
+    Notice,
+    RestoredFile,
+    Rewound,
+)
 from tests.core.engine.support import Bench, bench, call, until
 
 LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(120))
@@ -77,3 +88,29 @@ async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
         after, facts = tuple(b.session.view.messages), list(b.facts)
     async with bench('[[step]]\ntext = "x"', tmp_path, history=facts) as again:
         assert tuple(again.session.view.messages) == after
+
+
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        (FilesRestored("undo"), "No file had to change."),
+        (
+            FilesRestored(
+                "undo",
+                files=(RestoredFile("/work/new", "removed"), RestoredFile("/work/new/b.txt", "removed")),
+                conflicts=(LeftFile("/work/notes.txt", "changed since"),),
+            ),
+            "1 file restored; notes.txt left alone (changed since).",
+        ),
+        (
+            FilesRestored("undo", conflicts=tuple(LeftFile(f"/work/{name}", "changed since") for name in "abcde")),
+            "No file restored; a, b, c and 2 more left alone (changed since).",
+        ),
+        (
+            FilesRestored("undo", not_covered=(LeftFile("/work/a", "too large"), LeftFile("/else/b", "a device"))),
+            "No file restored; a (too large), /else/b (a device) not tracked.",
+        ),
+    ],
+)
+def test_what_became_of_files_is_short_and_names_them_as_the_user_knows_them(done: FilesRestored, said: str) -> None:
+    assert files_words(done, "restored", Path("/work")) == said

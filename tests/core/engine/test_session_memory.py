@@ -94,6 +94,16 @@ async def test_notes_say_what_was_done_and_why(work: Path) -> None:
         assert notes(work) == {}
 
 
+async def test_a_check_that_could_not_be_started_is_no_open_issue(work: Path) -> None:
+    script = write("a.py") + step("run_command", 'command = "./run-tests --quick"') + DONE
+    async with bench(script, work, tools=TOOLS, policy=AUTO, memory=options(work)) as one:
+        one.allow_all = True
+        await one.say("Build the basket.")
+        await one.say("Run the tests")
+        assert notes(work)["Files Modified"] == ["- `a.py` (created) - Build the basket."]
+        assert "Open Issues" not in notes(work)
+
+
 async def test_notes_say_what_the_user_typed_once_and_nothing_of_other_folders(work: Path) -> None:
     outside = work.parent / "other.py"
     script = step("write_file", f'path = "{outside}", content = "x"') + write("a.py")

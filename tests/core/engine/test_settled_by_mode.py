@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy

@@ -14,8 +14,8 @@ import pytest
 
 from swecli.commands.agent_words import told_by_agents
 from swecli.commands.context import agents_text
-from swecli.core.engine.agent_profiles import AgentProfile, tools_of
-from swecli.core.engine.services import ModelUnavailable, SubagentOptions
+from swecli.core.engine.services import AgentProfile, ModelUnavailable, SubagentOptions
+from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelClient

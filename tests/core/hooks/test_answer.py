@@ -90,6 +90,7 @@ def test_where_nothing_can_be_blocked_the_user_reads_it(event: HookEvent) -> Non
         (Ran("exited", 127, "", "x: not found"), "exit 127 (not found): x: not found"),
         (Ran("exited", 126), "exit 126 (not executable)"),
         (Ran("exited", 137), "killed by signal 9"),
+        (Ran("exited", 255), "exit 255"),
         (Ran("timeout", None, duration=60.2), "stopped after 60 s, its time limit"),
         (Ran("skipped"), "skipped by you"),
         (Ran("not started", problem="no such folder"), "no such folder"),
@@ -102,7 +103,8 @@ def test_what_goes_wrong_decides_nothing_and_is_one_line(ran: Ran, problem: str)
     answer = read_answer("PreToolUse", ran)
     assert answer.problem.startswith(problem) or problem in answer.problem
     assert "\n" not in answer.problem
-    wish = "ask" if ran.ending in ("timeout", "not started") else "none"  # it came to no word about the call
+    unable = ran.ending in ("timeout", "not started") or ran.exit_status in (126, 127, 137)
+    wish = "ask" if unable else "none"  # it came to no word about the call
     assert (answer.wish, answer.context, answer.stop) == (wish, "", False)
     assert read_answer("PostToolUse", ran).wish == "none"
 

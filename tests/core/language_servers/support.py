@@ -12,13 +12,14 @@ from typing import Any, cast
 
 from swecli.core.engine.services import ExtensionHost
 from swecli.core.language_servers.definitions import LanguageServer, Program, Surroundings
+from swecli.core.language_servers.project_server import ProjectServer
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
-from swecli.core.language_servers.slot import ServerSlot
 from swecli.core.protocol.events import MAIN
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.process_tree import owned
+from tests.support.waiting import PATIENCE, until
 
-PATIENT = 60.0
+PATIENT = PATIENCE
 """Seconds that edits wait where a test is not about those that come late: far more than the settings allow."""
 SERVER = Path(__file__).with_name("unkind_server.py")
 
@@ -66,8 +67,8 @@ class Served:
         return path
 
     @property
-    def slot(self) -> ServerSlot:
-        return next(iter(self.servers.slots.values()))
+    def server(self) -> ProjectServer:
+        return next(iter(self.servers.in_use.values()))
 
     async def edit(self, name: str, text: str | None, *more: tuple[str, str | None], agent: str = MAIN) -> str:
         """What the model is told of a call that writes these files."""
@@ -101,7 +102,7 @@ async def served(
         yield made
     finally:
         await made.servers.close()
-        assert not owned()
+        await until(lambda: not owned())
 
 
 def messages(record: Path) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ async def test_a_broken_type_is_told_and_a_clean_edit_is_not(tmp_path: Path) -> 
         shop = "from prices import price\n\nprint('😀', price(3))\n"
         path = made.file("shop.py", shop)
         await made.servers.expect([str(path)])
-        await until(lambda: made.slot.open_files == 1 and made.slot.state == "ready", "the first look")
+        await until(lambda: made.server.open_files == 1 and made.server.state == "ready", "the first look")
         assert await made.edit("shop.py", shop + "print(price(4))\n") == ""
         text = await made.edit("shop.py", shop.replace("(3)", "('3')"))
         assert text.startswith("basedpyright reports 1 new error:\nshop.py:3: ")
@@ -39,4 +39,4 @@ async def test_a_broken_type_is_told_and_a_clean_edit_is_not(tmp_path: Path) -> 
         assert "price" in [one.name for one in await made.servers.ask("outline", made.folder / "prices.py")]
     finally:
         await made.servers.close()
-    assert not owned()
+    await until(lambda: not owned())

@@ -14,30 +14,41 @@ from swecli.core.language_servers.servers import LanguageServerOptions
 from swecli.core.ports import CodeError
 from tests.core.engine.support import until
 from tests.core.language_servers.support import PATIENT, Served, messages, served, unkind
+from tests.support.waiting import at_some_pace
 
 ONE = "unkind reports 1 new error:\n"
 KINDS = ((), ("pull",), ("register",), ("versionless", "stale"), ("pull", "busy"), ("nochange",), ("junk",), ("noisy",))
 
 
 @pytest.mark.parametrize("ways", KINDS, ids="-".join)
-async def test_an_edit_brings_its_own_errors_and_no_others(tmp_path: Path, ways: tuple[str, ...]) -> None:
-    async with served(tmp_path, *ways) as made:
-        made.file("a.txt", "ERR old\nfine\n")
-        assert await made.edit("a.txt", "fine\nERR old\nfine\n") == ""
-        assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\n") == f"{ONE}a.txt:3: bad: ERR new [E1]"
-        assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\nmore\n") == ""
-        assert await made.edit("a.txt", "fine\n") == ""
+async def test_an_edit_brings_its_own_errors_and_no_others(
+    tmp_path: Path, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def attempt(seconds: float) -> None:
+        monkeypatch.setattr(server, "QUIET", seconds)
+        monkeypatch.setattr(server, "FIRST_SECONDS", 50 * seconds)
+        async with served(tmp_path, *ways) as made:
+            made.file("a.txt", "ERR old\nfine\n")
+            assert await made.edit("a.txt", "fine\nERR old\nfine\n") == ""
+            assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\n") == f"{ONE}a.txt:3: bad: ERR new [E1]"
+            assert await made.edit("a.txt", "fine\nERR old\nERR new\nWARN\nmore\n") == ""
+            assert await made.edit("a.txt", "fine\n") == ""
+
+    await at_some_pace(attempt, server.QUIET)
 
 
 async def test_a_server_that_says_nothing_of_clean_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "FIRST_SILENCE", 0.2)
-    monkeypatch.setattr(server, "SILENCE", 0.2)
-    async with served(tmp_path, "versionless", "silent") as made:
-        made.file("a.txt", "fine\n")
-        assert await made.edit("a.txt", "fine too\n") == ""
-        assert await made.edit("a.txt", "fine too\nmore\n") == ""
-        assert not made.slot.behind
-        assert await made.edit("a.txt", "ERR\n") == f"{ONE}a.txt:1: bad: ERR [E1]"
+    async def attempt(seconds: float) -> None:
+        monkeypatch.setattr(server, "FIRST_SILENCE", seconds)
+        monkeypatch.setattr(server, "SILENCE", seconds)
+        async with served(tmp_path, "versionless", "silent") as made:
+            made.file("a.txt", "fine\n")
+            assert await made.edit("a.txt", "fine too\n") == ""
+            assert await made.edit("a.txt", "fine too\nmore\n") == ""
+            assert not made.server.behind
+            assert await made.edit("a.txt", "ERR\n") == f"{ONE}a.txt:1: bad: ERR [E1]"
+
+    await at_some_pace(attempt, 0.2)
 
 
 async def test_texts_of_all_kinds(tmp_path: Path) -> None:
@@ -54,7 +65,7 @@ async def test_texts_of_all_kinds(tmp_path: Path) -> None:
         (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n\x81\n")
         assert await made.edit("latin.txt", "ERR\n") == f"{ONE}latin.txt:1: bad: ERR [E1]"
         assert await made.edit("other.py", "ERR\n") == ""
-        assert [slot.name for slot in made.servers.slots.values()] == ["unkind"]
+        assert [server.name for server in made.servers.in_use.values()] == ["unkind"]
 
 
 async def test_files_that_are_moved_deleted_and_too_large(tmp_path: Path) -> None:
@@ -62,7 +73,7 @@ async def test_files_that_are_moved_deleted_and_too_large(tmp_path: Path) -> Non
         made.file("old.txt", "ERR old\n")
         assert await made.edit("new.txt", "ERR old\n", ("old.txt", None)) == ""
         assert await made.edit("new.txt", None) == ""
-        assert made.slot.open_files == 0
+        assert made.server.open_files == 0
         assert await made.edit("large.txt", "ERR " + "x" * 5_000_000) == ""
         assert list(made.servers.left_out) == [str(made.folder / "large.txt")]
         assert await made.edit("large.txt", "small ERR\n") == f"{ONE}large.txt:1: bad: small ERR [E1]"
@@ -80,46 +91,54 @@ async def test_a_flood_is_counted_and_capped(tmp_path: Path) -> None:
 
 
 async def test_what_comes_late_is_told_later(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=1", wait=0.1) as made:
+    checked = tmp_path / "checked"
+    async with served(tmp_path, f"late={checked}", wait=0.1) as made:
         made.file("a.txt", "fine\n")
         await made.servers.expect([str(made.folder / "a.txt")])
-        await until(lambda: made.slot.open_files == 1, "the first look")
+        await until(lambda: made.server.open_files == 1, "the first look")
         assert await made.edit("a.txt", "ERR late\n") == ""
-        assert made.slot.behind
+        assert made.server.behind
         assert await made.edit("b.md", "ERR elsewhere\n") == ""  # nobody waits for one that is behind
         assert made.host.notes == []
+        checked.touch()
         await until(lambda: len(made.host.notes) == 2, "the late notes")
         assert made.host.notes[0] == "unkind reports 1 new error after an earlier edit:\na.txt:1: bad: ERR late [E1]"
         assert made.host.titles[0] == "unkind reports 1 new error after an earlier edit"
-        assert not made.slot.behind
+        assert not made.server.behind
 
 
 async def test_late_errors_that_the_next_edit_mends_are_not_told(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=1", wait=0.05) as made:
+    checked = tmp_path / "checked"
+    async with served(tmp_path, f"late={checked}", wait=0.05) as made:
         made.file("a.txt", "fine\n")
         await made.servers.expect([str(made.folder / "a.txt")])
-        await until(lambda: made.slot.open_files == 1, "the first look")
+        await until(lambda: made.server.open_files == 1, "the first look")
         for text in ("ERR one\n", "ERR one\nERR two\n", "ERR two\n"):
             assert await made.edit("a.txt", text) == ""
-        await until(lambda: not made.slot.behind, "the checks")
+        checked.touch()
+        await until(lambda: not made.server.behind, "the checks")
         assert made.host.notes == ["unkind reports 1 new error after an earlier edit:\na.txt:1: bad: ERR two [E1]"]
 
 
 async def test_late_errors_of_a_subagent_are_told_to_it(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=0.2", wait=0.05) as made:
+    checked = tmp_path / "checked"
+    async with served(tmp_path, f"late={checked}", wait=0.05) as made:
         made.file("a.txt", "fine\n")
         await made.servers.expect([str(made.folder / "a.txt")])
-        await until(lambda: made.slot.open_files == 1, "the first look")
+        await until(lambda: made.server.open_files == 1, "the first look")
         assert await made.edit("a.txt", "ERR\n", agent="explore 1") == ""
-        await until(lambda: not made.slot.behind, "the check")
+        checked.touch()
+        await until(lambda: not made.server.behind, "the check")
         assert "after an earlier edit" in await made.edit("b.py", "", agent="explore 1")
         assert made.host.notes == []
 
 
 async def test_a_server_that_still_reads_the_project_is_waited_for_in_the_background(tmp_path: Path) -> None:
-    async with served(tmp_path, "reads=0.6", "pull", wait=0.05) as made:
+    read = tmp_path / "read"
+    async with served(tmp_path, f"reads={read}", "pull", wait=0.05) as made:
         made.file("a.txt", "ERR old\n")
         assert await made.edit("a.txt", "ERR old\nERR new\n") == ""
+        read.touch()
         await until(lambda: bool(made.host.notes), "the late note")
         assert made.host.notes[0].endswith("a.txt:2: bad: ERR new [E1]")
 
@@ -137,9 +156,9 @@ async def test_a_server_that_fails_is_told_once_and_given_up(tmp_path: Path, way
         made.file("a.txt", "fine\n")
         for count in range(6):
             assert await made.edit("a.txt", f"ERR {count}\n") == ""
-            await until(lambda: made.slot.state == "failed", "the failure")
-        assert made.slot.error == reason
-        assert made.host.notices == [f"The language server unkind failed: {reason}. Edits go on without its errors."]
+            await until(lambda: made.server.state == "failed", "the failure")
+        assert made.server.error == reason
+        assert made.host.notices == [f"The language server unkind failed: {reason}. Edits continue without its errors."]
         with pytest.raises(CodeError, match="3 times"):
             await made.servers.ask("outline", made.folder / "a.txt")
 
@@ -150,7 +169,7 @@ async def test_where_the_first_can_not_be_started_the_next_is_used(tmp_path: Pat
     made.file("a.txt", "fine\n")
     assert await made.edit("a.txt", "fine too\n") == ""
     assert await made.edit("a.txt", "ERR\n") == "second reports 1 new error:\na.txt:1: bad: ERR [E1]"
-    assert [slot.state for slot in made.servers.slots.values()] == ["failed", "ready"]
+    assert [server.state for server in made.servers.in_use.values()] == ["failed", "ready"]
     assert made.host.notices == []
     await made.servers.close()
 
@@ -160,20 +179,20 @@ async def test_one_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pyte
     async with served(tmp_path, "mute", wait=0.1) as made:
         made.file("a.txt", "fine\n")
         assert await made.edit("a.txt", "ERR\n") == ""
-        await until(lambda: made.slot.state == "failed", "the end")
-        assert "did not answer" in made.slot.error
+        await until(lambda: made.server.state == "failed", "the end")
+        assert "did not answer" in made.server.error
 
 
 async def test_it_restarts_after_one_crash(tmp_path: Path) -> None:
     async with served(tmp_path, "pull") as made:
         made.file("a.txt", "fine\n")
         assert await made.edit("a.txt", "ERR\n")
-        pid = made.slot.pid
+        pid = made.server.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: made.slot.state == "failed", "the end")
+        await until(lambda: made.server.state == "failed", "the end")
         assert await made.edit("a.txt", "ERR\nERR two\n") == f"{ONE}a.txt:2: bad: ERR two [E1]"
-        assert made.slot.pid not in (None, pid)
+        assert made.server.pid not in (None, pid)
 
 
 async def test_questions_of_a_server(tmp_path: Path) -> None:
@@ -218,8 +237,8 @@ async def test_an_idle_server_ends_and_comes_back(tmp_path: Path) -> None:
     async with served(tmp_path, "pull", idle=0.2) as made:
         made.file("a.txt", "fine\n")
         assert await made.edit("a.txt", "ERR\n")
-        await until(lambda: made.slot.state == "idle", "the end")
-        assert made.slot.pid is None
+        await until(lambda: made.server.state == "idle", "the end")
+        assert made.server.pid is None
         assert await made.edit("a.txt", "ERR\nERR 2\n") == f"{ONE}a.txt:2: bad: ERR 2 [E1]"
 
 
@@ -234,10 +253,10 @@ async def test_stop_and_restart(tmp_path: Path) -> None:
     async with served(tmp_path, "pull") as made:
         made.file("a.txt", "fine\n")
         assert await made.edit("a.txt", "ERR\n")
-        await made.slot.stop()
+        await made.server.stop()
         assert await made.edit("a.txt", "ERR\nERR\n") == ""
-        await made.slot.restart()
-        await until(lambda: made.slot.state == "ready", "the start")
+        await made.server.restart()
+        await until(lambda: made.server.state == "ready", "the start")
         assert await made.edit("a.txt", "fine\nERR 3\n")
 
 
@@ -245,7 +264,7 @@ async def test_a_program_of_the_workspace_needs_a_sandbox(tmp_path: Path) -> Non
     async with served(tmp_path, "pull", inside=True) as made:
         made.file("a.txt", "fine\n")
         assert await made.edit("a.txt", "ERR\n") == ""
-        assert "is a file of the workspace" in made.slot.error
+        assert "is a file of the workspace" in made.server.error
 
 
 async def test_one_process_for_all_parts_of_a_project(tmp_path: Path) -> None:
@@ -253,8 +272,8 @@ async def test_one_process_for_all_parts_of_a_project(tmp_path: Path) -> None:
         for name in ("mark.toml", "one/mark.toml", "two/a.txt", "one/a.txt"):
             made.file(name, "")
         assert await made.edit("one/a.txt", "ERR\n", ("two/a.txt", "ERR\n"))
-        assert [slot.root for slot in made.servers.slots.values()] == [made.folder]
-        assert made.servers.slot_for(tmp_path.parent / "outside.txt") is None
+        assert [server.root for server in made.servers.in_use.values()] == [made.folder]
+        assert made.servers.server_for(tmp_path.parent / "outside.txt") is None
 
 
 async def test_the_log_is_kept_within_bounds(tmp_path: Path) -> None:
@@ -293,10 +312,10 @@ async def test_nothing_starts_before_it_is_used(tmp_path: Path) -> None:
     async with served(tmp_path) as made:
         made.file("a.txt", "fine\n")
         await asyncio.sleep(0)
-        assert made.servers.slots == {}
+        assert made.servers.in_use == {}
 
 
 async def test_closing_in_the_middle_of_everything(tmp_path: Path) -> None:
-    async with served(tmp_path, "late=5", wait=0.05) as made:
+    async with served(tmp_path, f"late={tmp_path / 'never'}", wait=0.05) as made:
         made.file("a.txt", "fine\n")
         assert await made.edit("a.txt", "ERR\n") == ""

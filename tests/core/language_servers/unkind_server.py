@@ -74,11 +74,16 @@ def publish(uri, entries=None):
     send({"method": "textDocument/publishDiagnostics", "params": {"uri": uri, "diagnostics": entries, **version}})
 
 
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
 def changed(uri):
     if "pull" in WAYS or "register" in WAYS:
         return
     if "late" in OPTIONS and versions[uri] > 1:
-        time.sleep(float(OPTIONS["late"]))
+        wait_for(OPTIONS["late"])
     if "silent" in WAYS and not found(texts[uri]) and uri not in bad:
         return
     bad.add(uri)
@@ -109,7 +114,7 @@ def begun():
         ask("client/registerCapability", {"registrations": [{"id": "1", "method": "textDocument/diagnostic"}]})
     if "reads" in OPTIONS:
         send({"method": "$/progress", "params": {"token": "t", "value": {"kind": "begin", "title": "Indexing"}}})
-        time.sleep(float(OPTIONS["reads"]))
+        wait_for(OPTIONS["reads"])
         send({"method": "$/progress", "params": {"token": "t", "value": {"kind": "end"}}})
     if "junk" in WAYS:
         raw(b"Debugger listening on ws://127.0.0.1\n\nand: more\r\n")

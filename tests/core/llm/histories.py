@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from swecli.core.llm.dialects import Dialect, find_dialect
 from swecli.core.llm.framing import BodyParser

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.anthropic import AnthropicDecoder

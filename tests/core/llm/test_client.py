@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import Overrides, resolve
@@ -26,12 +27,13 @@ from swecli.core.llm.types import (
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from tests.core.llm.raw_server import Answer, RawServer, head, say, serve
 from tests.core.llm.wire_cases import find_case
+from tests.support.waiting import PATIENCE, at_some_pace
 
 HELLO = find_case("openai-chat", "text").body
 CALL = find_case("openai-chat", "tool-streamed").body
 REQUEST = ModelRequest((), (), (Message("user", (TextPart("hi"),)),), max_output_tokens=10)
-PATIENT = Timeouts(connect=5, first=20, idle=20)
-QUICK = Timeouts(connect=5, first=0.15, idle=0.15)
+PATIENT = Timeouts(connect=PATIENCE, first=PATIENCE, idle=PATIENCE)
+QUICK = Timeouts(connect=PATIENCE, first=0.15, idle=0.15)
 
 
 @asynccontextmanager
@@ -49,7 +51,7 @@ async def client_of(
 
 async def ask(*answers: Answer, timeouts: Timeouts | None = None) -> tuple[list[StreamEvent], RawServer]:
     async with serve(*answers) as server, client_of(server.url, timeouts=timeouts or PATIENT) as client:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             return [event async for event in client.stream(REQUEST)], server
 
 
@@ -105,7 +107,7 @@ async def test_close_without_terminal_event() -> None:
 async def test_close_before_any_byte_keeps_nothing_and_says_so() -> None:
     error, message = await failure(say(head()))
     assert (error.kind, message) == ("truncated", None)
-    assert error.hint == "Nothing of the answer had come."
+    assert error.hint == "No part of the answer had arrived."
 
 
 async def test_broken_connection_keeps_what_came() -> None:
@@ -150,17 +152,23 @@ async def test_lines_of_something_else_behind_the_label_of_events() -> None:
 
 
 async def test_secret_reasoning_may_take_its_time() -> None:
+    await at_some_pace(secret_reasoning, 0.1)
+
+
+async def secret_reasoning(seconds: float) -> None:
+    """A pause of three times the seconds in which something has to come."""
+
     async def answer(writer: asyncio.StreamWriter) -> None:
         body = find_case("openai-responses", "reasoning-and-call").body
         cut = body.index(b"event: response.reasoning_summary_part.added")
         writer.write(head() + body[:cut])
         await writer.drain()
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(3 * seconds)
         writer.write(body[cut:])
 
     env = {"OPENAI_API_KEY": "k"}
     async with serve(answer) as server:
-        overrides = Overrides(server.url, "openai-responses", timeouts=Timeouts(first=10, idle=0.1))
+        overrides = Overrides(server.url, "openai-responses", timeouts=Timeouts(first=PATIENCE, idle=seconds))
         client = HttpModelClient(resolve("openai/m", env, overrides=overrides))
         events = [event async for event in client.stream(REQUEST)]
         await client.close()
@@ -275,11 +283,14 @@ async def test_stall_in_the_middle_keeps_what_came() -> None:
         writer.write(head() + HELLO[: HELLO.index(b"\n\n", 200) + 2])
         await endless(writer, b": keep-alive\n\n")
 
-    error, message = await failure(answer, timeouts=QUICK)
-    assert error.kind == "stalled"
-    assert "more" in error.message
-    assert error.hint == "The partial answer is kept. Try again, or choose another model with /model."
-    assert message is not None
+    async def attempt(seconds: float) -> None:
+        error, message = await failure(answer, timeouts=Timeouts(connect=PATIENCE, first=PATIENCE, idle=seconds))
+        assert error.kind == "stalled"
+        assert "more" in error.message
+        assert error.hint == "The partial answer is kept. Try again, or choose another model with /model."
+        assert message is not None
+
+    await at_some_pace(attempt, 0.15)
 
 
 async def test_no_answer_at_all() -> None:
@@ -288,30 +299,37 @@ async def test_no_answer_at_all() -> None:
 
     error, _ = await failure(answer, timeouts=QUICK)
     assert error.kind == "stalled"
-    assert error.hint.startswith("Nothing of the answer had come. Try again")
+    assert error.hint.startswith("No part of the answer had arrived. Try again")
 
 
 async def test_steady_progress_is_no_stall_however_long_it_takes() -> None:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(head())
-        for index in range(12):
-            chunk = {"choices": [{"index": 0, "delta": {"content": str(index)}}]}
-            writer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-            await writer.drain()
-            await asyncio.sleep(0.03)
-        writer.write(b"data: [DONE]\n\n")
+    async def attempt(seconds: float) -> None:
+        async def answer(writer: asyncio.StreamWriter) -> None:
+            writer.write(head())
+            for index in range(12):
+                chunk = {"choices": [{"index": 0, "delta": {"content": str(index)}}]}
+                writer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+                await writer.drain()
+                await asyncio.sleep(seconds / 10)
+            writer.write(b"data: [DONE]\n\n")
 
-    events, _ = await ask(answer, timeouts=Timeouts(first=1, idle=0.3))
-    assert text_of(events) == "01234567891011"
+        events, _ = await ask(answer, timeouts=Timeouts(first=PATIENCE, idle=seconds))
+        assert text_of(events) == "01234567891011"
+
+    await at_some_pace(attempt, 0.3)
 
 
 async def test_a_slow_reader_is_not_a_stalled_server() -> None:
-    async with serve(say(head(), HELLO)) as server, client_of(server.url, timeouts=QUICK) as client:
-        events: list[StreamEvent] = []
-        async for event in client.stream(REQUEST):
-            events.append(event)
-            await asyncio.sleep(0.08)
-        assert text_of(events) == "Hello"
+    async def attempt(seconds: float) -> None:
+        timeouts = Timeouts(first=PATIENCE, idle=seconds)
+        async with serve(say(head(), HELLO)) as server, client_of(server.url, timeouts=timeouts) as client:
+            events: list[StreamEvent] = []
+            async for event in client.stream(REQUEST):
+                events.append(event)
+                await asyncio.sleep(seconds / 2)
+            assert text_of(events) == "Hello"
+
+    await at_some_pace(attempt, 0.15)
 
 
 async def test_garbled_compression() -> None:
@@ -338,7 +356,7 @@ async def test_leaving_closes_the_connection_at_once(way: str) -> None:
             async for _ in stream:
                 begun.set()
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             if way == "cancel":
                 task = asyncio.create_task(read())
                 await begun.wait()
@@ -360,7 +378,7 @@ async def test_cancelling_while_connecting() -> None:
 
     async with serve(answer) as server, client_of(server.url) as client:
         task = asyncio.create_task(anext(client.stream(REQUEST)))  # type: ignore[arg-type]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await asked.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -455,7 +473,7 @@ FINISHED = {
 
 @pytest.mark.parametrize("model", FINISHED)
 async def test_a_stream_that_stays_open_after_its_finish_reason_is_complete(model: str) -> None:
-    quick = Timeouts(connect=5, first=20, idle=20, grace=0.05)
+    quick = replace(PATIENT, grace=0.05)
     async with serve(open_after(head(), FINISHED[model])) as server, client_of(server.url, model, quick) as client:
         events = [event async for event in client.stream(REQUEST)]
         assert text_of(events) == "Hello"
@@ -465,19 +483,26 @@ async def test_a_stream_that_stays_open_after_its_finish_reason_is_complete(mode
 async def test_usage_and_text_after_the_finish_reason_are_waited_for() -> None:
     usage = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}\n\n'
     more = b'data: {"choices":[{"delta":{"content":" there"}}]}\n\n'
-    quick = Timeouts(connect=5, first=20, idle=20, grace=0.5)
-    events, _ = await ask(open_after(head(), FINISHED["openai/m"], more, usage), timeouts=quick)
-    assert text_of(events) == "Hello there"
-    assert [event.usage.input_total for event in events if isinstance(event, UsageUpdate)] == [7]
+
+    async def attempt(seconds: float) -> None:
+        answer = open_after(head(), FINISHED["openai/m"], more, usage)
+        events, _ = await ask(answer, timeouts=replace(PATIENT, grace=seconds))
+        assert text_of(events) == "Hello there"
+        assert [event.usage.input_total for event in events if isinstance(event, UsageUpdate)] == [7]
+
+    await at_some_pace(attempt, 0.5)
 
 
 async def test_a_stream_that_stops_before_its_finish_reason_is_stalled_as_before() -> None:
-    quick = Timeouts(connect=5, first=0.1, idle=0.1, grace=0.05)
     half = b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
-    error, message = await failure(open_after(head(), half), timeouts=quick)
-    assert error.kind == "stalled"
-    assert message is not None
-    assert message.text == "Hel"
+
+    async def attempt(seconds: float) -> None:
+        error, message = await failure(open_after(head(), half), timeouts=replace(PATIENT, idle=seconds, grace=0.05))
+        assert error.kind == "stalled"
+        assert message is not None
+        assert message.text == "Hel"
+
+    await at_some_pace(attempt, 0.1)
 
 
 @pytest.mark.parametrize("encoding", ["compress", "br2", "gzip, lzma"])

@@ -17,6 +17,7 @@ from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.llm.transport import MAX_BYTES
 from swecli.core.llm.windows import Endpoint, ask_model, endpoint_of, list_models, lookup_with
 from tests.support.json_server import JsonServer, Reply, serve_json
+from tests.support.waiting import PATIENCE
 
 LLAMA_CPP = {
     "/v1/models": {
@@ -295,7 +296,7 @@ async def test_a_broken_server_is_no_reason_to_fail(kind: str) -> None:
     reply, problem = BROKEN[kind]
     paths = ("/v1/models", "/props", "/api/v0/models", "/api/v1/models", "/api/show", "/api/ps")
     async with serve_json(dict.fromkeys(paths, reply)) as server:
-        listed = await list_models(chat(server), seconds=0.2 if reply.stall else 10)
+        listed = await list_models(chat(server), seconds=0.2 if reply.stall else PATIENCE)
         assert listed.models == ()
         assert problem in listed.problem
         assert await ask_model(chat(server), "m", seconds=0.2) is None
@@ -315,7 +316,7 @@ async def test_nobody_there_and_no_address() -> None:
 async def test_it_can_be_cancelled() -> None:
     async with serve_json({"/v1/models": Reply(stall=True)}) as server:
         task = asyncio.create_task(list_models(chat(server), seconds=60))
-        await asyncio.wait_for(server.reached.wait(), 60)
+        await asyncio.wait_for(server.reached.wait(), PATIENCE)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -390,6 +391,6 @@ async def test_one_way_that_stays_silent_does_not_hold_up_the_others(monkeypatch
     monkeypatch.setattr(windows, "OTHERS_SECONDS", 0.0)
     models = {"object": "list", "data": [{"id": "m", "object": "model", "max_model_len": 9_000}]}
     async with serve_json({"/props": Reply(stall=True), "/v1/models": models}) as server:
-        asked = await asyncio.wait_for(ask_model(Endpoint("openai-chat", server.url + "/v1"), "m", 3_600.0), 60)
+        asked = await asyncio.wait_for(ask_model(Endpoint("openai-chat", server.url + "/v1"), "m", 3_600.0), PATIENCE)
     assert asked is not None
     assert asked.window == 9_000

@@ -10,6 +10,7 @@ import pytest
 from swecli.core.llm.providers import known_providers
 from swecli.core.llm.windows import HOST, LOCAL_PROVIDERS, USUAL_PORTS, find_local_servers
 from tests.support.json_server import Reply, serve_json
+from tests.support.waiting import PATIENCE
 
 
 def listing(owner: str, *names: str) -> dict[str, Any]:
@@ -17,9 +18,9 @@ def listing(owner: str, *names: str) -> dict[str, Any]:
     return {"/v1/models": {"object": "list", "data": data}}
 
 
-async def found(provider: str, routes: dict[str, Any]) -> list[tuple[str, str, list[str]]]:
+async def found(provider: str, routes: dict[str, Any], seconds: float = PATIENCE) -> list[tuple[str, str, list[str]]]:
     async with serve_json(routes) as server:
-        servers = await find_local_servers([(provider, server.port)], seconds=0.3)
+        servers = await find_local_servers([(provider, server.port)], seconds=seconds)
         url = server.url
         assert not any("authorization" in request.headers for request in server.asked)
     return [(one.provider, one.base_url.replace(url, ""), [model.id for model in one.models]) for one in servers]
@@ -67,13 +68,14 @@ async def test_each_is_recognised(port_of: str, routes: dict[str, Any], expected
     ],
 )
 async def test_other_programs_at_the_same_port_are_not_taken_for_one(provider: str, reply: Reply) -> None:
-    assert await found(provider, dict.fromkeys(("/v1/models", "/api/tags", "/api/v0/models"), reply)) == []
+    seconds = 0.3 if reply.stall else PATIENCE
+    assert await found(provider, dict.fromkeys(("/v1/models", "/api/tags", "/api/v0/models"), reply), seconds) == []
 
 
 async def test_several_are_found_in_the_order_of_the_ports() -> None:
     async with serve_json(listing("vllm", "m")) as one, serve_json({"/api/tags": {"models": []}}) as two:
         ports = [("ollama", two.port), ("llamacpp", 1), ("vllm", one.port)]
-        servers = await find_local_servers(ports)
+        servers = await find_local_servers(ports, seconds=PATIENCE)
     assert [server.provider for server in servers] == ["ollama", "vllm"]
 
 
@@ -83,7 +85,7 @@ async def test_a_proxy_is_not_asked_about_this_machine(monkeypatch: pytest.Monke
             monkeypatch.setenv(name, proxy.url)
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)
-        servers = await find_local_servers([("vllm", server.port)])
+        servers = await find_local_servers([("vllm", server.port)], seconds=PATIENCE)
     assert [one.provider for one in servers] == ["vllm"]
     assert proxy.asked == []
 

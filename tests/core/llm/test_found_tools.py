@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from swecli.core.llm.framing import BodyParser
-from swecli.core.llm.protocols.found_tools import found_tools
+from swecli.core.llm.protocols.base import found_tools
 from swecli.core.llm.protocols.registry import decoder_for
 from swecli.core.llm.types import Finished
 from swecli.core.protocol.messages import Message, ToolResultPart

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.llm.addresses import is_local, normalise
 from swecli.core.llm.catalog import load_catalog
@@ -254,3 +253,9 @@ def test_a_reference_without_a_provider_gets_an_example(reference: str, example:
         resolve(reference, {})
     assert f"{reference!r} names no provider" in str(caught.value)
     assert str(caught.value).endswith(example)
+
+
+def test_a_model_is_the_same_however_it_is_reached() -> None:
+    one, other = ModelInfo("p", "m", 4096), ModelInfo("p", "m", 8192)
+    same = ModelInfo("p", "m", 4096, address="http://127.0.0.1:1/v1", efforts=("low",))
+    assert (one == same, one != same, one == other, one != other) == (True, False, False, True)

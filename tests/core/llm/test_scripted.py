@@ -26,6 +26,7 @@ from swecli.core.llm.types import (
     UsageUpdate,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
+from tests.support.waiting import PATIENCE
 
 SYSTEM = SystemBlock("You are a coding agent. " * 40)
 TOOLS = (ToolSchema("read_file", "Read a file", {"type": "object"}),)
@@ -222,7 +223,7 @@ async def test_a_stall_ends_only_with_the_request() -> None:
                 arrived.set()
 
     task = asyncio.create_task(follow())
-    await asyncio.wait_for(arrived.wait(), 60)
+    await asyncio.wait_for(arrived.wait(), PATIENCE)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -14,6 +14,7 @@ from swecli.core.mcp.definitions import Scope, ServerDefinition
 from swecli.core.mcp.servers import Decisions, McpServers, Setup
 from swecli.core.permissions.types import Policy, Rule
 from tests.core.engine.support import Bench, bench
+from tests.support.waiting import PATIENCE
 
 SERVER = Path(__file__).with_name("unkind_server.py")
 ALLOWED = Policy(rules=(Rule("allow", "mcp__hub", "user"),))
@@ -22,6 +23,7 @@ TEXT = '[[step]]\ntext = "done"\n'
 
 def unkind(*ways: str, name: str = "hub", scope: Scope = "user", **changes: Any) -> ServerDefinition:
     words = (str(SERVER), *ways)
+    changes = {"start_timeout": PATIENCE, "call_timeout": PATIENCE, **changes}
     return ServerDefinition(name, "stdio", sys.executable, words, origin=".mcp.json", scope=scope, **changes)
 
 

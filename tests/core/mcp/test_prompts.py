@@ -11,9 +11,10 @@ from swecli.commands.base import run_command
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.registry import COMMANDS, Invocation, parse
 from swecli.core.mcp.prompts import given
+from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock
 from swecli.core.protocol.commands import Submit
-from swecli.core.protocol.events import TurnEnded
+from swecli.core.protocol.events import ItemStarted, Notice, TurnEnded
 from tests.core.engine.support import Bench, bench, until
 from tests.core.mcp.support import TEXT, served, unkind
 
@@ -36,6 +37,8 @@ async def test_a_prompt_is_sent_as_a_message(line: str, tmp_path: Path) -> None:
         assert not result.blocks
         await until(lambda: bool(made.bodies(TurnEnded)))
         assert made.model.requests[0].messages[0].text.endswith("Review the parser closely.")
+        (shown,) = [body.title for body in made.bodies(ItemStarted) if body.kind == "user"]
+        assert shown.startswith("/mcp__hub__review ")
 
 
 async def test_a_prompt_without_its_argument_is_not_sent(tmp_path: Path) -> None:
@@ -70,6 +73,17 @@ async def test_a_resource_is_mentioned(tmp_path: Path) -> None:
         await until(lambda: bool(made.bodies(TurnEnded)))
         texts = [message.text for message in made.model.requests[0].messages]
         assert texts[-1] == "[Attached by the user: @hub:note://one]\nthe first note"
+
+
+async def test_a_mentioned_resource_that_the_mode_refuses_says_why_and_what_to_do(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind(), policy=Policy(mode="plan")) as (made, servers):
+        await until(lambda: servers.connections["hub"].state == "ready")
+        made.send(Submit("What is in @hub:note://one?"))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        (told,) = [body for body in made.bodies(Notice) if body.topic == "attachments"]
+        why = "plan mode is read-only, and the MCP server hub may change something."
+        assert told.text == f"@hub:note://one was not attached: {why}"
+        assert told.hint == "Shift+Tab leaves plan mode; then mention it again."
 
 
 async def test_what_the_command_shows(tmp_path: Path) -> None:

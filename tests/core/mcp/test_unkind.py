@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.mcp.connection import Connection
 from swecli.core.mcp.servers import TAKE, Decisions
@@ -26,6 +26,7 @@ from swecli.core.protocol.events import (
 from swecli.core.workspace.process_tree import owned
 from tests.core.engine.support import until
 from tests.core.mcp.support import ALLOWED, TEXT, call, served, unkind
+from tests.support.waiting import PATIENCE
 
 
 def texts(made: object) -> list[str]:
@@ -52,7 +53,7 @@ async def test_everything_that_a_kind_call_brings(tmp_path: Path) -> None:
         assert (connection.state, connection.offered.title) == ("ready", "unkind 1.2")
         assert [prompt.name for prompt in connection.offered.prompts] == ["review"]
         assert [resource.uri for resource in connection.offered.resources] == ["note://one"]
-    assert not owned()
+    await until(lambda: not owned())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ async def test_a_server_that_does_not_start(
         assert reason in connection.reason
         assert any("MCP server hub did not start" in notice.text for notice in made.bodies(Notice))
         assert not made.session.tools.dynamic()
-    assert not owned()
+    await until(lambda: not owned())
 
 
 async def test_what_a_silent_server_wrote_is_known_in_its_own_words(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ async def test_an_interrupt_ends_the_call_and_close_the_server(tmp_path: Path) -
         await until(lambda: bool(made.bodies(TurnEnded)))
         assert made.bodies(TurnEnded)[0].outcome == "interrupted"
         assert owned()
-    assert not owned()
+    await until(lambda: not owned())
 
 
 async def test_a_call_that_takes_too_long(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ async def test_one_that_the_user_rejected_says_so_once(tmp_path: Path) -> None:
         connection = servers.connections["hub"]
         await until(lambda: connection.state == "rejected")
         assert connection.reason == "/mcp enable hub asks again"
-    assert not owned()
+    await until(lambda: not owned())
 
 
 async def test_switched_off_and_on_again(tmp_path: Path) -> None:
@@ -286,7 +287,7 @@ async def test_switched_off_and_on_again(tmp_path: Path) -> None:
     async with served(TEXT * 2, tmp_path, unkind(), decisions=decisions) as (made, servers):
         await made.say("go")
         await servers.enable("hub", False)
-        assert not owned()
+        await until(lambda: not owned())
         await made.say("more")
         assert not any(tool.source for tool in made.model.requests[-1].tools)
     async with served(TEXT, tmp_path, unkind(), decisions=decisions) as (made, servers):
@@ -299,18 +300,18 @@ async def test_switched_off_and_on_again(tmp_path: Path) -> None:
 async def test_both_ends_close_while_a_server_starts(tmp_path: Path) -> None:
     async with served(TEXT, tmp_path, unkind("hang")):
         await until(lambda: bool(owned()))
-    assert not owned()
+    await until(lambda: not owned())
 
 
 async def test_a_server_starts_while_the_sdk_is_loaded_and_ends_with_a_session_that_ends_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr("swecli.core.mcp.connection.import_module", lambda name: go_on.wait(60))
+    monkeypatch.setattr("swecli.core.mcp.connection.import_module", lambda name: go_on.wait(PATIENCE))
     try:
         async with served(TEXT, tmp_path, unkind()) as (_, servers):
             await until(lambda: bool(owned()))
             assert servers.connections["hub"].state == "starting"
-        assert not owned()
+        await until(lambda: not owned())
     finally:
         go_on.set()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Call, Effects, Policy, Rule

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.permissions.decide import after_untrusted, decide
 from swecli.core.permissions.types import Call, Effects, Policy, Rule

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.permissions.check import command_call, matching_commands, void_reason
 from swecli.core.permissions.decide import decide

@@ -11,6 +11,7 @@ import pytest
 
 import swecli
 from swecli.core.context_management import Bullet, ExecutionReflector, Playbook, Reflection, ToolCall
+from tests.support.waiting import PATIENCE
 
 DATA = Path(__file__).parents[2] / "data" / "playbook"
 BLOCKS = re.findall(r"```python\n(.*?)```", (DATA / "readme_blocks.txt").read_text(), re.DOTALL)
@@ -134,6 +135,6 @@ def test_few_calls_show_nothing_and_failures_only_how_one_gets_over_them() -> No
 
 def test_the_names_cost_nothing_before_they_are_asked_for() -> None:
     code = "import swecli, sys, swecli.core.context_management; print([m for m in sys.modules if 'playbook' in m])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert run.stdout.strip() == "[]"
     assert swecli.Playbook is Playbook

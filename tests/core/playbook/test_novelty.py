@@ -2,65 +2,77 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from swecli.core.playbook.claims import PROVEN, SAID, ungrounded
 from swecli.core.playbook.novelty import Known, judge
+from swecli.core.playbook.support import support
+from tests.core.playbook.sentences import DATA, sentences
 
-DATA = Path(__file__).parents[2] / "data" / "playbook"
-
-
-BATCHES = {
-    "imperative": 0.86,
-    "notes": 0.9,
-    "ecosystems": 0.86,
-    "terse": 0.86,
-    "fresh": 0.86,
-    "sessions": 0.9,
-    "unseen": 0.8,
-}
-"""Written without a look at the gate, with the share of those of a project that has to get in; a line of generic advice
-begins with "-", one of a project with "+"."""
+LEARNED_FROM = ("ecosystems", "fresh", "imperative", "notes", "projects", "sessions", "terse", "unseen")
 
 
-def labelled(name: str) -> list[str]:
+def lines_of(name: str) -> list[str]:
     lines = (DATA / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def taken_of(sentences: list[str]) -> list[str]:
-    return [sentence for sentence in sentences if judge(sentence).taken]
+def taken_of(texts: list[str]) -> list[str]:
+    return [text for text in texts if judge(text).taken]
 
 
 def test_generic_advice_is_rejected() -> None:
-    sentences = labelled("generic")
-    assert len(sentences) >= 150
-    assert len(taken := taken_of(sentences)) <= 0.02 * len(sentences), taken
+    texts = lines_of("generic")
+    assert len(texts) >= 150
+    assert len(taken := taken_of(texts)) <= 0.02 * len(texts), taken
 
 
 def test_sentences_of_one_project_pass() -> None:
-    sentences = labelled("specific")
-    taken = taken_of(sentences)
-    assert len(sentences) >= 60
-    assert len(taken) >= 0.86 * len(sentences), sorted(set(sentences) - set(taken))
+    texts = lines_of("specific")
+    taken = taken_of(texts)
+    assert len(texts) >= 60
+    assert len(taken) >= 0.86 * len(texts), sorted(set(texts) - set(taken))
 
 
-@pytest.mark.parametrize("name", BATCHES)
-def test_batches_of_other_styles_are_told_apart(name: str) -> None:
-    lines = labelled(f"batches/{name}")
-    generic = [line[2:] for line in lines if line.startswith("- ")]
-    specific = [line[2:] for line in lines if line.startswith("+ ")]
-    assert len(generic) >= 40
-    assert len(specific) >= 15
-    assert len(taken := taken_of(generic)) <= 0.02 * len(generic), taken
-    assert len(taken := taken_of(specific)) >= BATCHES[name] * len(specific), sorted(set(specific) - set(taken))
+@pytest.mark.parametrize("name", LEARNED_FROM)
+def test_styles_that_the_weights_are_learned_from_are_told_apart(name: str) -> None:
+    """No measure of how well: these were seen. It tells that the weights belong to the traits."""
+    labelled = sentences(f"batches/{name}")
+    advice = [one.text for one in labelled if not one.specific]
+    facts = [one.text for one in labelled if one.specific]
+    assert len(taken := taken_of(advice)) <= 0.02 * len(advice), taken
+    assert len(taken := taken_of(facts)) >= 0.8 * len(facts), sorted(set(facts) - set(taken))
+
+
+def test_sentences_that_nothing_was_learned_from_are_told_apart() -> None:
+    """As the file was written: advice names what was run and edited as well."""
+    held_out = sentences("held_out")
+    advice = [one for one in held_out if not one.specific]
+    facts = [one for one in held_out if one.specific]
+    assert len(advice) >= 200
+    assert len(facts) >= 100
+    taken = [one.text for one in held_out if not ungrounded(one.text)]
+    assert sum(one.text in taken for one in advice) <= 0.02 * len(advice)
+    assert sum(one.text in taken for one in facts) >= 0.5 * len(facts)
+
+
+def test_events_that_a_sentence_rests_on_tell_more_than_its_words() -> None:
+    held_out = sentences("held_out")
+    taken = [one for one in held_out if not ungrounded(one.text, support(one.text, one.cited))]
+    advice = [one.text for one in taken if not one.specific]
+    assert len(advice) <= 0.02 * sum(not one.specific for one in held_out), advice
+    assert sum(one.specific for one in taken) >= 0.75 * sum(one.specific for one in held_out)
 
 
 def test_advice_with_names_of_made_up_files_and_libraries_is_mostly_refused() -> None:
     """The gate can't know a library that its list has not; where a name is only put in, it can tell."""
-    sentences = [line[2:] for line in labelled("batches/dressed")]
-    assert len(taken := taken_of(sentences)) <= 0.08 * len(sentences), taken
+    texts = [one.text for one in sentences("batches/dressed")]
+    assert len(taken := taken_of(texts)) <= 0.1 * len(texts), taken
+
+
+def test_what_code_has_made_of_events_needs_no_other_proof() -> None:
+    assert judge("`make` fails here; use `make all`.", support=PROVEN).taken
+    assert "secret" in judge("`x --token=abcdef123456` fails here; use `y`.", support=PROVEN).reason
 
 
 @pytest.mark.parametrize(
@@ -121,7 +133,7 @@ def test_each_refusal_says_why(sentence: str, why: str) -> None:
 
 
 def test_what_the_user_forbids_may_name_what_it_needs() -> None:
-    assert judge("Never run `deploy.sh` on `release/*` without asking me.").taken
+    assert judge("Never run `deploy.sh` on `release/*` without asking me.", support=SAID).taken
 
 
 def test_what_is_known_already_is_refused() -> None:

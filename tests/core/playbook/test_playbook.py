@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import Bullet, Guard, Source, Trigger, wilson
 from swecli.core.playbook.learning import learn

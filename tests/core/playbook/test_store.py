@@ -15,6 +15,7 @@ from swecli.core.playbook.learning import count
 from swecli.core.playbook.playbook import Playbook
 from swecli.core.playbook.store import PlaybookFile, read_lines, stale, written
 from swecli.core.playbook.trials import Count
+from tests.support.waiting import PATIENCE
 
 ONE, TWO, THREE = (f"Use `{name}.sh` on port 471{number}." for number, name in enumerate(("one", "two", "three")))
 
@@ -39,7 +40,7 @@ def contents(file: PlaybookFile) -> list[str]:
 def git(folder: Path, *arguments: str, status: int | None = 0) -> str:
     named = ("-c", "user.name=t", "-c", "user.email=t@t", "-c", "core.hooksPath=/dev/null")
     run = subprocess.run(
-        ["git", *named, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        ["git", *named, *arguments], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert status is None or run.returncode == status, run.stderr
     return run.stdout

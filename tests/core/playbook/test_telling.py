@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.context_management.counter import PLAYBOOK_NOTE
 from swecli.core.context_management.prompts import note

@@ -15,6 +15,8 @@ from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.workspace.search import module_folders
 from tests.core.engine.support import until
 from tests.core.retrieval.project import TOPICS, made
+from tests.support.processes import words
+from tests.support.waiting import PATIENCE
 
 MANY = 200
 
@@ -22,7 +24,7 @@ MANY = 200
 def builders() -> list[psutil.Process]:
     """The processes of this run that make an index."""
     return [
-        child for child in psutil.Process().children() if any("retrieval.building" in word for word in child.cmdline())
+        child for child in psutil.Process().children() if any("retrieval.building" in word for word in words(child))
     ]
 
 
@@ -34,18 +36,18 @@ def index_of(root: Path, place: Path | None) -> ProjectIndex:
 async def test_a_first_message_waits_for_the_index_which_is_kept(tmp_path: Path, others: int) -> None:
     root, place = made(tmp_path / "p", others), tmp_path / "cache" / "p.index"
     project = index_of(root, place)
-    found = await project.retrieval("render the total of an invoice", first_wait=60)
+    found = await project.retrieval("render the total of an invoice", first_wait=PATIENCE)
     assert found is not None
     assert found.ranked[0].path == "src/billing/invoice.py"
     assert project.state.files == others + len(TOPICS) + 2
     assert place.exists()
     await project.close()
-    assert not builders()
+    await until(lambda: not builders(), "its end")
 
 
 async def test_without_a_place_nothing_is_left(tmp_path: Path) -> None:
     project = index_of(made(tmp_path / "p", MANY), None)
-    assert await project.retrieval("revoke a token", first_wait=60) is not None
+    assert await project.retrieval("revoke a token", first_wait=PATIENCE) is not None
     await project.close()
     assert os.listdir(tmp_path) == ["p"]
 
@@ -55,7 +57,7 @@ async def test_closing_ends_the_process(tmp_path: Path) -> None:
     project.begin()
     await until(lambda: bool(builders()), "the process")
     await project.close()
-    assert not builders()
+    await until(lambda: not builders(), "its end")
     assert not (tmp_path / "p.index").exists()
     assert await project.retrieval("revoke a token", first_wait=0) is None
 
@@ -66,7 +68,7 @@ def test_the_process_ends_when_its_session_is_gone(tmp_path: Path) -> None:
     assert child.stdin is not None
     child.stdin.write(json.dumps(request).encode() + b"\n")
     child.stdin.close()
-    assert child.wait(timeout=60) in (0, 3)
+    assert child.wait(timeout=PATIENCE) in (0, 3)
     assert child.stdout is not None
     child.stdout.close()
 
@@ -75,7 +77,7 @@ async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
     root, place = made(tmp_path / "p", 10), tmp_path / "p.index"
     place.write_bytes(b"swecli-index of another day")
     project = index_of(root, place)
-    found = await project.retrieval("revoke a token", first_wait=60)
+    found = await project.retrieval("revoke a token", first_wait=PATIENCE)
     assert found is not None
     assert found.ranked[0].path == "src/auth/tokens.py"
     assert (tmp_path / "p.index.damaged").exists()
@@ -85,22 +87,25 @@ async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
 async def test_a_place_that_cannot_be_written_serves_this_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     project = index_of(made(tmp_path / "p", 10), tmp_path / "file" / "p.index")
-    assert await project.retrieval("revoke a token", first_wait=60) is not None
+    assert await project.retrieval("revoke a token", first_wait=PATIENCE) is not None
     await project.close()
 
 
 async def test_what_fails_in_the_process_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     project = index_of(made(tmp_path / "p", MANY), tmp_path / "file" / "p.index")
-    assert await project.retrieval("revoke a token", first_wait=60) is None
+    assert await project.retrieval("revoke a token", first_wait=PATIENCE) is None
     assert "can't be made" in project.state.problem
     await project.close()
 
 
-async def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+async def test_a_file_that_changes_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.retrieval.project.FRESH_WAIT", PATIENCE)
     root, place = made(tmp_path / "p", 10), tmp_path / "p.index"
     project = index_of(root, place)
-    await project.retrieval("revoke a token", first_wait=60)
+    await project.retrieval("revoke a token", first_wait=PATIENCE)
     (root / "src" / "auth" / "tokens.py").write_text("class SessionVault:\n    def forget(self): pass\n")
     project.look_again()
     found = await project.retrieval("vault of sessions: forget")

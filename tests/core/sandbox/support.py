@@ -17,6 +17,7 @@ from swecli.core.sandbox.plan import SandboxOptions
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.process import ProcessResult, run_process
+from tests.support.waiting import PATIENCE
 
 SECRET = "s3cret-canary"
 PYTHON = os.path.realpath(sys.executable)
@@ -165,7 +166,7 @@ def contained(sandbox: Sandbox, command: str, cwd: Path, *, full: bool = False) 
                 command,
                 cwd=cwd,
                 environment={**os.environ, **launch.environment},
-                timeout=60,
+                timeout=PATIENCE,
                 prefix=launch.prefix,
                 inherited=launch.inherited,
             )

@@ -15,6 +15,7 @@ import pytest
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace import process_tree
 from tests.core.sandbox.support import PYTHON, SECRET, Grounds, contained, laid_out
+from tests.support.waiting import PATIENCE
 
 PRELUDE = """
 import ctypes, os, signal, socket, stat, subprocess, sys
@@ -160,7 +161,7 @@ def landlocked(grounds: Grounds) -> Sandbox:
     return sandbox
 
 
-DYING = 60.0
+DYING = PATIENCE
 """Seconds in which the kernel ends what was in a sandbox whose first process is gone; what lives on has survived."""
 
 

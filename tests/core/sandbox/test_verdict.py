@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from swecli.core.sandbox.launch import SandboxError, install_hint
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.sandbox import Sandbox
 from tests.core.sandbox.support import Grounds, contained, laid_out
+from tests.support.waiting import wait_until
 
 PYTHON_HERE = sys.executable
 
@@ -263,23 +263,16 @@ def test_a_killed_swecli_leaves_neither_processes_nor_placeholders(grounds: Grou
     sandbox = full(grounds)
     arguments = [PYTHON_HERE, "-c", KILLED, str(Path(__file__).parents[3]), str(grounds.base)]
     process = subprocess.Popen(arguments, cwd=grounds.base)
-    wait_for((grounds.work / "source" / "begun").exists)
+    wait_until((grounds.work / "source" / "begun").exists)
     assert (grounds.work / ".mcp.json").is_dir()
     process.kill()
     process.wait()
     record = grounds.state / "sandbox" / "workspace" / "placeholders"
-    wait_for(lambda: Placeholders(record.parent).sweep())  # possible only when nothing runs in there any more
+    wait_until(lambda: Placeholders(record.parent).sweep())  # possible only when nothing runs in there any more
     assert not record.exists()
     assert not (grounds.work / ".mcp.json").exists()
     assert not (grounds.work / ".git" / "commondir").exists()
     sandbox.close()
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
 
 
 def test_temporary_directories_are_removed(grounds: Grounds) -> None:

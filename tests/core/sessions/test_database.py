@@ -170,7 +170,7 @@ def test_what_can_only_be_read_goes_on_in_memory(tmp_path: Path, files: int) -> 
         database = open_database(path)
         assert not database.durable
         assert database.copied
-        assert "can be read only" in database.problems[0]
+        assert "is read-only" in database.problems[0]
         assert "lost when swecli ends" in database.problems[0]
         store = SessionStore(database)
         assert len(store.load(session)) == 20

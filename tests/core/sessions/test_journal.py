@@ -3,13 +3,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from swecli.core.protocol.events import Event, is_fact
 from swecli.core.sessions.journal import Journal
 from tests.core.sessions.support import delta, fact, open_store
+from tests.support.waiting import PATIENCE, until, wait_until
 
 
 class Disk:
@@ -23,7 +23,7 @@ class Disk:
         self.open.set()
 
     def write(self, events: Sequence[Event]) -> None:
-        self.open.wait(60)
+        self.open.wait(PATIENCE)
         self.calls.append(len(events))
         if self.error is not None:
             raise self.error
@@ -49,12 +49,6 @@ class Screen:
         return Journal(
             self.disk.write, self.publish, self.troubles.append, on_recovery=self.recoveries.append, **options
         )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  the conditions are about another thread
-            await asyncio.sleep(0.001)
 
 
 def mixed(count: int, first: int = 1) -> list[Event]:
@@ -175,9 +169,7 @@ def test_it_stores_although_the_event_loop_is_gone() -> None:
 
     journal = asyncio.run(begin())
     disk.open.set()
-    deadline = time.monotonic() + 60
-    while not disk.stored and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: disk.stored)
     assert len(disk.stored) == 1
     assert not journal.degraded
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.protocol.events import Event, StepEnded
 from swecli.core.protocol.messages import Usage
-from swecli.core.sessions.health import health_of, quarantined, recover, shrink
+from swecli.core.sessions.health import Recovered, health_of, quarantined, recover, shrink
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.retention import DAY, Retention, expired
 from swecli.core.sessions.store import SessionError, SessionInfo, SessionStore
@@ -122,9 +122,25 @@ def test_what_was_put_aside_is_brought_over(tmp_path: Path) -> None:
     with closing(open_store(path)) as store:
         kept = used(store, "kept")
     (aside,) = quarantined(path)
-    assert recover(path, aside) == 1
-    assert recover(path, aside) == 0
+    assert recover(path, aside) == Recovered(found=1, added=1)
+    assert recover(path, aside) == Recovered(found=1, added=0)
     with closing(open_store(path)) as store:
         assert {one.id for one in store.list()} == {lost, kept}
     assert aside.exists()
     assert not list(tmp_path.glob("*.fresh-*"))
+
+
+def test_what_is_missing_after_a_recovery_is_told(tmp_path: Path) -> None:
+    path, aside = tmp_path / "sessions.db", tmp_path / "sessions.db.corrupt-1"
+    with closing(open_store(path)) as store:
+        torn, whole = used(store, "torn"), used(store, "whole")
+        with store.database.write() as connection:
+            connection.execute("DELETE FROM events WHERE session_id = ? AND seq = 1", (torn,))
+    os.rename(path, aside)
+    open_store(path).close()
+    found = recover(path, aside)
+    assert (found.found, found.added, [one.session for one in found.lost]) == (2, 2, [torn])
+    with closing(open_store(path)) as store:
+        assert {one.id for one in store.list()} == {torn, whole}
+    aside.write_bytes(b"nonsense" * 2_000)
+    assert recover(path, aside) == Recovered(found=0, added=0)

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 
-from swecli.core.protocol.events import Event, Notice, Unknown
+from swecli.core.protocol.events import Event, Notice, TurnStarted, Unknown
 from swecli.core.sessions.database import open_in_memory
 from swecli.core.sessions.journal import Journal
 from swecli.core.sessions.store import SessionStore, StoredFacts
@@ -25,6 +25,26 @@ def test_pages_follow_each_other_and_end() -> None:
     assert [event.seq for event in facts.read(8, 12, 4)] == [10, 12]
     assert facts.read(12, 12, 4) == []
     assert facts.read(0, 100, 10) == store.load(session)
+
+
+async def test_the_newest_turns_are_found_stored_or_not() -> None:
+    store = SessionStore(open_in_memory())
+    session = store.create("/w", "m", "0").id
+    turns = [Event(seq, 1.0, session, seq, TurnStarted(f"u{seq}")) for seq in (2, 4, 6, 8, 10)]
+    of_agent = Event(7, 1.0, session, 3, TurnStarted("u7"), "agent-1")
+    store.append([*turns[:3], of_agent])
+    facts = StoredFacts(store.database, session)
+    assert [facts.begin_of(count) for count in (1, 2, 3, 4)] == [6, 4, 2, 0]
+
+    def full(events: Sequence[Event]) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    journal = Journal(full, lambda events: None, lambda text: None, read=facts.read, begin_of=facts.begin_of)
+    for event in turns[3:]:
+        journal.append(event)
+    await journal.barrier()
+    assert [journal.begin_of(count) for count in (1, 2, 3, 5, 6)] == [10, 8, 6, 2, 0]
+    await journal.close()
 
 
 def test_what_can_not_be_read_keeps_its_place() -> None:

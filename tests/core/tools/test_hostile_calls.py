@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.preloaded import Preloaded
+from tests.support.waiting import PATIENCE
 
 SECRET = "KEY-THAT-NOBODY-MAY-SEE"
 
@@ -72,7 +73,7 @@ class Place:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = Preloaded(["debug", "tool", "--batch"], cwd=self.root, env=environment, **pipes)
         try:
-            out, err = process.communicate(given, timeout=120)
+            out, err = process.communicate(given, timeout=PATIENCE)
         finally:
             process.kill()
         assert b"Traceback" not in err + out, err[-2000:]

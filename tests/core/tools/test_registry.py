@@ -7,8 +7,9 @@ import json
 import pytest
 from pydantic import Field
 
+from swecli.core.tools.aliases import ALIASES
 from swecli.core.tools.base import Params, compact_schema
-from swecli.core.tools.registry import ALIASES, ToolRegistry, builtin_tools
+from swecli.core.tools.registry import ToolRegistry, builtin_tools
 from swecli.core.tools.task import TaskTool
 
 REGISTRY = ToolRegistry(builtin_tools())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from swecli.core.ports import BlobError, BlobRef, TranscriptHit
 from swecli.core.tools.base import ToolError
@@ -171,7 +171,9 @@ async def test_both_are_internal(stored: ToolBench) -> None:
 
 
 @given(st.text(max_size=20))
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_any_id_gives_an_answer_or_an_error(stored: ToolBench, reference: str) -> None:
     import asyncio
 

@@ -10,21 +10,23 @@ import psutil
 import pytest
 
 from swecli.core.workspace.process import run_process
+from tests.support.processes import ME, running_with
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 TIMEOUTS = int(os.environ.get("SWECLI_TIMEOUTS", "5"))
 COMMANDS = int(os.environ.get("SWECLI_COMMANDS", "50"))
 SURVIVORS = (
-    "setsid sleep 7701 & sleep 7701",
-    "trap '' TERM; (setsid bash -c 'trap \"\" TERM; sleep 7701' &); sleep 7701",
-    "(setsid setsid sleep 7701 >/dev/null 2>&1 &) ; (sleep 7701 &) ; sleep 7701",
-    "nohup sleep 7701 & for i in 1 2 3; do setsid -f sleep 7701; done; sleep 7701",
+    f"setsid sleep 7701.{ME} & sleep 7701.{ME}",
+    f"trap '' TERM; (setsid bash -c 'trap \"\" TERM; sleep 7701.{ME}' &); sleep 7701.{ME}",
+    f"(setsid setsid sleep 7701.{ME} >/dev/null 2>&1 &) ; (sleep 7701.{ME} &) ; sleep 7701.{ME}",
+    f"nohup sleep 7701.{ME} & for i in 1 2 3; do setsid -f sleep 7701.{ME}; done; sleep 7701.{ME}",
 )
 
 
-def left() -> list[int]:
-    return [one.pid for one in psutil.process_iter(["cmdline"]) if "7701" in (one.info["cmdline"] or [])]
+def left() -> list[psutil.Process]:
+    return running_with(f"7701.{ME}")
 
 
 def zombies() -> list[int]:
@@ -45,9 +47,9 @@ async def test_timeouts_leave_no_process(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_short_commands_leave_no_zombie_and_no_open_file(tmp_path: Path) -> None:
-    await run("true", tmp_path, 20)
+    await run("true", tmp_path, PATIENCE)
     before = psutil.Process().num_fds()
     for number in range(COMMANDS):
-        await run(("true", "echo x", "exit 3", "cat")[number % 4], tmp_path, 20)
+        await run(("true", "echo x", "exit 3", "cat")[number % 4], tmp_path, PATIENCE)
     assert psutil.Process().num_fds() <= before
     assert zombies() == []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from swecli.core.tools.run_command import report
@@ -15,15 +16,15 @@ from swecli.core.workspace import process_limit
 from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, ProcessResult, run_process, scrubbed_environment
 from swecli.core.workspace.process_limit import ProcessLimit, pids_folder
+from tests.support.processes import ME, running_with
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
-def alive(word: str) -> list[int]:
-    return [one.pid for one in psutil.process_iter(["cmdline"]) if word in (one.info["cmdline"] or [])]
-
-
-async def run(command: str, folder: Path, jobs: Jobs, timeout: float = 60, *, whole: bool = False) -> ProcessResult:
+async def run(
+    command: str, folder: Path, jobs: Jobs, timeout: float = PATIENCE, *, whole: bool = False
+) -> ProcessResult:
     spec = CommandSpec(command, folder, scrubbed_environment(os.environ))
     return await jobs.run(spec, RunOptions("t1", timeout, whole=whole), lambda text, status: "")
 
@@ -36,13 +37,14 @@ def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("kept")
-@pytest.mark.parametrize("start", ["sleep 7901 &", "setsid sleep 7901 &", "(setsid setsid sleep 7901 &);"])
+@pytest.mark.parametrize("start", ["{sleep} &", "setsid {sleep} &", "(setsid setsid {sleep} &);"])
 async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(start: str, tmp_path: Path) -> None:
     jobs = Jobs(lambda info: None, processes=40)
-    command = f"n=0; while [ $n -lt 120 ]; do n=$((n + 1)); {start} done 2>/dev/null; sleep 60"
+    start = start.format(sleep=f"sleep 7901.{ME}")
+    command = f"n=0; while [ $n -lt 120 ]; do n=$((n + 1)); {start} done 2>/dev/null; sleep 600"
     result = await run(command, tmp_path, jobs)
     assert (result.ending, result.exit_status, result.job) == ("processes", None, "")
-    assert alive("7901") == []
+    assert running_with(f"7901.{ME}") == []
     assert "tools.process_limit" in report(command, result, 60, "")
 
 
@@ -50,13 +52,13 @@ async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(start
 async def test_what_it_left_in_the_background_is_held_to_the_limit(tmp_path: Path) -> None:
     changes: list[JobInfo] = []
     jobs = Jobs(changes.append, processes=40)
-    grow = "while [ ! -e go ]; do sleep 0.02; done; n=0; while [ $n -lt 120 ]; do n=$((n + 1)); sleep 7902 & done; wait"
-    result = await run(f"({grow}) 2>/dev/null & echo up", tmp_path, jobs)
+    grow = f"n=0; while [ $n -lt 120 ]; do n=$((n + 1)); sleep 7902.{ME} & done; wait"
+    result = await run(f"(while [ ! -e go ]; do sleep 0.02; done; {grow}) 2>/dev/null & echo up", tmp_path, jobs)
     assert (result.ending, result.output, result.job) == ("exited", "up\n", "j1")
     (tmp_path / "go").touch()
-    await jobs.wait("j1", 60)
+    await jobs.wait("j1", PATIENCE)
     assert (changes[-1].status, changes[-1].note) == ("killed", "ended because it exceeded 40 processes")
-    assert alive("7902") == []
+    assert running_with(f"7902.{ME}") == []
 
 
 async def test_a_command_within_the_limit_is_left_alone(tmp_path: Path) -> None:
@@ -66,26 +68,30 @@ async def test_a_command_within_the_limit_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("jobs", [True, False])
 async def test_dozens_of_leftovers_are_no_background_job(jobs: bool, tmp_path: Path) -> None:
-    command = f"for n in $(seq {MOST_LEFT + 3}); do sleep 7903 & done; echo done"
+    command = f"for n in $(seq {MOST_LEFT + 3}); do sleep 7903.{ME} & done; echo done"
     if jobs:
         result = await run(command, tmp_path, Jobs(lambda info: None))
     else:
         environment = scrubbed_environment(os.environ)
-        result = await run_process(command, cwd=tmp_path, environment=environment, timeout=60)
+        result = await run_process(command, cwd=tmp_path, environment=environment, timeout=PATIENCE)
     assert (result.ending, result.exit_status, result.background, result.job) == ("exited", 0, (), "")
     assert result.ended_left == MOST_LEFT + 3
-    assert alive("7903") == []
+    assert running_with(f"7903.{ME}") == []
     assert f"It left {MOST_LEFT + 3} processes running" in report(command, result, 60, "")
 
 
-async def test_the_timeout_that_was_asked_for_ends_what_it_left_behind(tmp_path: Path) -> None:
+async def test_the_timeout_that_was_asked_for_ends_what_it_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     changes: list[JobInfo] = []
     jobs = Jobs(changes.append)
-    result = await run("trap '' TERM; setsid sleep 7904 & echo hi", tmp_path, jobs, timeout=1.5, whole=True)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + PATIENCE, time=time.time)
+    monkeypatch.setattr("swecli.core.workspace.jobs.time", later)  # so the time is over once it is a job
+    result = await run(f"trap '' TERM; setsid sleep 7904.{ME} & echo hi", tmp_path, jobs, timeout=PATIENCE, whole=True)
     assert (result.output, result.job) == ("hi\n", "j1")
-    await jobs.wait("j1", 60)
+    await jobs.wait("j1", PATIENCE)
     assert (changes[-1].status, changes[-1].note) == ("killed", "ended at its command's timeout")
-    assert alive("7904") == []
+    assert running_with(f"7904.{ME}") == []
 
 
 def groups() -> list[str]:

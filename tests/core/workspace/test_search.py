@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.search import SearchError, SearchRequest, SearchResult, find_ripgrep, list_tree, search
-from tests.support.load import allowed
+from tests.support.waiting import PATIENCE, until
 
 FILES: dict[str, bytes] = {
     "a.py": b"import os\nneedle = 1\nend\n",
@@ -110,18 +110,18 @@ async def test_catastrophic_expression_is_stopped_and_the_loop_lives(root: Path)
     result = await found(root, {"PATH": ""}, "(x+x+)+y", seconds=0.5)
     beat.cancel()
     assert "stopped" in result.incomplete
-    assert beats > 20 / allowed(1)
+    assert beats > 2
 
 
 async def test_cancelled_search_ends_at_once(root: Path) -> None:
     (root / "bad.txt").write_text("x" * 60 + "\n")
-    task = asyncio.create_task(found(root, {"PATH": ""}, "(x+x+)+y"))
-    await asyncio.sleep(0.2)
-    start = time.monotonic()
+    task = asyncio.create_task(found(root, {"PATH": ""}, "(x+x+)+y", seconds=100 * PATIENCE))
+    children = psutil.Process().children
+    before = {child.pid for child in children()}
+    await until(lambda: {child.pid for child in children()} - before)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await task
-    assert time.monotonic() - start < allowed(0.5)
+        await asyncio.wait_for(task, PATIENCE)
 
 
 def test_ripgrep_of_the_workspace_is_not_run(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
@@ -212,7 +213,20 @@ async def test_always_only_where_it_is_offered() -> None:
         await it.press("a")
         assert not replies(it)
         assert "dangerous" not in it.screen()
-        await it.shows("2 (No rule is offered)")
+        shown = it.screen().splitlines()
+        assert [line for line in shown if "1 yes" in line or "3 no" in line] == shown[-4:-2]
+        assert not [line for line in shown if line.lstrip().startswith("2 ")], "no choice that can't be chosen"
+
+
+async def test_one_line_without_a_number_says_why_no_rule_is_offered() -> None:
+    why = "No rule is offered: swecli asks about this every time."
+    async with running((replace(ask(rule=None), rule_note=why),)) as it:
+        await appear(it)
+        (line,) = [line for line in it.screen().splitlines() if why in line]
+        assert line.strip() == why
+        await it.press("2")
+        await it.shows("2 does nothing here")
+        assert not replies(it)
 
 
 async def test_a_sentence_that_was_meant_for_the_prompt_decides_nothing() -> None:
@@ -242,7 +256,7 @@ async def test_a_sentence_that_begins_with_a_letter_that_approves_approves_nothi
         await appear(it)
         await it.press(*("space" if key == " " else key for key in text))
         assert it.text == text
-        await it.shows("Your typing goes to the prompt")
+        await it.shows(f"Typed into the prompt behind this question: {text}")
         assert not replies(it)
 
 

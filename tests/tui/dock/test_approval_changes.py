@@ -51,6 +51,7 @@ COMMAND = PermissionRequested(
     ("not sandboxed",),
     (),
     {"command": "rm -rf build", "timeout": 5},
+    rule_note="No rule is offered: swecli asks about this every time.",
     danger="deletes 3 files, 1,204 bytes; /undo would not restore: build (an ignored folder)",
 )
 PATCH = PermissionRequested(

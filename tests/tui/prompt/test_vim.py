@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.tui.prompt.vim import Buffer, Step, Vim, press, selected
 

@@ -71,6 +71,8 @@ def test_pastes_are_kept_as_files_with_numbers_of_their_own(tmp_path: Path) -> N
     assert (tmp_path / ".swecli/pastes/paste-1.txt").read_text() == "one\ntwo\n"
     assert (tmp_path / ".swecli/pastes/.gitignore").read_text() == "*\n"
     assert "paste-3.txt" in keep_as_files("[P]", [("[P]", "y")], tmp_path)
+    glued = keep_as_files("@core[P]and", [("[P]", "z")], tmp_path)
+    assert glued == "@core .swecli/pastes/paste-4.txt (a pasted text of 1 line) and"
 
 
 async def test_a_small_paste_is_sent_and_shows_its_share() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
@@ -53,7 +55,10 @@ RULES = (
 SESSIONS = (
     StoredSession("20231114-abc", "Fix the login bug", "/work", NOW - 90, 4, 54_321, "$0.42", "anthropic/sonnet-5"),
     StoredSession("20231113-def", "日本語 title \x1b[31m", "/work", NOW - 90_000, 1, 999, "", "openai/gpt-6"),
-    StoredSession("20231112-ghi", "Held", "/work", NOW - 200_000, 2, 2_500_000, "$3.00", "a/b", "It is open elsewhere"),
+    StoredSession(
+        *("20231112-ghi", "Held", "/work", NOW - 200_000, 2, 2_500_000, "$3.00", "a/b", "It is open elsewhere"),
+        open_elsewhere=True,
+    ),
     StoredSession("20231111-jkl", "Far away", "/other", NOW - 86400 * 400, 9, 12_000, "$0.01", "a/b", "Another folder"),
 )
 
@@ -129,11 +134,8 @@ class Sessions:
     def search(self, words: str) -> Mapping[str, str]:
         return {"20231112-ghi": f"where {words} was said"} if words == "needle" else {}
 
-    def open(self, session_id: str) -> OpenSession:
-        return self.opener(session_id)
-
-    def fork(self, session_id: str) -> OpenSession:
-        return self.opener(f"fork of {session_id}")
+    def stored(self, session_id: str, *, fork: bool = False) -> OpenSession:
+        return self.opener(f"fork of {session_id}" if fork else session_id)
 
 
 def ports(
@@ -141,4 +143,5 @@ def ports(
 ) -> dict[str, Any]:
     """What a backend is given to have these."""
     given = {"settings": settings, "permissions": permissions, "sessions": sessions}
-    return {name: lambda port=port: port for name, port in given.items() if port is not None}
+    offered: dict[str, Any] = {name: lambda port=port: port for name, port in given.items() if port is not None}
+    return offered if sessions is None else {**offered, "stored_session": sessions.stored}

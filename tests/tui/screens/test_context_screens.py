@@ -456,6 +456,17 @@ async def test_an_editor_that_was_only_opened_changes_nothing() -> None:
         assert board._summary is None  # type: ignore[union-attr]
 
 
+async def test_the_editor_has_the_keyboard_although_its_key_came_before_the_plan_had_it() -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
+        it.app.actions.show_plan()
+        await it.until(lambda: it.app.main.list_view is not None)
+        board = it.app.main.list_view
+        await board.take_key(events.Key("e", "e"))  # type: ignore[union-attr]
+        await it.until(lambda: board._editor is not None and board._editor.is_mounted)  # type: ignore[union-attr]
+        await it.pilot.pause()
+        assert board._editor.has_focus  # type: ignore[union-attr]
+
+
 async def test_the_score_is_told_of_a_summary_only() -> None:
     async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
         await plan(it)

@@ -47,7 +47,7 @@ async def editing(it: Running) -> None:
 async def choosing(it: Running) -> None:
     await settings(it)
     await it.press(*"approval.mode", "enter")
-    await it.shows("in force")
+    await it.shows("current")
 
 
 async def permissions(it: Running) -> None:
@@ -89,7 +89,7 @@ async def rewinding(it: Running) -> None:
     it.session.rewinds.files = FilesRestored(
         "undo",
         files=(RestoredFile("/work/src/login.py", "restored"), RestoredFile("/work/new.py", "removed")),
-        conflicts=(LeftFile("/work/notes.md", "it has changed since"),),
+        conflicts=(LeftFile("/work/notes.md", "changed since"),),
     )
     it.app.actions.show_rewind()
     await it.shows("Rewind to before a message · 3", "Before message 3")

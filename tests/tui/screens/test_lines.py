@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from swecli.tui.screens.list_screen import Entry
 from tests.tui.screens.fakes import Settings, ports

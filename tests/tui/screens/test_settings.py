@@ -53,7 +53,7 @@ async def test_a_value_is_checked_while_it_is_typed_and_written() -> None:
         await it.press("ctrl+u", *"0.97")
         await it.hides("must be better")
         await it.press("tab")
-        await it.shows("Enter writes to /w/.swecli/config.local.toml")
+        await it.shows("Enter writes it to /w/.swecli/config.local.toml")
         await it.press("enter")
         await it.shows("written to /w", "Settings · 5")
         assert settings.written == [("agent.hard_block", "0.97", "local")]
@@ -78,7 +78,7 @@ async def test_few_values_are_offered_and_count_at_once() -> None:
     async with running(**ports(settings)) as it:
         await opened(it)
         await it.press(*"approval.mode", "enter")
-        await it.shows("in force", "default")
+        await it.shows("current", "default")
         await it.press("up", "enter")
         await it.until(lambda: settings.written)
         assert settings.written == [("approval.mode", '"default"', "user")]
@@ -217,7 +217,7 @@ async def test_a_theme_is_chosen_from_a_list_that_shows_each_one() -> None:
         before = it.app.theme
         await opened(it)
         await it.press("down", "enter")
-        await it.shows("ui.theme = ", "nord", "in force", "gruvbox-dark")
+        await it.shows("Settings · ui.theme", "nord", "current", "gruvbox-dark")
         await it.until(lambda: it.app.theme == "nord")
         await it.press(*"gruvbox-l")
         await it.until(lambda: it.app.theme == "gruvbox-light")

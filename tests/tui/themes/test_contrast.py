@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from swecli.tui.themes.files import known
 from swecli.tui.themes.library import theme_of
@@ -52,10 +51,10 @@ def test_what_256_colours_leave_of_a_theme_reaches_aa(scheme: Scheme) -> None:
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
 def test_palette_and_style_sheets_use_these_tones_and_no_other_colour(scheme: Scheme) -> None:
     tones = tones_of(scheme)
-    allowed = {getattr(tones, name) for name in tones.__slots__}
+    allowed = {getattr(tones, name) for name in tones.__struct_fields__}
     palette = palette_of(scheme)
-    styles = [getattr(palette, name) for name in palette.__slots__]
-    styles += [getattr(palette.tokens, name) for name in palette.tokens.__slots__]
+    styles = [getattr(palette, name) for name in palette.__struct_fields__]
+    styles += [getattr(palette.tokens, name) for name in palette.tokens.__struct_fields__]
     used = {
         colour.get_truecolor().hex
         for style in styles

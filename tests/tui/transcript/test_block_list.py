@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DiffBlock, FileEntry, FileListBlock, TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted, Rewound

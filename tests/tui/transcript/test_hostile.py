@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import (
     DiffBlock,
@@ -48,13 +48,11 @@ TRAPS = {
 
 def put(value: Any, text: str) -> Any:
     """The value with all of its free strings replaced."""
-    if isinstance(value, type) or not (is_dataclass(value) or isinstance(value, Struct)):
+    if not isinstance(value, Struct):
         return value
-    is_struct = isinstance(value, Struct)
-    names = value.__struct_fields__ if is_struct else tuple(part.name for part in fields(value))
     fixed = {"id", "status", "style", "type", "outcome", "level"}
     changed: dict[str, Any] = {}
-    for name in names:
+    for name in value.__struct_fields__:
         old = getattr(value, name)
         if name in fixed:
             continue
@@ -62,7 +60,7 @@ def put(value: Any, text: str) -> Any:
             changed[name] = text
         elif isinstance(old, tuple):
             changed[name] = tuple(text if isinstance(item, str) else put(item, text) for item in old)
-    return structs.replace(value, **changed) if is_struct else replace(value, **changed)
+    return replace(value, **changed)
 
 
 def check(rows: list[Row], width: int) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.protocol.blocks import DiffBlock, TextBlock
+from swecli.core.protocol.blocks import DiffBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     ContextMeasured,
@@ -53,6 +53,24 @@ def shown(operations: list[Operation]) -> Page:
     for operation in operations:
         page.apply(operation)
     return page
+
+
+def test_a_command_of_the_user_is_a_step_with_its_output() -> None:
+    reducer = Reducer()
+    said = TextPart("I ran this command myself: docker exec -t a")
+    block = TerminalBlock("docker exec -t a", "the input device is not a TTY\n", 1)
+    events = stream(
+        ItemStarted("u1", "user", "shell", "docker exec -t a"),
+        ItemDelta("u1", "the input", "output"),
+        ItemCompleted("u1", "ok", (said,), (block,), "exit 1"),
+    )
+    (put,) = [operation for operation in reducer.reduce(events[:2]) if isinstance(operation, Put)]
+    assert isinstance(put.block, ToolBlock)
+    assert (put.block.status, put.block.title, put.block.output) == ("running", "docker exec -t a", "the input")
+    (put,) = [operation for operation in reducer.reduce(events[2:]) if isinstance(operation, Put)]
+    assert isinstance(put.block, ToolBlock)
+    hint = TextBlock("It had no terminal. !!docker exec -t a gives it yours.", "dim")
+    assert (put.block.status, put.block.blocks) == ("ok", (block, hint))
 
 
 def test_replay_of_the_facts_shows_what_the_live_stream_showed() -> None:
@@ -122,6 +140,24 @@ def test_a_call_that_asks_waits_for_an_answer_and_not_for_consent() -> None:
     block = reducer.blocks["t"]
     assert isinstance(block, ToolBlock)
     assert (block.status, block.preview) == ("running", ())
+
+
+def test_the_command_of_the_user_is_shown_as_typed_and_not_as_the_model_is_told() -> None:
+    reducer = Reducer()
+    output = TerminalBlock("git status", "clean\n", 0)
+    reducer.reduce(stream(ItemStarted("u1", "user", "shell", "git status")))
+    told = TextPart("I ran this command myself: git status\nclean")
+    reducer.reduce(stream(ItemCompleted("u1", "ok", (told,), (output,), "exit 0")))
+    lines = [row.text for row in render_block(reducer.blocks["u1"], 60, DARK)]
+    assert [line.strip() for line in lines] == ["! git status   exit 0", "clean"]
+
+
+def test_a_tool_that_the_model_calls_by_another_name_is_shown_as_ours() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("t", "tool", "bash"), ItemCheckpointed("t", ToolCallPart("c", "Bash", "{}"))))
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert block.name == "run_command"
 
 
 def test_consent_moves_a_call_through_its_states() -> None:

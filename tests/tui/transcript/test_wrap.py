@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size
 
 from swecli.safe_text import SafeText, sanitise
-from swecli.tui.transcript.rows import Styled, cells, cut, is_single, plain_rows, wrap
+from swecli.tui.transcript.rows import Styled, cells, cut, hanging, is_single, label_width, plain_rows, wrap
 
 TEXTS = st.text("ab  cde日本👍e\u0301é…-─", max_size=60).map(sanitise)
 
@@ -63,3 +63,18 @@ def test_styles_never_split_a_grapheme(parts: list[SafeText], width: int) -> Non
         segments = row.segments()
         assert "".join(part.text for part in segments) == row.body
         assert sum(cell_len(part.text) for part in segments) == cell_len(row.body)
+
+
+def test_a_value_goes_on_below_where_it_began() -> None:
+    line = Styled(SafeText("Sandbox  full, as far as can be told"))
+    column = label_width(line.text, 24)
+    rows = ["".join(segment.text for segment in row.segments()) for row in hanging(line, 24, column)]
+    assert rows == ["Sandbox  full, as far as", "         can be told"]
+    assert [row.join for row in hanging(line, 24, column)] == [None, " "]
+
+
+@pytest.mark.parametrize(
+    "text", ["no label here", "A long label that takes more than half  x", "日本  x", "  indented"]
+)
+def test_a_text_without_a_label_hangs_nowhere(text: str) -> None:
+    assert label_width(text, 40) == 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from swecli.core.extensions.skills import read_skill
 from swecli.core.llm.types import ToolSchema

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.context_management.budget import roomy_part
 from swecli.core.context_management.compaction.clearing import LEAST, arguments_stub, kept_whole, result_stub
@@ -27,8 +28,7 @@ Column = Literal["kept", "summarised", "offloaded"]
 COLUMNS: tuple[Column, ...] = ("kept", "summarised", "offloaded")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedItem:
+class PlannedItem(Struct, frozen=True):
     """One entry of the view; ``tokens`` as it is now."""
 
     id: str
@@ -37,8 +37,7 @@ class PlannedItem:
     pinned: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Arranged:
+class Arranged(Struct, frozen=True):
     """What a plan comes to. Tokens are of the whole request; ``rewritten`` of them would not come from the provider's
     cache although they would have; costs are US dollars, None where no price is known."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
+
+from msgspec import Struct
 
 from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.options import EntrySizes
@@ -80,8 +81,7 @@ FAILING_KEPT = 6
 """Commands whose failure is kept, those that ran last: a session full of mistyped commands must not keep them all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clearing:
+class Clearing(Struct, frozen=True):
     """A proposed batch. ``freed`` is tokens; ``rewritten`` the tokens that are left from the first stub on, which the
     provider has to read anew."""
 
@@ -301,8 +301,7 @@ def _text(entry: Entry, rule: RetentionSettings, size: int) -> str:
     return text[:half] + gone + text[-half:]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleReport:
+class RuleReport(Struct, frozen=True):
     """What a rule did, as far as it is in force: entries that it took away, tokens that it saved, and how many of these
     entries the model asked for again. Many of those mean that the rule is a bad one."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.ledger import Entry, Ledger
@@ -61,8 +63,7 @@ def _role(entry: Entry) -> Role:
             return "assistant"
 
 
-@dataclass(frozen=True, slots=True)
-class Allowances:
+class Allowances(Struct, frozen=True):
     """How much of each thing survives, in tokens: the smaller of an absolute figure and a share of the
     effective window, so that small windows keep their proportions."""
 
@@ -95,8 +96,7 @@ StrategyName = Literal["chain", "truncation", "importance", "summarization"]
 Trigger = Literal["manual", "auto", "overflow", "model"]
 
 
-@dataclass(frozen=True, slots=True)
-class TruncationStrategy:
+class TruncationStrategy(Struct, frozen=True):
     """Drop the oldest messages. Pairs of call and result are never split; the system prompt is not part of the
     history and always stays. The two names that say so can't be given another value.
 
@@ -115,8 +115,7 @@ class TruncationStrategy:
             raise ValueError("preserve_tool_chains must be True: providers refuse a result without its call")
 
 
-@dataclass(frozen=True, slots=True)
-class ImportanceStrategy:
+class ImportanceStrategy(Struct, frozen=True):
     """Drop the messages that score lowest. Long answers score ``assistant_message_score``, short ones two fifths of
     it; what recent messages refer to scores 1."""
 
@@ -127,8 +126,7 @@ class ImportanceStrategy:
     min_score_threshold: float = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class SummarizationStrategy:
+class SummarizationStrategy(Struct, frozen=True):
     """Replace old messages by a summary of at most ``max_summary_tokens``. A conversation that is too long for one
     request is summarised in steps, groups of ``summarize_chunk_size`` messages staying together.
     ``summarize_with`` is another model; None = the session's own, which reads the conversation from its cache."""
@@ -139,8 +137,7 @@ class SummarizationStrategy:
     summarize_with: ModelClient | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CompactContext:
+class CompactContext(Struct, frozen=True):
     """What a hook is told before a compaction. Tokens are of the whole request."""
 
     trigger: Literal["manual", "auto"]
@@ -150,8 +147,7 @@ class CompactContext:
     custom_instructions: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CompactDecision:
+class CompactDecision(Struct, frozen=True):
     """What a hook decides. ``cancel`` is honoured unless no request would fit any more without compaction."""
 
     cancel: bool = False
@@ -165,8 +161,7 @@ PreCompact = Callable[[CompactContext], Awaitable[CompactDecision]]
 PostCompact = Callable[["CompactResult"], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionOptions:
+class CompactionOptions(Struct, frozen=True):
     """What is chosen. Sizes are tokens; None = by the size of the window."""
 
     strategy: StrategyName = "chain"
@@ -203,8 +198,7 @@ class CompactionOptions:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CompactResult:
+class CompactResult(Struct, frozen=True):
     """What a compaction did, in tokens of the whole request and in messages."""
 
     before_tokens: int
@@ -215,8 +209,7 @@ class CompactResult:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HookOutcome:
+class HookOutcome(Struct, frozen=True):
     """What holds for one compaction after its hook was asked. ``declined`` says why there is to be none; empty when
     it goes on. ``notes`` are for the user."""
 

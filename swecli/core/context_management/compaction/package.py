@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+
+from msgspec import Struct
 
 from swecli.core.context_management.compaction.clearing import arguments_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
@@ -30,8 +31,7 @@ OPENING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A file of the working set as it is on disk now: ``path`` as the model wrote it, ``file`` with all links followed,
     ``sha256`` of its bytes."""
 
@@ -46,8 +46,7 @@ class Attachment:
         return self.text.count("\n") + (not self.text.endswith("\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Struct, frozen=True):
     """``kept`` and ``shortened`` are ids of user messages quoted whole or only by their beginning."""
 
     text: str
@@ -136,8 +135,7 @@ ANCHORS_LONGEST = 300
 MOST = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """One thing to keep, with the ledger id it comes from."""
 
     text: str
@@ -190,8 +188,7 @@ PLAN = 8_000
 """Characters of a plan that are kept; its file has all."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFacts:
+class SessionFacts(Struct, frozen=True):
     """What the ledger does not hold."""
 
     mode: str = "default"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
+
+from msgspec import Struct
 
 from swecli.core.context_management.budget import roomy_part
 from swecli.core.context_management.compaction.options import EntrySizes
@@ -25,8 +26,7 @@ Price = Callable[[str, Usage], str | None]
 """US dollars of a response of a model, as a decimal number; None where no price is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(Struct, frozen=True):
     """Tokens are of the whole request; ``tokens_after`` counts a summary of ``summary_allowance``. Ids in ``kept`` stay
     word for word, those in ``replaced`` give way to a summary, a record or nothing, those in ``offloaded`` leave a
     reference.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import fixed_tokens
 from swecli.core.context_management.compaction.clearing import Clearing, retain, tidy
@@ -105,8 +107,7 @@ LONG_CONVERSATION = 100
 """Messages from which on twice as many of the newest stay beside a summary, as far as they have room."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationSignals:
+class ConversationSignals(Struct, frozen=True):
     """``error_density`` is the share of the newest calls that failed, ``tool_density`` the share of the conversation's
     tokens in calls and results; both 0 to 1."""
 
@@ -115,8 +116,7 @@ class ConversationSignals:
     message_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChainPlan:
+class ChainPlan(Struct, frozen=True):
     """The chain for one conversation: how much of the newest part stays, and how many ``recent`` messages beside a
     summary. ``reasons`` say why that is not the usual, ``no_clearing`` why clearing is not tried before a summary; each
     is a clause."""
@@ -176,8 +176,7 @@ WINDOW = 10
 MOST_IN_WINDOW = 3
 
 
-@dataclass(slots=True)
-class Breaker:
+class Breaker(Struct):
     """Counts automatic compactions by model step."""
 
     failures: int = 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from swecli.core.context_management.compaction.package import SessionFacts, constraints
 from swecli.core.context_management.ledger import Ledger
@@ -19,8 +20,7 @@ MOST_MISSING = 20
 """Missing things that are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+class Quality(Struct, frozen=True):
     """``anchors`` things to keep were found, ``kept`` of them are there, ``written`` of these in the model's own words;
     ``missing`` names the first of those that are not there."""
 

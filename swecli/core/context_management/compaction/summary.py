@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from functools import reduce
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.gateway import RequestGateway
@@ -120,8 +122,7 @@ PAUSE = 1.0
 """Seconds before a failed call is repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """``text`` is empty when no model gave a usable one; ``notes`` say what went wrong on the way."""
 
     text: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import roomy_part
 from swecli.core.context_management.compaction.clearing import kept_whole, tidy
@@ -53,8 +55,7 @@ from swecli.core.protocol.messages import Message
 View = tuple[ViewEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One compaction to do. ``request`` is the agent's newest request, whose prefix the provider has cached."""
 
     trigger: Trigger
@@ -73,8 +74,7 @@ class Job:
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """A candidate that was accepted."""
 
     view: View
@@ -84,8 +84,7 @@ class Compacted:
     quality: Quality = field(default_factory=lambda: Quality(0, 0, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class NotCompacted:
+class NotCompacted(Struct, frozen=True):
     """Nothing changes, and why."""
 
     reason: str
@@ -94,21 +93,39 @@ class NotCompacted:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """``strategy`` is what made it, empty where that is named already."""
 
     view: View
     strategy: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
+class _Measured(Struct, frozen=True):
     """``view`` is kept with its measure, which is found by the view's identity."""
 
     view: View
     messages: tuple[Message, ...]
     budget: Budget
+
+
+class _Attempt(Struct):
+    """What one search for a view has found so far."""
+
+    strategies: list[str] = field(default_factory=list[str])
+    """What made the view, in that order."""
+    notes: list[str] = field(default_factory=list[str])
+    """For the user."""
+    cleared: View = ()
+    """The view with as much cleared as can be, for the case that no summary comes."""
+    loose: bool = False
+    """Any room counts that lets a request fit again."""
+
+    def take(self, candidate: _Candidate | None) -> View | None:
+        if candidate is None:
+            return None
+        if candidate.strategy and candidate.strategy not in self.strategies:
+            self.strategies.append(candidate.strategy)
+        return candidate.view
 
 
 class Compaction:
@@ -149,15 +166,6 @@ class Compaction:
         if self.options.strategy == "chain":
             signals = signals_of(self.ledger, self._view, self.sizes)
             self._plan = adjusted(signals, usual, recent, fixed_tail=tail_is_set)
-        self._forget()
-
-    def _forget(self) -> None:
-        self._strategies: list[str] = []
-        self._notes: list[str] = []
-        self._cleared: View = ()
-        """The view with as much cleared as can be, for the case that no summary comes."""
-        self._loose = False
-        """Any room counts that lets a request fit again."""
 
     @property
     def item_tokens(self) -> Mapping[str, int]:
@@ -170,46 +178,44 @@ class Compaction:
         info = self.job.client.info
         if await self._context.count_exactly(self._messages, info):  # no decision rests on an estimate
             self._start()
-        self._forget()
         wishes = await self._hook_outcome()
         if wishes.declined:
             return NotCompacted(wishes.declined, cancelled=True)
-        self._notes += (*wishes.notes, *self._plan.reasons)
-        view, summary = self._with_given_summary(wishes.summary)
-        view = view or self._without_model()
-        if view is None and not self._cleared and not self._possible():
-            return self._hopeless()
+        attempt = _Attempt(notes=[*wishes.notes, *self._plan.reasons])
+        view, summary = self._with_given_summary(attempt, wishes.summary)
+        view = view or self._without_model(attempt)
+        if view is None and not attempt.cleared and not self._possible():
+            return self._hopeless(attempt)
         if view is None and not self.job.without_model and wants_summary(self.options, self.ledger):
-            summary = await self._summary(wishes.focus, sleep)
-            summary = await self._better(summary, wishes.focus, sleep)
+            summary = await self._summary(attempt, wishes.focus, sleep)
+            summary = await self._better(attempt, summary, wishes.focus, sleep)
             named = await asyncio.to_thread(cited, summary.text, self.ledger, covered(self._view))
             summary = replace(summary, text=named)
         text = summary.text if summary else ""
-        if view is None and self._cleared and not text:
-            view = self._taken(_Candidate(self._cleared, "clearing"))
-        view = view or self._last_resort(text)
+        if view is None and attempt.cleared and not text:
+            view = attempt.take(_Candidate(attempt.cleared, "clearing"))
+        view = view or self._last_resort(attempt, text)
         if view is not None and await self._context.count_exactly(self._measured(view).messages, info):
             self._measures.clear()
-            if not self._accepts(self._measured(view).budget, loose=self._loose):
-                view = self._last_resort(text)  # the size of a long new text is known now
+            if not self._accepts(self._measured(view).budget, loose=attempt.loose):
+                view = self._last_resort(attempt, text)  # the size of a long new text is known now
         if view is None:
-            return self._hopeless()
+            return self._hopeless(attempt)
         after = self._measured(view)
         result = CompactResult(
             self.before.used,
             after.budget.used,
             len(self._messages),
             len(after.messages),
-            tuple(self._strategies),
+            tuple(attempt.strategies),
             text,
         )
-        return Compacted(view, result, tuple(self._notes), summary, self._quality(view, text))
+        return Compacted(view, result, tuple(attempt.notes), summary, self._quality(view, text))
 
     def preview(self, summary: str) -> View | None:
         """The view that a compaction would end with if the model wrote this summary; None if nothing makes enough
         room. Asks nobody."""
-        self._forget()
-        view = self._without_model()
+        view = self._without_model(_Attempt())
         if view is None and (candidate := self._resort(summary)) is not None:
             view = candidate.view
         return view
@@ -226,15 +232,15 @@ class Compaction:
         messages = len(self._messages)
         return await run_pre_hook(self.options, job.trigger, job.focus, self.before, messages, target, forced=forced)
 
-    async def _summary(self, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
+    async def _summary(self, attempt: _Attempt, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
         job = self.job
         summarizer = Summarizer(self._gateway, job.client, self.options.summarization, sleep, job.summary_client)
-        calls = CALLS_BESIDES if self._cleared else CALLS
+        calls = CALLS_BESIDES if attempt.cleared else CALLS
         most = min(self._plan.allowances.summary, self.before.reserve or 500)
         summary = await summarizer.summarize(job.request, focus, most, self.before.effective, calls)
-        self._notes += summary.notes
+        attempt.notes += summary.notes
         if summary.text:
-            self._strategies.append("summary")
+            attempt.strategies.append("summary")
         return summary
 
     def _quality(self, view: View, summary: str) -> Quality:
@@ -244,7 +250,9 @@ class Compaction:
             return Quality(0, 0, 0)
         return graded(anchors_of(self.ledger, placed.sources, self.job.facts), placed.text, summary)
 
-    async def _better(self, summary: Summary, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
+    async def _better(
+        self, attempt: _Attempt, summary: Summary, focus: str, sleep: Callable[[float], Awaitable[None]]
+    ) -> Summary:
         """The summary, written once more where things to keep are missing that the record has not either."""
         candidate = self._resort(summary.text) if summary.text else None
         if candidate is None:
@@ -254,47 +262,47 @@ class Compaction:
             return summary
         named = "\n".join(f"- {text}" for text in missing)
         wish = f"{focus}\nThe summary must name each of these word for word:\n{named}".strip()
-        self._strategies.remove("summary")
-        again = await self._summary(wish, sleep)
+        attempt.strategies.remove("summary")
+        again = await self._summary(attempt, wish, sleep)
         spent = (*summary.usage, *again.usage)
-        self._notes.append(f"the summary was written once more, as it lacked {len(missing)} things to keep")
+        attempt.notes.append(f"the summary was written once more, as it lacked {len(missing)} things to keep")
         if not again.text:
-            self._strategies.append("summary")
+            attempt.strategies.append("summary")
             return replace(summary, usage=spent)
         return replace(again, usage=spent)
 
     # --- candidates ---------------------------------------------------------------------------------------
 
-    def _with_given_summary(self, text: str) -> tuple[View | None, Summary | None]:
+    def _with_given_summary(self, attempt: _Attempt, text: str) -> tuple[View | None, Summary | None]:
         """The view with a summary that a hook wrote, and that summary; nothing where it is too long to be of use."""
         if not text:
             return None, None
-        self._strategies.append("hook")
+        attempt.strategies.append("hook")
         short = self.sizes.text(text) < conversation_room(self.before)
-        view = self._taken(self._resort(text)) if short else None
+        view = attempt.take(self._resort(text)) if short else None
         if view is not None and any(entry.id == self.job.summary_id for entry in view):
             return view, Summary(text)
-        self._strategies.clear()
-        self._notes.append("a hook's summary was too long and was ignored")
+        attempt.strategies.clear()
+        attempt.notes.append("a hook's summary was too long and was ignored")
         return None, None
 
-    def _without_model(self) -> View | None:
+    def _without_model(self, attempt: _Attempt) -> View | None:
         """Clearing, truncation, importance: the strategies that need no model."""
         options, job = self.options, self.job
         if options.strategy == "truncation":
             start = recent_start(self.ledger, self._view, options.truncation.keep_recent)
-            return self._if_small_enough(self._package(start, ""), "truncation") if start else None
+            return self._if_small_enough(attempt, self._package(start, ""), "truncation") if start else None
         if options.strategy == "importance":
             view, dropped = important(self.ledger, self._view, options.importance, self._keep)
-            return self._if_small_enough(view, "importance") if dropped else None
+            return self._if_small_enough(attempt, view, "importance") if dropped else None
         if options.strategy == "chain" and (self._automatic or job.without_model):
             if self._plan.no_clearing and not job.without_model:
-                self._notes.append(self._plan.no_clearing)
+                attempt.notes.append(self._plan.no_clearing)
                 return None
-            return self._clear()
+            return self._clear(attempt)
         return None
 
-    def _clear(self) -> View | None:
+    def _clear(self, attempt: _Attempt) -> View | None:
         """Old results and arguments as stubs, if need be all but what a summary would leave word for word.
 
         Taken where it makes as much room as a summary would. In a large window that is mostly full of what can't be
@@ -307,14 +315,14 @@ class Compaction:
                 continue
             after = self._measured(cleared.view).budget
             if ample(self.before, after) or self.job.without_model:
-                return self._if_small_enough(cleared.view, "clearing")
+                return self._if_small_enough(attempt, cleared.view, "clearing")
             if acceptable(self.before, after, manual=False):
-                self._cleared = cleared.view
+                attempt.cleared = cleared.view
                 continue
             least = max(LEAST_BATCH, allowances.worthwhile // 2, round(PROGRESS * self.before.used))
             below = after.level in ("ok", "warn") and self.job.trigger == "auto"
             if newest == allowances.tail and below and cleared.pays(least):
-                self._strategies.append("clearing")
+                attempt.strategies.append("clearing")
                 return cleared.view
         return None
 
@@ -322,13 +330,13 @@ class Compaction:
         """Whether a summary would help: at least an empty one has to make enough room."""
         return self._resort("") is not None or (self._hard_pressed and self._resort("", loose=True) is not None)
 
-    def _last_resort(self, summary: str) -> View | None:
+    def _last_resort(self, attempt: _Attempt, summary: str) -> View | None:
         """Summary or record in front of a tail; where no request fits any more, whatever lets one fit again."""
-        candidate = self._resort(summary, loose=self._loose)
+        candidate = self._resort(summary, loose=attempt.loose)
         if candidate is None and self._hard_pressed:
-            self._loose = True
+            attempt.loose = True
             candidate = self._resort(summary, loose=True)
-        return self._taken(candidate)
+        return attempt.take(candidate)
 
     def _resort(self, summary: str, *, loose: bool = False) -> _Candidate | None:
         """Summary or record in front of ever shorter tails, until one makes ample room, or else just enough."""
@@ -374,16 +382,9 @@ class Compaction:
     def _hard_pressed(self) -> bool:
         return self.job.forced or self.before.level == "block"
 
-    def _if_small_enough(self, view: View, strategy: str) -> View | None:
-        small = self._accepts(self._measured(view).budget, loose=self._loose)
-        return self._taken(_Candidate(view, strategy)) if small else None
-
-    def _taken(self, candidate: _Candidate | None) -> View | None:
-        if candidate is None:
-            return None
-        if candidate.strategy and candidate.strategy not in self._strategies:
-            self._strategies.append(candidate.strategy)
-        return candidate.view
+    def _if_small_enough(self, attempt: _Attempt, view: View, strategy: str) -> View | None:
+        small = self._accepts(self._measured(view).budget, loose=attempt.loose)
+        return attempt.take(_Candidate(view, strategy)) if small else None
 
     def _accepts(self, after: Budget, *, demanding: bool = False, loose: bool = False) -> bool:
         if demanding and not ample(self.before, after):
@@ -400,7 +401,7 @@ class Compaction:
             self._measures[id(view)] = known
         return known
 
-    def _hopeless(self) -> NotCompacted:
+    def _hopeless(self, attempt: _Attempt) -> NotCompacted:
         largest = max(self.before.components, key=lambda part: part.tokens, default=None)
         name = f"; the largest part is {largest.name} with {largest.tokens:,} tokens" if largest else ""
         if self._keep:
@@ -410,4 +411,4 @@ class Compaction:
             f"everything that can be removed frees too little space ({self.before.used:,} of "
             f"{self.before.effective:,} tokens are in use{name})"
         )
-        return NotCompacted(reason, notes=tuple(self._notes))
+        return NotCompacted(reason, notes=tuple(attempt.notes))

@@ -17,9 +17,9 @@ from swecli.core.llm.protocols.base import (
     TextDraft,
     WireRequest,
     WireStop,
+    found_tools,
     plain,
 )
-from swecli.core.llm.protocols.found_tools import found_tools
 from swecli.core.llm.types import ModelRequest, ServerClearing
 from swecli.core.protocol.messages import (
     ImagePart,

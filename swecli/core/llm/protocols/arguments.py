@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from swecli.core.llm.json_values import JsonObject, compact, is_object, parse_json, parse_loose
 from swecli.core.protocol.messages import Message
@@ -27,8 +28,7 @@ MAX_QUOTED = 200
 """Characters that go back of arguments that are no JSON object."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedArguments:
+class ParsedArguments(Struct, frozen=True):
     """``value`` is None where the raw text is no JSON object (``ok`` False)."""
 
     value: JsonObject | None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
+
+from msgspec import Struct, field
 
 from swecli.core.llm.dialects import Dialect
 from swecli.core.llm.errors import ErrorContext, WireError, message_of, read_error, readable, to_provider_error
@@ -40,12 +42,12 @@ from swecli.core.protocol.messages import (
     StopKind,
     TextPart,
     ToolCallPart,
+    ToolResultPart,
     Usage,
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class StreamedText:
+class StreamedText(Struct, kw_only=True):
     """Text that comes in pieces."""
 
     chunks: list[str] = field(default_factory=lambda: [])
@@ -60,8 +62,7 @@ class StreamedText:
         self.chunks, self.joiner = [clean(text)], SurrogateJoiner()
 
 
-@dataclass(slots=True, kw_only=True)
-class TextDraft(StreamedText):
+class TextDraft(StreamedText, kw_only=True):
     """Text or a refusal. ``data`` is what the provider wants back with it."""
 
     index: int = 0
@@ -72,8 +73,7 @@ class TextDraft(StreamedText):
         return TextPart(self.text, _opaque(origin, self.data))
 
 
-@dataclass(slots=True, kw_only=True)
-class ReasoningDraft(StreamedText):
+class ReasoningDraft(StreamedText, kw_only=True):
     """Reasoning; ``hidden`` where only encrypted data came."""
 
     index: int = 0
@@ -85,8 +85,7 @@ class ReasoningDraft(StreamedText):
         return ReasoningPart(self.text, "summary" if self.summary else "raw", _opaque(origin, self.data))
 
 
-@dataclass(slots=True, kw_only=True)
-class CallDraft:
+class CallDraft(Struct, kw_only=True):
     """A tool call. ``wire_id`` is the id as it came, ``call_id`` the one that is used; ``value`` is set where
     the arguments came as an object, ``chunks`` where they came as text."""
 
@@ -117,8 +116,7 @@ class CallDraft:
         return ToolCallPart(self.call_id, self.name, self.arguments, _opaque(origin, self.data))
 
 
-@dataclass(slots=True, kw_only=True)
-class OpaqueDraft:
+class OpaqueDraft(Struct, kw_only=True):
     """An item that is kept as it is."""
 
     index: int = 0
@@ -380,8 +378,7 @@ USUAL_OUTPUT: Mapping[str, int] = {"anthropic-messages": 8_192}
 """Protocols that need a limit for the answer: what is asked for, in tokens, where nobody says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The model a request goes to. ``window`` is set where a server must be told it."""
 
     origin: Origin
@@ -399,8 +396,7 @@ class Target:
         return as_object(opaque.data) if opaque is not None and opaque.origin == self.origin else None
 
 
-@dataclass(frozen=True, slots=True)
-class WireRequest:
+class WireRequest(Struct, frozen=True):
     """A request ready to be sent. ``path`` follows the base URL (which ends without a slash), ``optional`` names
     the keys of ``body`` (``outer.inner`` for a key within one) that the request can do without, in case a server
     does not know them."""
@@ -519,7 +515,7 @@ class Decoder(ABC):
         """The transport failed; what came so far is kept in the ``Failed`` event."""
         if not self.closed and not error.hint:
             other = ", or choose another model with /model" if error.kind == "stalled" else ""
-            error = replace(error, hint=f"{self._kept()} Try again{other}.")
+            error = dataclasses.replace(error, hint=f"{self._kept()} Try again{other}.")
         self.answer.fail("truncated" if error.kind == "truncated" else "error", error)
         return self.answer.take_events()
 
@@ -549,7 +545,7 @@ class Decoder(ABC):
         self.answer.settle()
         if self.answer.calls:
             return "The partial answer is kept; its tool calls were not run."
-        return "The partial answer is kept." if self.answer.drafts else "Nothing of the answer had come."
+        return "The partial answer is kept." if self.answer.drafts else "No part of the answer had arrived."
 
     def fail_wire(self, wire: WireError) -> None:
         self.answer.fail("error", to_provider_error(wire, self._context), wire)
@@ -584,6 +580,27 @@ def tool_messages_end(messages: Sequence[Message], start: int) -> int:
     while end < len(messages) and messages[end].role == "tool":
         end += 1
     return end
+
+
+SEARCH: Final = "tool_search"
+"""The tool that finds those which are withheld."""
+
+
+def found_tools(request: ModelRequest) -> dict[str, tuple[str, ...]]:
+    """Names of tools by the call of a search that found them, each where it is named first: a provider that knows
+    searches takes their schemas there, and not before the conversation, whose cache then holds. What a compaction took
+    away of the results is not found."""
+    known = {tool.name for tool in request.tools if tool.source and tool.name != SEARCH}
+    found: dict[str, tuple[str, ...]] = {}
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolResultPart) and part.name == SEARCH and not part.is_error:
+                heads = (line.partition(": ")[0] for line in part.text.split("\n"))
+                names = tuple(dict.fromkeys(name for name in heads if name in known))
+                if names:
+                    found[part.call_id] = names
+                    known.difference_update(names)
+    return found
 
 
 def plain(schema: Mapping[str, Any]) -> JsonObject:

@@ -9,6 +9,7 @@ from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
 from swecli.core.llm.protocols.arguments import arguments_object, arguments_text, rewrite_id
 from swecli.core.llm.protocols.base import (
+    SEARCH,
     CallDraft,
     Decoder,
     Draft,
@@ -18,9 +19,9 @@ from swecli.core.llm.protocols.base import (
     TextDraft,
     WireRequest,
     WireStop,
+    found_tools,
     plain,
 )
-from swecli.core.llm.protocols.found_tools import SEARCH, found_tools
 from swecli.core.llm.protocols.openai_chat import first_int, read_cost
 from swecli.core.llm.types import ModelRequest, ToolSchema
 from swecli.core.protocol.messages import (

@@ -18,19 +18,8 @@ def decoder_for(
     Raises:
         ValueError: there is no such protocol.
     """
-    if protocol == "openai-chat":
-        from swecli.core.llm.protocols.openai_chat import ChatDecoder as Chosen
-    elif protocol == "anthropic-messages":
-        from swecli.core.llm.protocols.anthropic import AnthropicDecoder as Chosen
-    elif protocol == "openai-responses":
-        from swecli.core.llm.protocols.openai_responses import ResponsesDecoder as Chosen
-    elif protocol == "gemini-generate":
-        from swecli.core.llm.protocols.gemini import GeminiDecoder as Chosen
-    elif protocol == "ollama-chat":
-        from swecli.core.llm.protocols.ollama import OllamaDecoder as Chosen
-    else:
-        raise ValueError(_unknown(protocol))
-    return Chosen(origin, think_tags=think_tags, context=context)
+    made, _ = _parts(protocol)
+    return made(origin, think_tags=think_tags, context=context)
 
 
 def request_builder(protocol: str) -> BuildRequest:
@@ -39,20 +28,31 @@ def request_builder(protocol: str) -> BuildRequest:
     Raises:
         ValueError: there is no such protocol.
     """
-    if protocol == "openai-chat":
-        from swecli.core.llm.protocols.openai_chat import build_request
-    elif protocol == "anthropic-messages":
-        from swecli.core.llm.protocols.anthropic import build_request
-    elif protocol == "openai-responses":
-        from swecli.core.llm.protocols.openai_responses import build_request
-    elif protocol == "gemini-generate":
-        from swecli.core.llm.protocols.gemini import build_request
-    elif protocol == "ollama-chat":
-        from swecli.core.llm.protocols.ollama import build_request
-    else:
-        raise ValueError(_unknown(protocol))
+    _, build_request = _parts(protocol)
     return build_request
 
 
-def _unknown(protocol: str) -> str:
-    return f"unknown protocol {protocol!r}: known are {', '.join(PROTOCOLS)}"
+def _parts(protocol: str) -> tuple[type[Decoder], BuildRequest]:
+    match protocol:
+        case "openai-chat":
+            from swecli.core.llm.protocols.openai_chat import ChatDecoder, build_request
+
+            return ChatDecoder, build_request
+        case "anthropic-messages":
+            from swecli.core.llm.protocols.anthropic import AnthropicDecoder, build_request
+
+            return AnthropicDecoder, build_request
+        case "openai-responses":
+            from swecli.core.llm.protocols.openai_responses import ResponsesDecoder, build_request
+
+            return ResponsesDecoder, build_request
+        case "gemini-generate":
+            from swecli.core.llm.protocols.gemini import GeminiDecoder, build_request
+
+            return GeminiDecoder, build_request
+        case "ollama-chat":
+            from swecli.core.llm.protocols.ollama import OllamaDecoder, build_request
+
+            return OllamaDecoder, build_request
+        case _:
+            raise ValueError(f"unknown protocol {protocol!r}: known are {', '.join(PROTOCOLS)}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from swecli.core.permissions.shell.expand import (
     Situation,
@@ -29,8 +30,7 @@ _SIGNATURES = re.compile(r"%G|%\(\*?signature|^(--sort=)?-?\*?signature")
 _DEREFERENCE = frozenset(("-L", "-D", "-H", "--dereference", "--dereference-args"))
 
 
-@dataclass(slots=True)
-class _Parsed:
+class _Parsed(Struct):
     options: set[str] = field(default_factory=lambda: set[str]())
     texts: list[tuple[str, str]] = field(default_factory=lambda: list[tuple[str, str]]())
     """Options with their values."""

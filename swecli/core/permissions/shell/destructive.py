@@ -5,10 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import takewhile
+
+from msgspec import Struct
 
 from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
@@ -67,8 +68,7 @@ _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--n
 _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 
-@dataclass(frozen=True, slots=True)
-class Danger:
+class Danger(Struct, frozen=True):
     """``reason`` is a sentence. ``refuse``: nothing lifts it. ``spelled``: only an allow rule does that begins with
     these very words. ``loss`` is what would be gone, where that is known beforehand."""
 
@@ -79,8 +79,7 @@ class Danger:
     loss: Loss | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a command would run. ``bases`` are the directories that relative names may be in."""
 
     facts: FileFacts
@@ -92,8 +91,7 @@ class Place:
     """False where the script changes to a directory that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Lists:
+class _Lists(Struct, frozen=True):
     names: Mapping[str, frozenset[str]]
     interpreters: re.Pattern[str]
     always: Mapping[str, str]
@@ -398,17 +396,24 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
     ):
         return
     writer = item.name in names["writers"] or item.name in names["removers"]
-    for word in item.words[1:]:
+    runs = item.name in _SHELLS or _lists().interpreters.fullmatch(item.name) is not None
+    for at, word in enumerate(item.words[1:]):
         value = re.sub(r"^(-[A-Za-z]|[A-Za-z_-]+=)", "", word.text) if word.known else ""
         for text in dict.fromkeys((word.text, value)):
             if not text or text.startswith("-") or not word.known or len(text) > 1_000 or "\n" in text:
                 continue
             for path in _paths(ScanWord(text), place):
-                yield from _protected_path(item, path, writer, place)
+                resolved = place.facts.resolve(path)
+                if runs and at == 0 and _SKILL_FILE.search(path) and _SKILL_FILE.search(resolved):
+                    continue  # it runs the script, and skills are there to be run
+                yield from _protected_path(item, path, resolved, writer, place)
 
 
-def _protected_path(item: Started, path: str, writer: bool, place: Place) -> Iterable[Danger]:
-    resolved = place.facts.resolve(path)
+_SHELLS = ("sh", "bash", "dash", "zsh")
+_SKILL_FILE = re.compile(r"/\.(?:claude|agents|swecli)/skills/[^/]+/.", re.IGNORECASE)
+
+
+def _protected_path(item: Started, path: str, resolved: str, writer: bool, place: Place) -> Iterable[Danger]:
     for each in dict.fromkeys((path, resolved)):
         if is_own(each, place.own_dirs):
             yield Danger(f"{item.name} uses {each}, which belongs to swecli.", refuse=writer, evidence=(each,))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal, cast
+
+from msgspec import Struct
 
 from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
@@ -24,8 +25,7 @@ EditKind = Literal["folder", "file", "name", "format"]
 """New folders; new empty files; other names or copies; formatted content."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
+class _Tables(Struct, frozen=True):
     files: Mapping[str, Options]
     formatters: Mapping[tuple[str, ...], Options]
     starters: tuple[tuple[str, ...], ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+
+from msgspec import Struct, field
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.git_facts import is_git_settings
@@ -23,8 +24,7 @@ _ANY_TEXT, _ANY_CHARACTER = "**", "??"
 _BRACKET = re.compile(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """What is known at one point of the script. ``cwds`` are all directories that may be the current one;
     empty when unknown. ``start`` is where the command as a whole starts."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from swecli.core.permissions.facts import FileFacts
 
@@ -16,8 +17,7 @@ ENOUGH: Final = 5_000
 """Files and folders after which no further place is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """``paths`` (absolute) are what would be gone, ``files`` how many files that is, ``unknown`` how many of them git
     does not track; None without a repository, or where that can't be told. ``whole``: all were counted. ``some``: only
     a part of them is meant. ``beyond`` names what no checkpoint has, such as "the remote branch"."""

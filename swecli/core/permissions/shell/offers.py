@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import cast
+
+from msgspec import Struct
 
 from swecli.core.permissions.shell.options import Options
 
@@ -16,8 +17,7 @@ IsScript = Callable[[str], bool]
 """Whether a word names a script of the workspace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """The words of a rule. ``rest``: anything may follow them. ``script`` is the file that they run."""
 
     words: tuple[str, ...]
@@ -25,15 +25,13 @@ class Offered:
     script: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NoOffer:
+class NoOffer(Struct, frozen=True):
     """Why no rule is offered, as a clause."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     forms: Mapping[str, tuple[tuple[str, ...], ...]]
     """By program, each without it."""
     options: Mapping[str, Options]

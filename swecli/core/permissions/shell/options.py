@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Options:
+
+class Options(Struct, frozen=True):
     """``alone`` take no value and may be patterns; ``valued`` take one, behind ``=`` or as the next word."""
 
     alone: frozenset[str] = frozenset()

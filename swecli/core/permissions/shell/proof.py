@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside
@@ -208,8 +210,7 @@ SHELL = "bash"
 """What reads every command: it has to be a program of the system as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One simple command, or the redirection of a compound one, and what stands against running it.
 
     ``words`` are its arguments as far as they are known. ``reason`` is None when it is proven. ``writes`` are

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from swecli.core.permissions.shell.lexer import decode_ansi, expanded, has_braces
 
@@ -17,8 +18,7 @@ class ScanError(ValueError):
     """The text ends inside of a quote or a bracket."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanWord:
+class ScanWord(Struct, frozen=True):
     """``text`` holds what is known of it; ``known`` is False where parts are computed."""
 
     text: str
@@ -26,8 +26,7 @@ class ScanWord:
     glob: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCommand:
+class FoundCommand(Struct, frozen=True):
     """A simple command. ``stdin`` is the text of a here-document or here-string, ``piped`` whether another command
     feeds it."""
 
@@ -69,8 +68,7 @@ _REDIRECT = re.compile(r"(?:\d+|&)?(?:<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)|&>>?")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=", re.DOTALL)
 
 
-@dataclass(slots=True)
-class _Current:
+class _Current(Struct):
     words: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
     writes: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
     reads: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())

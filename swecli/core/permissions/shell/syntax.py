@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 
 class UnprovenError(Exception):
@@ -21,8 +22,7 @@ class UnprovenError(Exception):
         self.soft = soft
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A piece of a word. ``home`` is an unquoted tilde, ``commands`` a command substitution, ``process`` the whole
     word ``<( … )``, ``number`` an arithmetic expansion."""
 
@@ -32,8 +32,7 @@ class Segment:
     script: Script | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     segments: tuple[Segment, ...]
 
     @property
@@ -64,8 +63,7 @@ class Word:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(Struct, frozen=True):
     """``fd`` is the number before the operator, if any. Here-documents have a ``body`` and no target."""
 
     fd: str
@@ -75,38 +73,33 @@ class Redirect:
     literal_body: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(Struct, frozen=True):
     assignments: tuple[tuple[str, Word], ...]
     words: tuple[Word, ...]
     redirects: tuple[Redirect, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     script: Script
     subshell: bool
     redirects: tuple[Redirect, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(Struct, frozen=True):
     variable: str
     words: tuple[Word, ...]
     body: Script
     redirects: tuple[Redirect, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Struct, frozen=True):
     """Conditions and branches in the order in which they stand."""
 
     scripts: tuple[Script, ...]
     redirects: tuple[Redirect, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class While:
+class While(Struct, frozen=True):
     condition: Script
     body: Script
     redirects: tuple[Redirect, ...]
@@ -115,20 +108,17 @@ class While:
 Command = Simple | Group | For | If | While
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     commands: tuple[Command, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AndOr:
+class AndOr(Struct, frozen=True):
     """Pipelines, each with what joins it to the one before: nothing, ``&&`` or ``||``."""
 
     items: tuple[tuple[str, Pipeline], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     items: tuple[AndOr, ...]
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
+
+from msgspec import Struct
 
 _SETS = ("flags", "values", "optional", "files")
 _LONG_SETS = ("long", "long_values", "long_optional", "long_files", "long_last")
 _LISTS = ("words", "follow", "require", "recursive", "pattern_by", "list_by", "refuse", "without_files")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """What one command may be given; the fields are explained in ``commands.toml``."""
 
     operands: str
@@ -44,8 +44,7 @@ class Table:
     max: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     commands: Mapping[str, Table]
     versions: Mapping[str, frozenset[str]]
     """Programs by the single argument that only asks for their version."""

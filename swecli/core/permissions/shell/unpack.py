@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import is_secret
@@ -286,8 +288,7 @@ _GIT_RUNS = frozenset(("-x", "--exec", "--extcmd", "--tree-filter", "--index-fil
 _EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """A command that may run. ``name`` is the program without its directory, empty when it is computed.
     ``computed`` says that a shell gets text that is not known."""
 

@@ -164,3 +164,20 @@ def test_auto_runs_in_landlock_what_it_holds(work: ShellWorkspace, command: str,
     decision = work.decide(command, policy)
     assert (decision.outcome, decision.contained) == (outcome, outcome == "allow")
     assert work.decide(command, work.policy(mode="auto", sandbox="partial")).outcome == "ask"
+
+
+@pytest.mark.parametrize("program", ["sh", "bash", "python3", "node"])
+def test_the_script_of_a_skill_is_run_like_any_other(work: ShellWorkspace, program: str) -> None:
+    script = ".claude/skills/greet/scripts/ahoy"
+    (work.root / script).parent.mkdir(parents=True, exist_ok=True)
+    (work.root / script).write_text("echo ahoy")
+    assert work.decide(f"{program} {script} Bob").offers
+    for command in (
+        f"{program} .claude/hooks/ahoy",
+        f"{program} .claude/skills/../hooks/ahoy",
+        f"{program} src/a.py {script}",
+        f"{program} -x {script}",
+    ):
+        decision = work.decide(command)
+        assert (decision.outcome, decision.offers) == ("ask", ()), command
+        assert "which controls other programs" in decision.reason, command

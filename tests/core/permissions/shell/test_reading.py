@@ -15,6 +15,7 @@ from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.proof import prove
 from swecli.core.permissions.shell.syntax import Simple, UnprovenError
 from tests.support.shell_workspace import ShellWorkspace
+from tests.support.waiting import PATIENCE
 
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="bash is not installed")
@@ -150,12 +151,12 @@ def run_bash(workspace: ShellWorkspace, command: str) -> subprocess.CompletedPro
         env=workspace.environment,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
 @needs_bash
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(WORD_PIECES), min_size=1, max_size=7))
 def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) -> None:
     text = "printf '%s\\0' A " + "".join(pieces)
@@ -182,7 +183,7 @@ def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) 
 
 
 @needs_bash
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @example(["p a", "<(p)"])
 @example(["p a\\ ", "<(p)"])
 @given(st.lists(st.sampled_from(SCRIPT_PIECES), min_size=2, max_size=8))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.language_servers.changes import FileSnapshot
 from swecli.core.language_servers.definitions import Program, Surroundings
@@ -28,8 +30,7 @@ SETTLED: Final = 1.0
 State = Literal["not started", "starting", "reading", "checking", "ready", "idle", "stopped", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A file's text before and after a call; None = no file. ``name`` is how the model knows it."""
 
     path: Path
@@ -38,8 +39,7 @@ class Change:
     after: str | None
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """What is known of a file: the text, its errors, and until when news of it are told."""
 
     text: str
@@ -49,7 +49,7 @@ class _Known:
     until: float = 0.0
 
 
-class ServerSlot:
+class ProjectServer:
     """``late`` takes findings that come after their call, with the
     agent whose call it was; ``failed`` is told once when the server fails."""
 
@@ -59,8 +59,8 @@ class ServerSlot:
         root: Path,
         log: ServerLog,
         around: Surroundings,
-        late: Callable[[ServerSlot, Sequence[Finding], str], None],
-        failed: Callable[[ServerSlot], None],
+        late: Callable[[ProjectServer, Sequence[Finding], str], None],
+        failed: Callable[[ProjectServer], None],
         idle: float,
     ) -> None:
         self.program = program

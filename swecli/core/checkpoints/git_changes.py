@@ -8,9 +8,10 @@ import re
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.git_files import repository_of
@@ -43,8 +44,7 @@ class GitRefused(Exception):
         self.kind: Problem = kind
 
 
-@dataclass(frozen=True, slots=True)
-class WorkTree:
+class GitChanges(Struct, frozen=True):
     """What differs, as absolute paths. ``more`` are files beyond those that are shown."""
 
     files: tuple[DiffBlock, ...] = ()
@@ -52,8 +52,7 @@ class WorkTree:
     generated: GeneratedFiles = GeneratedFiles()
 
 
-@dataclass(frozen=True, slots=True)
-class _Git:
+class _Git(Struct, frozen=True):
     """git's absolute path, the top of the work tree, and the environment that git gets."""
 
     program: str
@@ -82,8 +81,7 @@ class _Git:
         return done.stdout
 
 
-@dataclass(frozen=True, slots=True)
-class _Changed:
+class _Changed(Struct, frozen=True):
     """``mode`` and ``blob`` are those of the revision; empty where it has no such file."""
 
     path: str
@@ -105,7 +103,9 @@ def _git(cwd: str, roots: Sequence[str], environment: Mapping[str, str]) -> _Git
     return _Git(program, top, environment)
 
 
-def against(revision: str, cwd: str, roots: Sequence[str], environment: Mapping[str, str], below: str = "") -> WorkTree:
+def against(
+    revision: str, cwd: str, roots: Sequence[str], environment: Mapping[str, str], below: str = ""
+) -> GitChanges:
     """What differs from ``revision``; with ``below`` (absolute) only there.
 
     Raises:
@@ -122,7 +122,7 @@ def against(revision: str, cwd: str, roots: Sequence[str], environment: Mapping[
     shown = [one for one in chosen if os.path.join(top, one.path) in kept]
     old = _blobs(git, [one.blob for one in shown[:MOST_FILES] if one.blob])
     files = [block for one in shown[:MOST_FILES] if (block := _block(one, top, old)) is not None]
-    return WorkTree(tuple(files), max(0, len(shown) - MOST_FILES), generated)
+    return GitChanges(tuple(files), max(0, len(shown) - MOST_FILES), generated)
 
 
 _LINK: Final = "120000"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.checkpoints import worktree as module
-from swecli.core.checkpoints.worktree import GitRefused, WorkTree, against
+from swecli.core.checkpoints import git_changes as module
+from swecli.core.checkpoints.git_changes import GitChanges, GitRefused, against
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None, reason="needs git")
@@ -39,7 +39,7 @@ def work(tmp_path: Path) -> Path:
 
 def differs(
     work: Path, revision: str = "HEAD", below: str = ""
-) -> tuple[dict[str, tuple[str | None, str | None]], WorkTree]:
+) -> tuple[dict[str, tuple[str | None, str | None]], GitChanges]:
     found = against(revision, str(work), (str(work),), ENVIRONMENT, below)
     return {os.path.relpath(one.path, work): (one.old, one.new) for one in found.files}, found
 

@@ -1,0 +1,65 @@
+"""What the events that a sentence rests on say for it: that it tells of what they have that others have not. Pure.
+
+Advice that names what was run or edited is advice all the same. A sentence about this project has more: what the
+command that worked has and the one that failed had not, names of an error, or the user's own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from swecli.core.playbook.likeness import words
+
+
+class Cited(Struct, frozen=True):
+    """Commands that ``failed`` and that ``worked``, signatures of ``errors``, and what the user ``said``."""
+
+    failed: Sequence[str] = ()
+    worked: Sequence[str] = ()
+    errors: Sequence[str] = ()
+    said: Sequence[str] = ()
+
+
+def together(events: Iterable[Cited]) -> Cited:
+    """Several events as one."""
+    all_of = list(events)
+    return Cited(
+        [command for one in all_of for command in one.failed],
+        [command for one in all_of for command in one.worked],
+        [error for one in all_of for error in one.errors],
+        [text for one in all_of for text in one.said],
+    )
+
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-][\w./:@=<>-]*[\w=]|\d+")
+_DIFFERENCE: Final = 0.75
+_FROM_AN_ERROR: Final = 0.75
+_FAILED_AND_DIFFERENT: Final = 0.65
+_SAID: Final = 1.5
+_SHARE_SAID: Final = 1.1
+_MOST: Final = 2
+_ANY: Final = 0.2
+"""For a sentence that has anything of this at all."""
+
+
+def support(content: str, cited: Cited) -> float:
+    """What the events add to the claim of a sentence; 0 where they say nothing for it."""
+    mine = _tokens((content,))
+    failed, worked, errors = _tokens(cited.failed), _tokens(cited.worked), _tokens(cited.errors)
+    new = mine & (worked - failed)
+    total = _DIFFERENCE * min(_MOST, len(new))
+    total += _FROM_AN_ERROR * min(_MOST, sum(not one.isalpha() or len(one) > 7 for one in mine & errors))
+    total += _FAILED_AND_DIFFERENT * bool(new and mine & (failed - worked))
+    said = [set(words(one)) for one in cited.said]
+    common = [(len(own & set(words(content))), len(own)) for own in said]
+    if any(shared >= 2 for shared, _ in common):
+        total += _SAID + _SHARE_SAID * max(shared / max(3, size) for shared, size in common)
+    return total + _ANY if total else 0.0
+
+
+def _tokens(texts: Iterable[str]) -> set[str]:
+    return {token.strip(".,;:()").casefold() for text in texts for token in _TOKEN.findall(text)}
