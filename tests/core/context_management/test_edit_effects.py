@@ -13,6 +13,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.edits import Effect, edited, effect_of
 from swecli.core.context_management.items import ContextItem, items_of
+from swecli.core.context_management.ledger import APART
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelInfo
@@ -163,7 +164,7 @@ def test_the_environment_stays_when_the_message_that_told_it_is_dropped() -> Non
     assert talk.used() < before
     messages = project(talk.said.ledger)
     assert [message.role for message in messages] == ["user", "assistant"]
-    assert messages[0].text.strip() == talk.said.ledger.environment
+    assert messages[0].parts == (TextPart(talk.said.ledger.environment + APART),)
     told = next(item for item in talk.items() if item.id == "[environment]")
     assert (told.state, told.component, told.tokens > 0) == ("fixed", USER, True)
 
