@@ -115,7 +115,8 @@ def plot(folder: Path) -> None:
     chosen = ["-C", str(folder), "--strategy", "early,half,context.keep_recent=4", "--plot", str(picture)]
     if replay_session(chosen) != 0:
         raise SystemExit("the session could not be replayed")
-    picture.write_text(re.sub(r"\d{4}-\d\d-\d\d-[\w-]+, ", "", picture.read_text(encoding="utf-8")), encoding="utf-8")
+    text = re.sub(r"\d{4}-\d\d-\d\d-[\w-]+, ", "", picture.read_text(encoding="utf-8"))
+    picture.write_text(text.replace("scripted/script", "scripted-demo"), encoding="utf-8")
     print("docs/images/lab.svg")
 
 
