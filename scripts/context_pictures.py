@@ -1,15 +1,17 @@
-"""Writes docs/images/inspector.svg, inspector-compacted.svg, compaction-plan.svg and wire.svg: a scripted session of
-some turns, and its context as the screens show it."""
+"""Writes docs/images/inspector.svg, inspector-compacted.svg, compaction-plan.svg, wire.svg and lab.svg: a scripted
+session of some turns, its context as the screens show it, and what other settings would have done to it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tempfile
 from pathlib import Path
 
 from scripts import shown_project
-from scripts.screenshots import Camera, Greeting, save
+from scripts.screenshots import IMAGES, Camera, Greeting, save
+from swecli.command_line.lab import replay_session
 from swecli.launch import LaunchOptions
 from swecli.tui.app import SwecliApp
 
@@ -79,7 +81,7 @@ def _compacted(app: SwecliApp) -> bool:
 
 
 async def main(folder: Path, script_file: Path) -> None:
-    options = LaunchOptions(cwd=folder, script=script_file, store=False, mode="auto", trust="session")
+    options = LaunchOptions(cwd=folder, script=script_file, mode="auto", trust="session")
     app = SwecliApp(Greeting(options))
     async with app.run_test(size=SIZE) as pilot:
         camera = Camera(app, pilot)
@@ -107,6 +109,16 @@ async def main(folder: Path, script_file: Path) -> None:
         save(app, "inspector-compacted.svg")
 
 
+def plot(folder: Path) -> None:
+    """The session once more, under other settings; its name, which has the time, is left out."""
+    picture = IMAGES / "lab.svg"
+    chosen = ["-C", str(folder), "--strategy", "early,half,context.keep_recent=4", "--plot", str(picture)]
+    if replay_session(chosen) != 0:
+        raise SystemExit("the session could not be replayed")
+    picture.write_text(re.sub(r"\d{4}-\d\d-\d\d-[\w-]+, ", "", picture.read_text(encoding="utf-8")), encoding="utf-8")
+    print("docs/images/lab.svg")
+
+
 if __name__ == "__main__":
     os.environ.pop("NO_COLOR", None)
     os.environ.update(shown_project.environment())
@@ -116,3 +128,4 @@ if __name__ == "__main__":
         answers = Path(beside) / "script.toml"
         answers.write_text(script(), encoding="utf-8")
         asyncio.run(main(shown, answers))
+        plot(shown)

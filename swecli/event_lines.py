@@ -17,9 +17,7 @@ from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
     CompactionFailed,
-    CompactionRedone,
     CompactionStarted,
-    CompactionUndone,
     ContextEdited,
     ContextSuggested,
     Event,
@@ -261,10 +259,6 @@ def _other_lines(event: Event) -> list[str]:
             return [completed_line(event.body)]
         case CompactionFailed(reason=reason):
             return [f"Compaction failed; nothing was changed: {reason}"]
-        case CompactionUndone():
-            return [UNDONE]
-        case CompactionRedone():
-            return [REDONE]
         case Rewound() | RewindUndone():
             return rewind_lines(event.body)
         case ContextEdited():
@@ -333,8 +327,9 @@ def restored_line(body: FilesRestored) -> str:
 CLEARING: Final = ("clearing",)
 """The strategies of a batch that only cleared old results: no compaction, for everything is still in its place."""
 
-UNDONE: Final = "Compaction taken back."
-REDONE: Final = "Compaction carried out again."
+UNDONE: Final = "Compaction undone."
+REDONE: Final = "Compaction redone."
+"""Where a notice does not say it with its figures."""
 
 _MEANS: Final = {
     "chain": "old results first, then a summary",
@@ -364,11 +359,12 @@ def completed_line(body: CompactionCompleted) -> str:
         before, after = (_percent(tokens, body.effective) for tokens in (body.tokens_before, body.tokens_after))
         share = f" ({before} to {after} of the window)"
     if body.strategies == CLEARING:
-        what = f"{body.cleared:,} results and arguments, " if body.cleared else ""
+        cleared = "1 result or argument" if body.cleared == 1 else f"{body.cleared:,} results and arguments"
+        what = f"{cleared}, " if body.cleared else ""
         return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo restores them."
-    messages = f"{body.messages_before:,} to {body.messages_after:,} messages"
+    messages = f"{body.messages_before:,} to {_count(body.messages_after, 'message')}"
     placed = next((entry for entry in body.view if entry.id == body.item), None)
-    replaced = f"{len(placed.sources):,} items replaced, " if placed is not None and placed.sources else ""
+    replaced = f"{_count(len(placed.sources), 'item')} replaced, " if placed is not None and placed.sources else ""
     by = f" by {_means(body.strategies)}" if body.strategies else ""
     return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}. /compact undo restores it."
 
@@ -395,7 +391,7 @@ def edited_line(body: ContextEdited) -> str:
 
 def suggested_line(body: ContextSuggested) -> str:
     """What would serve the context, as one line, and how to do it or hear no more of it."""
-    freed = f", -{tokens(body.freed)} tokens" if body.freed else ""
+    freed = f", -{tokens(body.freed)} token{'' if body.freed == 1 else 's'}" if body.freed else ""
     return (
         f"Suggestion: {body.reason}. /sentinel take: {body.action}{freed}; /sentinel silence: never suggest this again."
     )
@@ -403,6 +399,10 @@ def suggested_line(body: ContextSuggested) -> str:
 
 def _means(strategies: tuple[str, ...]) -> str:
     return " and ".join(_MEANS.get(name, name) for name in strategies)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _percent(tokens: int, effective: int) -> str:

@@ -130,7 +130,13 @@ def tune(arguments: Sequence[str]) -> int:
         (one.name, f"{one.cost / 1000:,.1f}k", str(one.lost), str(one.needed_again), str(one.blocked)) for one in tried
     )
     lines = block_lines(TableBlock(("strategy", "cost", "anchors lost", "needed again", "blocked"), rows))
-    said = [f"{len(recordings)} sessions of this folder.", "", *lines, "", proposal.reason]
+    said = [
+        f"{len(recordings):,} session{'' if len(recordings) == 1 else 's'} of this folder.",
+        "",
+        *lines,
+        "",
+        proposal.reason,
+    ]
     said += [f"To use it, put this into {_user_file()}:", "", proposal.toml] if proposal.best else []
     return print_text("\n".join(said) + "\n")
 

@@ -90,7 +90,7 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
     plan = session.plan_compaction()
     if plan is not None and not plan.worthwhile:
         return CommandResult.text(
-            f"Nothing to compact yet ({plan.kept_messages} messages, {number(plan.kept_tokens)} tokens)."
+            f"Nothing to compact yet ({_count(plan.kept_messages, 'message')}, {_count(plan.kept_tokens, 'token')})."
         )
     command = Compact(arguments.strip())
     if plan is None:
@@ -260,7 +260,7 @@ def _items(session: Session, words: Sequence[str]) -> TextBlock:
         f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]:<{widths[3]}}  {row[4]}".rstrip()
         for row in rows
     ]
-    head = f"{len(rows):,} items; tokens of all: {sum(item.tokens for item in picture.items):,}"
+    head = f"{_count(len(rows), 'item')}; tokens of all: {sum(item.tokens for item in picture.items):,}"
     return TextBlock("\n".join([head, *lines]))
 
 
@@ -312,7 +312,7 @@ def rules_text(rules: Sequence[RuleReport]) -> str:
         (
             rule.rule,
             f"{number(rule.removed)} removed",
-            f"{number(rule.saved)} tokens saved",
+            f"{_count(rule.saved, 'token')} saved",
             f"{rule.recalled} requested again",
         )
         for rule in rules
@@ -449,7 +449,7 @@ def cache_text(view: SessionView) -> str:
     total = sum(request.usage.input_total or 0 for request in reported)
     lines = [
         f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
-        f" {number(len(reported))} requests ({number(read)} of {number(total)} tokens)",
+        f" {_count(len(reported), 'request')} ({number(read)} of {_count(total, 'token')})",
         bar(newest, _BAR_CELLS),
         "Newest requests (prompt tokens, share read from the cache, cost):",
         _timeline(reported[-SHOWN:], view.price),
@@ -483,7 +483,7 @@ def _timeline(requests: Sequence[CachedRequest], price: Callable[[str, Usage], s
         for miss in request.misses:
             extra = miss_cost(request, miss.tokens, price)
             cost = f", {dollars(extra)} more" if extra else ""
-            lines.append(f"    missed: {miss.cause} ({number(miss.tokens)} tokens again{cost})")
+            lines.append(f"    missed: {miss.cause} ({_count(miss.tokens, 'token')} again{cost})")
     return "\n".join(lines)
 
 
@@ -504,7 +504,7 @@ def _misses(misses: Sequence[RecordedMiss], tokens: int, further: Sequence[Recor
     if not misses:
         return "No misses."
     count = "1 miss" if len(misses) == 1 else f"{number(len(misses))} misses"
-    head = f"{count}, {number(tokens)} tokens processed again{'; others:' if further else '.'}"
+    head = f"{count}, {_count(tokens, 'token')} processed again{'; others:' if further else '.'}"
     rows = [f"  turn {miss.turn}, {_clock(miss.at)}  {number(miss.tokens)}  {miss.cause}" for miss in further[-SHOWN:]]
     return "\n".join([head, *rows])
 

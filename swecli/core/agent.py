@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 from uuid import uuid4
 
+from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
 from swecli.core.answer_schema import AnswerSchema, Mismatch
@@ -162,7 +163,7 @@ class Client:
 
         self._left = False
         self.context_manager.client = client
-        services = replace(self._services, make_client=connected)
+        services = structs.replace(self._services, make_client=connected)
         self._session = Session(uuid4().hex[:12], services, _SpilledLog)
         self._events = self._session.subscribe()
         self._session.start(client.info.ref, "")

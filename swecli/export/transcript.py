@@ -15,8 +15,6 @@ from swecli.core.protocol.events import (
     AgentEnded,
     CompactionCompleted,
     CompactionFailed,
-    CompactionRedone,
-    CompactionUndone,
     Event,
     FilesRestored,
     HookRan,
@@ -48,7 +46,7 @@ from swecli.core.protocol.messages import (
     Usage,
     added,
 )
-from swecli.event_lines import REDONE, UNDONE, completed_line, restored_line
+from swecli.event_lines import completed_line, restored_line
 
 EntryKind = Literal["user", "shell", "attachment", "answer", "reasoning", "tool", "note", "notice"]
 
@@ -285,10 +283,6 @@ class _Reading:
                 line = completed_line(body)
             case CompactionFailed(reason=reason):
                 line, level = f"Compaction failed; nothing was changed: {reason}", "warning"
-            case CompactionUndone():
-                line = UNDONE
-            case CompactionRedone():
-                line = REDONE
             case SessionStarted(resumed=True, swecli=version):
                 line = f"Session continued, swecli {version}."
             case ModeChanged(mode=mode):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 import threading
@@ -243,6 +244,10 @@ class LinearFrontEnd:
 
     async def _begun(self) -> None:
         """Let what was sent begin its turn, or end without one, before the next line is looked at."""
+        if not self._session.view.busy:  # a command, which may still begin a turn, or another session
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._until(lambda: self._busy), 0.5)
+            return
         worked = asyncio.create_task(self._session.worked())
         worked.add_done_callback(lambda _: self._changed.set())
         try:

@@ -21,7 +21,7 @@ from textual.widget import Widget
 
 from swecli.figures import BAR, bar, dollars, duration, percent, tokens
 from swecli.safe_text import safe_line
-from swecli.tui.tool_words import words_for
+from swecli.tui.tool_words import OWN_COMMAND, words_for
 
 if TYPE_CHECKING:
     from swecli.core.context_management.forecast import Forecast
@@ -193,7 +193,7 @@ def _doing(state: UiState) -> str:
             case "tool" if item.awaits:
                 return f"{words_for(item.name).doing} {item.title}: {item.awaits}…"
             case "user" if item.is_command:
-                return f"{words_for(item.name).doing} {item.title}"
+                return f"{words_for(OWN_COMMAND).doing} {item.title}"
             case "tool":
                 return f"Preparing {item.name}…" if item.name else "Preparing…"
             case "compaction":

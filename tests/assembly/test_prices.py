@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec import Struct
 
 from swecli.assembly.models import ModelSupply, Prices, own_prices
 from swecli.core.config.key_store import KeyStore
@@ -23,8 +23,7 @@ USED = Usage(input_total=1000, output_total=10)
 KEYS = {"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}
 
 
-@dataclass(frozen=True)
-class Equipped:
+class Equipped(Struct, frozen=True):
     """The fields of services that a supply fills."""
 
     make_client: Any = None

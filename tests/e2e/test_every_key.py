@@ -17,7 +17,7 @@ import pytest
 
 from swecli.tui.glyphs import plain
 from tests.support.program import ROOT
-from tests.support.terminal import CLOSING, Terminal, is_bold
+from tests.support.terminal import Terminal, takes_keys
 from tests.support.waiting import Condition, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -87,7 +87,7 @@ class Tmux:
         wait_until(condition, lambda: f"{about}\n{self.text}", between=0.03)
 
     def takes_keys(self) -> None:
-        self.until(lambda: is_bold(self._screen(), CLOSING), "waiting for a question that takes keys")
+        takes_keys(self.until, self._screen)
 
     def _screen(self) -> pyte.Screen:
         screen = pyte.Screen(80, 24)

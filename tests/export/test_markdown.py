@@ -15,6 +15,7 @@ from swecli.core.protocol.events import (
     ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
+    Notice,
     RestoredFile,
     RewindUndone,
     Rewound,
@@ -115,6 +116,7 @@ def test_ways_back_are_told_once_with_what_became_of_files() -> None:
         files,
         Rewound("u1", "1 file restored.", "first", "both", "w2"),
         CompactionRedone("c1"),
+        Notice("Compaction redone: 9,000 to 4,000 tokens.", "info", "context"),
         AgentEnded("agent-1", "done", steps=1, tokens=4_000),
         ItemStarted("n1", "note", title="Pointed the model to a.py"),
         ItemCompleted("n1", "ok", (TextPart("a.py:1"),)),
@@ -124,7 +126,7 @@ def test_ways_back_are_told_once_with_what_became_of_files() -> None:
     assert "_Files rewound to before “first”. 1 file restored._" in text
     assert "_Rewind undone: what came after it counts again. 1 file brought back._" in text
     assert "_Rewound to before “first”: what came after it no longer counts. 1 file restored._" in text
-    assert "_Compaction carried out again._" in text
+    assert text.count("Compaction") == text.count("_Compaction redone: 9,000 to 4,000 tokens._") == 1
     assert "_Subagent agent-1 ended after 1 step and 4,000 tokens._" in text
     assert "_Pointed the model to a.py_" in text
     assert text.count("Changes of files undone: /work/a.py.") == 1

@@ -31,7 +31,7 @@ async def test_typescript(tmp_path: Path, name: str, place: Path) -> None:
         prices, path = made.file("prices.ts", PRICES), made.file("shop.ts", SHOP)
         for one in (path, prices):
             await made.servers.expect([str(one)])
-        await until(lambda: made.slot.open_files == 2 and made.slot.state == "ready", "the first look")
+        await until(lambda: made.server.open_files == 2 and made.server.state == "ready", "the first look")
         await made.servers.ask("outline", path)  # the checks before are done
         assert await made.edit("shop.ts", SHOP + "console.log(price(4));\n") == ""
         assert await made.edit("shop.ts", SHOP.replace("(3)", "(3 )")) == ""

@@ -88,7 +88,7 @@ async def test_a_broken_type_is_told_and_a_clean_edit_is_not(tmp_path: Path, nam
         file, text = project.second
         path = made.file(file, text)
         await made.servers.expect([str(path)])
-        await until(lambda: made.slot.open_files == 1 and made.slot.state == "ready", "the first look")
+        await until(lambda: made.server.open_files == 1 and made.server.state == "ready", "the first look")
         await made.servers.ask("outline", path)  # the checks before are done
         assert await made.edit(file, text + "// a remark\n") == ""
         broken = await made.edit(file, text.replace(project.good, project.bad))

@@ -12,8 +12,9 @@ import signal
 import struct
 import sys
 import termios
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyte
@@ -43,6 +44,8 @@ def _python_file(command: Sequence[str]) -> list[str]:
     return arguments if own else []
 
 
+GRACE = 0.4
+"""Seconds, more than those in which a question ignores keys."""
 CLOSING = "esc "
 """The key that every question names."""
 
@@ -51,6 +54,13 @@ def is_bold(screen: pyte.Screen, text: str) -> bool:
     """Whether a line of the screen has this text in bold."""
     starts = ((number, line.find(text)) for number, line in enumerate(screen.display))
     return any(start >= 0 and screen.buffer[number][start].bold for number, start in starts)
+
+
+def takes_keys(until: Callable[[Condition, str], None], screen: Callable[[], pyte.Screen]) -> None:
+    """Wait until the question on the screen takes keys. The time is one that it needs at least, however slow all is: it
+    is drawn in full for a moment before it turns pale."""
+    least = time.monotonic() + GRACE
+    until(lambda: time.monotonic() > least and is_bold(screen(), CLOSING), "waiting for a question that takes keys")
 
 
 class Terminal:
@@ -155,7 +165,7 @@ class Terminal:
     def takes_keys(self) -> None:
         """Wait until the question on the screen takes keys: it ignores those that come before it can be read, and is
         pale until then."""
-        self.until(lambda: is_bold(self._screen, CLOSING), "waiting for a question that takes keys")
+        takes_keys(self.until, lambda: self._screen)
 
     def shows(self, *texts: str, without: str | None = None) -> None:
         """Wait until all texts are on the screen at the same time, and ``without`` is not."""

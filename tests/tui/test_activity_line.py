@@ -6,6 +6,7 @@ import asyncio
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.protocol.commands import Interrupt
+from swecli.core.protocol.events import ItemCompleted, ItemStarted
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import COMMANDS, Running, Session, running
 
@@ -48,6 +49,17 @@ async def test_a_short_message_ends_when_something_is_sent_and_when_a_screen_ope
         it.app.actions.show_help()
         await it.until(lambda: it.app.main.list_view is not None)
         assert "it is back" not in it.screen()
+
+
+async def test_the_users_own_command_is_named_while_it_runs() -> None:
+    async with running() as it:
+        it.session.emit(ItemStarted("u1", "user", "shell", "make all"))
+        await it.shows("Running make all", "esc to interrupt")
+        await it.press("escape")
+        await it.shows("Interrupting")
+        it.session.emit(ItemCompleted("u1", "interrupted"))
+        it.session.emit(ItemStarted("u2", "user", "shell", "make more"))
+        await it.shows("Running make more")
 
 
 async def test_a_short_message_ends_with_what_it_says() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from swecli.core.protocol.events import Body, ItemCompleted, ItemStarted, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart

@@ -93,6 +93,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("sort_items", "s", "sort by order, size, age or last use"),
         ("filter_items", "f", "show one kind of item only; in the cache view, only misses"),
         ("search_items", "/", "search"),
+        ("show_keys", "?", "list all keys of the screen"),
         ("keep_item", "k", "in a compaction plan: keep the item word for word"),
         ("summarise_item", "m", "in a compaction plan: have the summary stand for the item"),
         ("draft_summary", "g", "in a compaction plan: have the model write the summary"),

@@ -208,7 +208,8 @@ LONGEST: Final = 200
 def title_of(ledger: Ledger, item: ContextItem) -> str:
     """What an item is about, on one line."""
     if item.kind == SUMMARY:
-        return f"Summary of {len(item.sources):,} earlier items"
+        count = len(item.sources)
+        return f"Summary of {count:,} earlier item{'' if count == 1 else 's'}"
     entry = ledger.entries.get(item.id)
     return title_of_entry(ledger, entry) if entry is not None else item.source or item.id
 

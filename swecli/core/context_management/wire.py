@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.llm.json_values import as_object, is_list
 from swecli.core.llm.types import ModelRequest
@@ -60,6 +61,20 @@ def sections_of(
         found.append(WireSection(name, _about(value), text, count(text), f'"{BREAKPOINT}"' in text, change))
     gone = (WireSection(name, _about(value), compact_json(value), 0, False, "gone") for name, value in old.items())
     return (*found, *gone)
+
+
+def adding_up(sections: Sequence[WireSection], tokens: int) -> tuple[WireSection, ...]:
+    """The sections with sizes that add up to the measure of the request: what stands around their texts costs a
+    provider other tokens than its JSON tells."""
+    total = sum(one.tokens for one in sections)
+    made: list[WireSection] = []
+    come = given = 0
+    for one in sections:
+        come += one.tokens
+        upto = round(come * tokens / max(1, total))
+        made.append(replace(one, tokens=upto - given))
+        given = upto
+    return tuple(made)
 
 
 def _pieces(body: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:

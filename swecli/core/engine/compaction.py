@@ -34,6 +34,7 @@ from swecli.core.context_management.compaction.transaction import Compacted, Com
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.edits import edited
 from swecli.core.context_management.projection import project
+from swecli.core.context_management.view_stack import View
 from swecli.core.engine.model_call import gateway_of
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, ModelUnavailable, Services
@@ -437,15 +438,12 @@ class Compactions:
         if too_much:
             self._notice(f"The compaction stays: {too_much} /context restores single items.", "warning")
             return
-        count = 0
+        before, count = ledger.view, 0
         while ledger.view_without(wanted) is not None and ledger.undoable is not None:
             self._recorder.emit(CompactionUndone(ledger.undoable))
             count += 1
-        self._notice(
-            "Compaction undone: the conversation is restored."
-            if count == 1
-            else f"{count} compactions undone: the conversation is restored."
-        )
+        what = "Compaction undone" if count == 1 else f"{count} compactions undone"
+        self._notice(f"{what}{self._sizes_words(before, client)}. /compact redo reapplies {_it(count)}.")
         if client is not None:
             self.measure(client)
 
@@ -456,13 +454,22 @@ class Compactions:
         if ledger.view_with(wanted) is None:
             self._notice(f"Compaction {item} was not undone." if item else "There is no compaction to redo.")
             return
-        count = 0
+        before, count = ledger.view, 0
         while ledger.view_with(wanted) is not None and ledger.redoable is not None:
             self._recorder.emit(CompactionRedone(ledger.redoable))
             count += 1
-        self._notice("Compaction redone." if count == 1 else f"{count} compactions redone.")
+        what = "Compaction redone" if count == 1 else f"{count} compactions redone"
+        self._notice(f"{what}{self._sizes_words(before, client)}. /compact undo takes {_it(count)} back.")
         if client is not None:
             self.measure(client)
+
+    def _sizes_words(self, before: View, client: ModelClient | None) -> str:
+        """What a change of the view did to the size of the context, after what it was; empty without a model."""
+        if client is None:
+            return ""
+        context, ledger = self._services.context, self._recorder.ledger
+        old = context.measure(project(ledger, before), client.info).used
+        return f": {old:,} to {context.measure(project(ledger), client.info).used:,} tokens"
 
     def _does_not_fit(self, view: tuple[ViewEntry, ...], client: ModelClient | None) -> str:
         """By how much this view is too large for the model, as a sentence; empty where it is not, or is no larger than
@@ -564,6 +571,10 @@ class Compactions:
 
     def _notice(self, text: str, level: NoticeLevel = "info") -> None:
         self._recorder.emit(Notice(text, level, "context"))
+
+
+def _it(count: int) -> str:
+    return "it" if count == 1 else "them"
 
 
 def session_facts(state: SessionState) -> SessionFacts:

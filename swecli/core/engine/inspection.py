@@ -24,7 +24,7 @@ from swecli.core.context_management.ledger import RESULT
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.context_management.prompts import without_notes
 from swecli.core.context_management.timeline import Timeline
-from swecli.core.context_management.wire import WireRequest, compact_json, neutral_body, sections_of
+from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.llm.client import HttpModelClient
@@ -160,11 +160,13 @@ class Inspection:
             wire = client.wire_request(request)
             old = client.wire_request(before).body if before is not None else None
             sections = sections_of(wire.body, sizes.text, old)
+            sections = adding_up(sections, prepared.budget.used)
             return WireRequest(
                 client.config.base_url + wire.path, clean(compact(wire.body)), sections, True, prepared.budget.used
             )
         body = neutral_body(request)
         sections = sections_of(body, sizes.text, neutral_body(before) if before is not None else None)
+        sections = adding_up(sections, prepared.budget.used)
         return WireRequest("", compact_json(body), sections, False, prepared.budget.used)
 
     def masked(self, text: str) -> str:

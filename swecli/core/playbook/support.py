@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.playbook.likeness import words
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+class Cited(Struct, frozen=True):
     """Commands that ``failed`` and that ``worked``, signatures of ``errors``, and what the user ``said``."""
 
     failed: Sequence[str] = ()

@@ -51,6 +51,7 @@ class ChoiceList(Widget, can_focus=False):
         self._texts: list[str] = []
         """What is shown of each choice, without its number."""
         self._widest = 0
+        self._measured: dict[Choice, tuple[str, int]] = {}
         self._laid: tuple[int, list[tuple[int, int, str]]] = (0, [])
         """A width, and the lines at it: the index of the choice, the place of the line in it, its text."""
         self._top = 0
@@ -69,11 +70,20 @@ class ChoiceList(Widget, can_focus=False):
         """Show these; ``selected`` is highlighted, or else what was."""
         if tuple(choices) != self._choices or selected is not None:
             self._choices = tuple(choices)
-            self._texts = [choice.mark + safe_line(choice.text) for choice in choices]
-            self._widest = max(map(cell_len, self._texts), default=0)
+            measured = [self._measure(choice) for choice in choices]
+            self._texts = [text for text, _ in measured]
+            self._widest = max((cells for _, cells in measured), default=0)
             self._laid = (0, [])
             self.selected = min(max(0, self.selected if selected is None else selected), max(0, len(choices) - 1))
             self.refresh(layout=True)
+
+    def _measure(self, choice: Choice) -> tuple[str, int]:
+        """What is shown of a choice, and its width: found out once, as each letter of a filter shows them anew."""
+        found = self._measured.get(choice)
+        if found is None:
+            text = choice.mark + safe_line(choice.text)
+            found = self._measured[choice] = text, cell_len(text)
+        return found
 
     def pale(self, early: bool) -> None:
         """Be pale while it is too early for keys."""
@@ -139,17 +149,16 @@ class ChoiceList(Widget, can_focus=False):
         if self._laid[0] != width:
             letters = 3 * any(choice.key for choice in self._choices)
             room = max(8, width - len(self._lead(0, False)) - letters)
-            self._laid = (
-                width,
-                [
+            shown = [(index, text) for index, text in enumerate(self._texts) if text or self._choices[index].open]
+            if self._wrap:
+                lines = [
                     (index, place, line)
-                    for index, text in enumerate(self._texts)
-                    if text or self._choices[index].open
-                    for place, line in enumerate(
-                        _wrapped(text, room) if self._wrap and self._choices[index].open else (text,)
-                    )
-                ],
-            )
+                    for index, text in shown
+                    for place, line in enumerate(_wrapped(text, room) if self._choices[index].open else (text,))
+                ]
+            else:
+                lines = [(index, 0, text) for index, text in shown]
+            self._laid = width, lines
         return self._laid[1]
 
     def _lead(self, index: int, chosen: bool, place: int = 0) -> str:

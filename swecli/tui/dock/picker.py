@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -201,10 +202,14 @@ class Picker(DockPanel):
         self._show(0)
         self._point()
 
+    @cached_property
+    def _named(self) -> list[_Named]:
+        return [_Named(choice, text, last_part(text)) for choice in self._choices if (text := _folded(choice))]
+
     def _matching(self, wanted: str) -> list[Choice]:
         before, pool = self._found
         if not before or not wanted.startswith(before):
-            pool = [_Named(choice, text, last_part(text)) for choice in self._choices if (text := _folded(choice))]
+            pool = self._named
         ranked = [
             (rank, place, named)
             for place, named in enumerate(pool)

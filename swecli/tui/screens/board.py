@@ -12,7 +12,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from swecli.core.config.key_actions import Place
+from swecli.core.config.key_actions import ACTIONS, Place
 from swecli.core.tools.base import plural
 from swecli.safe_text import SafeText, sanitise
 from swecli.tui.keymap import Keymap, keymap_of
@@ -43,16 +43,35 @@ def fitted_text(text: str, width: int) -> str:
     return shown + " " * (width - cells(shown))
 
 
-def keys_line(parts: Sequence[tuple[str, str]], last: tuple[str, str], width: int, palette: Palette) -> Line:
-    """Keys and what they do; those that have no room are left out, how to leave before any other."""
-    room = width - cells(f"{last[0]} {last[1]}")
+Key = tuple[str, str]
+"""A key as people know it, and what it does in a word or two."""
+
+
+def keys_line(parts: Sequence[Key], last: Key, width: int, palette: Palette, more: Key | None = None) -> Line:
+    """Keys and what they do; those that have no room are left out, how to leave before any other. ``more`` tells then
+    how to see them all."""
+    ends = [last] if more is None or _cells_of((*parts, last)) <= width else [more, last]
+    room = width - _cells_of(ends)
     line: Line = []
-    for key, meaning in parts:
-        room -= cells(f"{key} {meaning}   ")
+    for part in parts:
+        room -= _cells_of([part]) + len(_GAP)
         if room < 0:
             break
-        line += text_line((key, palette.accent + palette.strong), (f" {meaning}   ", palette.dim))
-    return line + text_line((last[0], palette.accent + palette.strong), (f" {last[1]}", palette.dim))
+        line += _key(part, palette)
+    for end in ends[:-1]:
+        line += _key(end, palette)
+    return line + _key(last, palette, "")
+
+
+_GAP: Final = "   "
+
+
+def _cells_of(keys: Sequence[Key]) -> int:
+    return sum(cells(f"{key} {meaning}") for key, meaning in keys) + len(_GAP) * (len(keys) - 1)
+
+
+def _key(part: Key, palette: Palette, gap: str = _GAP) -> Line:
+    return text_line((part[0], palette.accent + palette.strong), (f" {part[1]}{gap}", palette.dim))
 
 
 def step_for(action: str, page: int, rows: int) -> int | None:
@@ -83,6 +102,8 @@ class Board(Widget, can_focus=True):
         """The heading and text that are read in place of the board."""
         self._read_top = 0
         self._read_lines: tuple[int, list[str]] = (0, [])
+        self._all_keys: tuple[Key, ...] = ()
+        """All keys of the screen as it is."""
         self.typing = False
         """Whether characters go into the words that are searched for."""
         self.words = ""
@@ -150,7 +171,13 @@ class Board(Widget, can_focus=True):
             action = next((found for place in _PLACES if (found := self.keymap.action(place, event.key))), "")
             if not action and event.key == "enter":
                 action = "open"
-            done = self._read(action) if self.reading is not None else self.act(action) if action else False
+            if self.reading is not None:
+                done = self._read(action)
+            elif action == "show_keys" and self._all_keys:
+                done = True
+                self._read_keys()
+            else:
+                done = self.act(action) if action else False
         if done:
             event.stop()
             event.prevent_default()
@@ -169,6 +196,23 @@ class Board(Widget, can_focus=True):
             return False
         self.searched()
         return True
+
+    # --- its keys ---
+
+    def keys_foot(self, parts: Sequence[Key], last: Key, width: int, palette: Palette) -> Line:
+        """The last line: keys of the screen, and where they are too many, the one that lists them all."""
+        self._all_keys = (*parts, last)
+        return keys_line(parts, last, width, palette, (self.keymap.shown("show_keys"), "all keys"))
+
+    def _read_keys(self) -> None:
+        rows = [(key, self._meaning(key) or meaning) for key, meaning in self._all_keys]
+        size = max(cells(key) for key, _ in rows) + 2
+        self.read("Keys", "\n".join(f"{key:<{size}}{meaning}" for key, meaning in rows))
+
+    def _meaning(self, key: str) -> str:
+        """What a key means in full; empty where only the screen knows."""
+        found = (action for action in ACTIONS if action.place == "context")
+        return next((action.meaning for action in found if self.keymap.shown(action.name) == key), "")
 
     # --- reading a text in full ---
 

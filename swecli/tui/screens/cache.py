@@ -19,10 +19,11 @@ from swecli.core.context_management.cache_history import (
     miss_cost,
     saving,
 )
+from swecli.core.tools.base import plural
 from swecli.figures import dollars, percent
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
-from swecli.tui.screens.board import Board, Line, fit, fitted_text, keys_line, step_for, text_line
+from swecli.tui.screens.board import Board, Line, fit, fitted_text, step_for, text_line
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 
@@ -190,7 +191,7 @@ class CacheBoard(Board):
     def _told_of(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:
         cost = miss_cost(request, miss.tokens, self._session.view.price)
         more = "price unknown" if cost is None else f"{dollars(cost)} more than from the cache"
-        lines = [[f"× {safe_line(miss.cause)}"], [f"  {miss.tokens:,} tokens rewritten", more]]
+        lines = [[f"× {safe_line(miss.cause)}"], [f"  {plural(miss.tokens, 'token')} rewritten", more]]
         if miss.component:
             lines.append([f"  First to change: {safe_line(miss.component)}", *filter(None, [self._part(miss)])])
         elif miss.kind in ("expired", "provider"):
@@ -219,7 +220,7 @@ class CacheBoard(Board):
             from swecli.commands.context import no_cache_words
 
             words = no_cache_words(self._history)
-            foot = keys_line([], ("esc", "closes"), width, palette)
+            foot = self.keys_foot([], ("esc", "closes"), width, palette)
             return [text_line(("Prompt cache", palette.heading)), text_line((words, palette.dim)), [], foot]
         head = self._head(width, palette)
         head = [*(head if height >= HEAD_FROM else head[:1]), self._columns(width, palette)]
@@ -242,14 +243,14 @@ class CacheBoard(Board):
         totals = self._history.totals
         if not totals.requests:
             words = "The provider reports no cached tokens"
-            count = f" · {self._history.count:,} requests"
+            count = f" · {plural(self._history.count, 'request')}"
             return [text_line(("Prompt cache ", palette.heading), (words, palette.warning), (count, palette.dim))]
         newest = self._history.slice(self._history.count - 1, self._history.count)[0].usage.cache_share
         last = "not told" if newest is None else percent(newest)
-        many = f"{totals.requests:,} requests" if totals.requests > 1 else "1 request"
+        many = plural(totals.requests, "request")
         title = f"{last} of the last request · {percent(totals.share)} of {many}"
         filled = round(width * totals.share)
-        misses = f"{totals.misses:,} miss{'es' if totals.misses != 1 else ''}"
+        misses = plural(totals.misses, "miss")
         again = f": {short(totals.missed)} rewritten{self._lost()}" if totals.misses else ""
         read = f"{short(totals.read)} of {short(totals.asked)} tokens cached · "
         worth, note = self._worth()
@@ -305,7 +306,7 @@ class CacheBoard(Board):
             (self.keymap.shown("search_items"), "search"),
         ]
         rule = text_line(("─" * width, palette.rule))
-        last = keys_line(keys, ("esc", "closes"), width, palette)
+        last = self.keys_foot(keys, ("esc", "closes"), width, palette)
         if height < HEAD_FROM:
             return [last]
         request = self.chosen

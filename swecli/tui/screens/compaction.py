@@ -159,14 +159,15 @@ class PlanBoard(Board):
             return
         item = self._chosen()
         if item is not None:
-            self.read(f"{item.id} · {item.tokens:,} tokens", self._session.inspection.said(item.id))
+            self.read(f"{item.id} · {plural(item.tokens, 'token')}", self._session.inspection.said(item.id))
 
     def _open_sources(self) -> None:
         """Read what the chosen line of the summary comes from."""
         lines, at = self._lines, self._at[SUMMARY_FOCUS]
         ids = lines[at][1] if at < len(lines) else ()
         if ids:
-            self.read(f"Sources of: {safe_line(lines[at][0])[:60]}", self._session.inspection.sources(ids))
+            told = f"{safe_line(lines[at][0])}\n\n{self._session.inspection.sources(ids)}"
+            self.read(f"Sources of a line: {', '.join(ids)}", told)
         else:
             self._flash("This line names no source")
 
@@ -203,6 +204,7 @@ class PlanBoard(Board):
         if self._editor is None and self._draft is not None:
             self._edited = self._summary or ""
             self._editor = _SummaryEditor(self._edited, soft_wrap=True)
+            self._editor.border_subtitle = "Esc ends editing and keeps the text"
             self.mount(self._editor)
             self._editor.focus()
 
@@ -323,13 +325,11 @@ class PlanBoard(Board):
         if result.saved is not None:
             parts.insert(0, f"saves {dollars(Decimal(result.saved))} a request")
         parts.insert(0, f"costs {dollars(Decimal(result.cost))} once" if result.cost is not None else "price unknown")
-        room = width - sum(cells(piece.text) for piece in title)
-        for part in parts:
-            room -= cells(part) + 3
-            if room >= 0:
-                title += text_line((f" · {part}", palette.dim))
+        told = " · ".join(parts)
+        beside = cells(told) + 3 <= width - sum(cells(piece.text) for piece in title)
         return [
-            title,
+            title + text_line((f" · {told}", palette.dim)) if beside else title,
+            *([] if beside else [text_line((told, palette.dim))]),
             self._bar(result.before, effective, width, "before ", palette.warning, palette),
             self._bar(result.after, effective, width, "after  ", palette.success, palette),
         ]
@@ -473,7 +473,7 @@ class PlanBoard(Board):
             ("enter", "sources" if self._focus == SUMMARY_FOCUS else "text"),
             (shown("show_history"), "history"),
         ]
-        return [text_line(("─" * width, palette.rule)), keys_line(keys, ("esc", "cancels"), width, palette)]
+        return [text_line(("─" * width, palette.rule)), self.keys_foot(keys, ("esc", "cancels"), width, palette)]
 
     def _history_lines(self, width: int, height: int, palette: Palette) -> list[Line]:
         records = self._records
@@ -508,7 +508,7 @@ class PlanBoard(Board):
             "redo up to this one" if chosen_record is not None and not chosen_record.in_force else "undo back to here"
         )
         keys = [("enter", "summary"), (self.keymap.shown("undo_compaction"), verb)]
-        lines.append(keys_line(keys, ("esc", "back"), width, palette))
+        lines.append(self.keys_foot(keys, ("esc", "back"), width, palette))
         return [fit(line, width) for line in lines]
 
     def _record_lines(self, record: CompactionRecord, width: int, height: int, palette: Palette) -> list[Line]:
@@ -520,11 +520,11 @@ class PlanBoard(Board):
             ),
             text_line(("─" * width, palette.rule)),
             *self._cited_lines(width, max(1, height - 3), 2, palette, focused=True),
-            keys_line([("enter", "sources")], ("esc", "back"), width, palette),
+            self.keys_foot([("enter", "sources")], ("esc", "back"), width, palette),
         ]
         return [fit(line, width) for line in lines]
 
 
 def _sizes(items: Sequence[PlannedItem]) -> str:
     tokens = sum(item.tokens for item in items)
-    return f"{plural(len(items), 'item')} · {short(tokens)} tokens"
+    return f"{plural(len(items), 'item')} · {short(tokens)} token{'' if tokens == 1 else 's'}"

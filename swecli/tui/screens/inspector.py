@@ -13,14 +13,15 @@ from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.items import ContextItem
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ChangeContext, Command
+from swecli.core.tools.base import plural
 from swecli.figures import dollars
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
-from swecli.tui.screens.board import Board, Line, fit, fitted_text, keys_line, step_for, text_line
+from swecli.tui.screens.board import Board, Line, fit, fitted_text, step_for, text_line
 from swecli.tui.screens.context_chart import bar_lines, chart, colours, legend
 from swecli.tui.screens.inspector_list import Action, InspectorList
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import cells
+from swecli.tui.transcript.rows import cells, cut
 
 if TYPE_CHECKING:
     from swecli.core.engine.inspection import Picture
@@ -30,6 +31,10 @@ AGAIN: Final = 0.5
 """Seconds after which it is looked whether the conversation has changed."""
 CHART_FROM, TALL_FROM = 20, 36
 """Lines from which on there is a chart, and a tall one."""
+HEADING: Final = 46
+"""Cells that the heading of a text has besides the name of the item."""
+ID, STATE = 11, 10
+"""Cells of the id of an item and of its state."""
 _STAGED: Final[dict[str, tuple[str, str]]] = {
     "pin": ("+", "pin"),
     "unpin": ("-", "unpin"),
@@ -127,14 +132,15 @@ class Inspector(Board):
             self._send(ChangeContext(changes))
             self.list.staged.clear()
             self._look()
-            self._flash(f"{len(changes)} changes applied" if len(changes) > 1 else "Applied")
+            self._flash(f"{plural(len(changes), 'change')} applied")
 
     def _open(self) -> None:
         item = self.list.chosen
         if item is None:
             return
         sent, said = self._session.inspection.text(item)
-        name = safe_line(f"{item.id} {self.list.title(item)}")[:80]
+        said_at = f"{item.id} {self.list.title(item)}" if item.state != "fixed" else item.source
+        name = cut(safe_line(said_at), max(20, self.size.width - HEADING))
         if said:
             gone = "Nothing of it is sent." if not sent else f"Sent in its place:\n{sent}"
             self.read(f"{name} · {_STATES.get(item.state, '')}", f"{gone}\n\nAs it was said:\n{said}")
@@ -158,7 +164,7 @@ class Inspector(Board):
         if self.list.staged:
             count = len(self.list.staged)
             self.list.staged.clear()
-            self._flash(f"{count} change{'s' if count > 1 else ''} discarded; Esc closes")
+            self._flash(f"{plural(count, 'change')} discarded; Esc closes")
             return True
         return False
 
@@ -246,7 +252,7 @@ class Inspector(Board):
         """What there is to say of the conversation, the most telling first."""
         told = self._session.view.conversation
         compacted = sum(record.in_force for record in self._session.inspection.timeline.compactions)
-        parts = [f"{told.active:,} of {told.total:,} messages"]
+        parts = [f"{told.active:,} of {plural(told.total, 'message')}"]
         parts.append(f"compacted {compacted}×" if compacted else "not compacted")
         if told.summaries:
             parts.append(f"{told.summaries} summar{'y' if told.summaries == 1 else 'ies'}")
@@ -255,10 +261,10 @@ class Inspector(Board):
         return parts
 
     def _columns(self, width: int, palette: Palette) -> Line:
-        rows = f"{len(self.list.rows):,} items" if self.list.rows is not self.list.items else f"{len(self.list.rows):,}"
+        rows = plural(len(self.list.rows), "item")
         searched = f"  / {safe_line(self.words)}{'▏' if self.typing else ''}" if self.typing or self.words else ""
         left = f"{rows} · {self.list.shown} · by {self.list.sort}{searched}"
-        right = "tokens    age   used  state       "[: max(6, width - 20)]
+        right = "tokens    age   used  state     "[: max(6, width - 20)]
         gap = max(1, width - cells(left) - cells(right))
         style = palette.accent if self.typing else palette.dim
         return fit(
@@ -282,16 +288,16 @@ class Inspector(Board):
         gone = item.state in ("dropped", "summarised", "gone")
         tokens = f"{item.tokens:,}" if not gone else f"({short(self._session.inspection.size(item.id))})"
         figures = f"{tokens:>8}{times}  "
-        room = max(8, width - cells(figures) - 12 - 17)
+        room = max(8, width - cells(figures) - STATE - ID - 4)
         base = palette.dim if gone or item.state == "offloaded" else palette.text
         mark = colours(palette, [item.component])[item.component]
         line = text_line(
             ("›" if chosen else " ", palette.cursor),
             ("▌" if not gone else "┊", mark),
-            (fitted_text(safe_line(item.id) if item.state != "fixed" else "", 13) + " ", palette.dim),
+            (fitted_text(safe_line(item.id) if item.state != "fixed" else "", ID) + " ", palette.dim),
             (fitted_text(safe_line(self.list.title(item)), room) + " ", base + palette.strong if chosen else base),
             (figures, base),
-            (fitted_text(state, 12), palette.warning if staged else palette.accent if item.pinned else palette.dim),
+            (fitted_text(state, STATE), palette.warning if staged else palette.accent if item.pinned else palette.dim),
         )
         return fit(line, width)
 
@@ -311,9 +317,10 @@ class Inspector(Board):
         if self.list.staged:
             keys[:0] = [(shown["apply_changes"], "apply"), (shown["discard_changes"], "discard")]
         leave = "discards" if self.list.staged else "clears" if self.words else "closes"
-        return [rule, fit(self._effect_line(palette), width), keys_line(keys, ("esc", leave), width, palette)]
+        foot = self.keys_foot(keys, ("esc", leave), width, palette)
+        return [rule, fit(self._effect_line(width, palette), width), foot]
 
-    def _effect_line(self, palette: Palette) -> Line:
+    def _effect_line(self, width: int, palette: Palette) -> Line:
         effect = self._effect_now() if self.list.staged else None
         if effect is None:
             item = self.list.chosen
@@ -327,21 +334,25 @@ class Inspector(Board):
             return text_line((about + safe_line(words), palette.dim))
         count = len(self.list.staged)
         change = effect.after - effect.before
-        line = text_line(
-            (f"{count} change{'s' if count > 1 else ''}: ", palette.strong),
-            (f"{change:+,} tokens", palette.success if change < 0 else palette.warning if change else palette.text),
-            (f" ({short(effect.before)} → {short(effect.after)})", palette.text),
-            (f" · {short(effect.rewritten)} leave the cache", palette.dim),
-        )
+        grows = palette.success if change < 0 else palette.warning if change else palette.text
         cost = f"costs {dollars(Decimal(effect.cost))} once" if effect.cost is not None else "price unknown"
-        line += text_line((f" · {cost}", palette.dim))
         if effect.saved is not None and change:
             each = Decimal(effect.saved)
-            verb = "saves" if each >= 0 else "adds"
-            line += text_line((f", {verb} {dollars(abs(each))} a request", palette.dim))
+            cost += f", {'saves' if each >= 0 else 'adds'} {dollars(abs(each))} a request"
+        line = text_line(
+            (f"{plural(count, 'change')}: ", palette.strong),
+            (f"{change:+,} token{'' if abs(change) == 1 else 's'}", grows),
+        )
         if effect.over:
-            line = text_line((f"Too much: {effect.over:,} tokens more than fit. ", palette.error)) + line
-        return line
+            line = text_line((f"Too much: {plural(effect.over, 'token')} more than fit. ", palette.error)) + line
+        room = width - sum(cells(piece.text) for piece in line)
+        sizes = f" ({short(effect.before)} → {short(effect.after)})"
+        cached, cost = f" · {short(effect.rewritten)} leave the cache", f" · {cost}"
+        if cells(sizes + cached + cost) > room:
+            sizes = ""
+        if cells(cached + cost) > room:
+            cost = cost.partition(",")[0]
+        return line + text_line((sizes, palette.text), (cached, palette.dim), (cost, palette.dim))
 
 
 def _age(seconds: float) -> str:

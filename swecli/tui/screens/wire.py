@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from swecli.core.tools.base import plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
-from swecli.tui.screens.board import Board, Line, fit, fitted_text, keys_line, step_for, text_line
+from swecli.tui.screens.board import Board, Line, fit, fitted_text, step_for, text_line
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 
@@ -69,7 +70,7 @@ class WireBoard(Board):
         if self._at < len(rows):
             one = rows[self._at]
             text = json.dumps(json.loads(one.text), ensure_ascii=False, indent=2).replace("\\n", "\n")
-            self.read(f"{one.name} · {one.tokens:,} tokens", self._session.inspection.masked(text))
+            self.read(f"{one.name} · {plural(one.tokens, 'token')}", self._session.inspection.masked(text))
 
     async def _save(self) -> None:
         from swecli.commands.context import save_wire
@@ -102,9 +103,10 @@ class WireBoard(Board):
         if wire is None:
             words = "No model is connected, so there is no request to show. /model connects one."
             return [text_line(("Wire view", palette.heading)), text_line((words, palette.dim))]
-        size = f"{wire.tokens:,} tokens, {len(wire.body.encode('utf-8', 'replace')):,} bytes"
+        size = f"{plural(wire.tokens, 'token')}, {len(wire.body.encode('utf-8', 'replace')):,} bytes"
         to = safe_line(wire.url) if wire.exact else "swecli's own form: this model is not asked over a network"
         changed = sum(one.change != "same" for one in wire.sections)
+        differ = f" · {plural(changed, 'section')} differ{'s' if changed == 1 else ''}"
         kept = sum(one.tokens for one in self._unchanged())
         head = [
             text_line(("Wire ", palette.heading), (f"the next request · {size}", palette.text)),
@@ -114,7 +116,7 @@ class WireBoard(Board):
                 *(
                     (
                         (f"{short(kept)} as in the previous request", palette.accent),
-                        (f" · {changed} sections differ", palette.warning if changed else palette.dim),
+                        (differ, palette.warning if changed else palette.dim),
                     )
                     if kept
                     else (("Nothing of it was sent before in this run", palette.warning),)
@@ -133,7 +135,7 @@ class WireBoard(Board):
             (self.keymap.shown("search_items"), "search"),
             (self.keymap.shown("save_request"), "save, secrets masked"),
         ]
-        foot = [text_line(("─" * width, palette.rule)), keys_line(keys, ("esc", "closes"), width, palette)]
+        foot = [text_line(("─" * width, palette.rule)), self.keys_foot(keys, ("esc", "closes"), width, palette)]
         self._list_at, self._height = len(head), max(1, height - len(head) - len(foot))
         self._top = max(0, min(self._top, self._at))
         self._top = max(self._top, self._at - self._height + 1)
@@ -148,7 +150,8 @@ class WireBoard(Board):
         for one in self._wire.sections if self._wire is not None else ():
             if one.change != "same" and "[" in one.name:
                 break
-            found.append(one)
+            if one.change == "same":
+                found.append(one)
         return found
 
     def _prefix_bar(self, width: int, palette: Palette) -> Line:

@@ -292,8 +292,8 @@ def _compaction(block: CompactionBlock, width: int, palette: Palette, *, expande
     text, style = {
         "running": (f"Compacting the context: {block.words} …", palette.accent),
         "done": (block.words, palette.dim if block.clearing else palette.text),
-        "redone": (f"{name} reapplied. {block.words}", palette.text),
-        "undone": (f"{name} undone ({block.tokens_before:,} tokens)", palette.warning),
+        "redone": (block.words, palette.text),
+        "undone": (f"{name} of {block.tokens_before:,} tokens, undone since", palette.warning),
         "failed": (f"Could not compact: {block.reason}", palette.error),
     }[block.status]
     mark: Gutter = (segment(SafeText("⇣ "), palette.accent),)

@@ -6,6 +6,7 @@ import pytest
 
 from swecli.core.llm.dialects import offered
 from swecli.core.llm.providers import ProviderConfig, resolve
+from swecli.core.llm.types import ModelInfo
 
 
 def test_the_list_of_models_says_it_where_the_host_reads_words() -> None:
@@ -31,3 +32,9 @@ def test_where_the_host_reads_nothing_nothing_is_offered(listed: tuple[str, ...]
 
 def test_a_model_that_does_not_reason_is_offered_nothing() -> None:
     assert offered("reasoning_effort", ()) == ()
+
+
+def test_what_a_model_is_asked_with_makes_it_no_other_model() -> None:
+    model = ModelInfo("openai", "gpt-5")
+    same, other = ModelInfo("openai", "gpt-5", efforts=("low",)), ModelInfo("openai", "gpt-4")
+    assert (model == same, model != same, model == other, model != other) == (True, False, False, True)

@@ -126,7 +126,7 @@ async def test_subagents_in_the_inspector() -> None:
         await inspector(it)
         await it.shows("3 subagents · 1 at work · 41K tokens of their own · price unknown · ")
         await it.press("slash", *"agent-1", "enter", "end")
-        await it.shows("agent-1 (explore): Find …", "done · 20% of 60K · used 14K · $0.01 · ")
+        await it.shows("agent-1 (explore): Find the …", "done · 20% of 60K · used 14K · $0.01 · ")
         await check_all(it, "context-subagents", (MIDDLE, WIDE))
         await it.press("escape", "slash", *"agent-2", "enter")
         await it.shows("agent-2 (general) · at work · ~20% of 60K · used 14K · $0.01")
@@ -494,7 +494,75 @@ async def test_the_sources_of_a_line_open() -> None:
         await it.press("down", "down", "down", "down")
         await it.shows("[")
         await it.press("enter")
-        await it.shows("Sources of")
+        await it.shows("Sources of a line: ")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_a_text_that_is_read_breaks_at_spaces_and_loses_nothing(size: tuple[int, int]) -> None:
+    inspected = Inspected().fill(1)
+    words = [f"word{number}" for number in range(120)]
+    inspected.said.user(f"{' '.join(words)} {'x' * 300}\n\tindented\n\nthe end \x1b[31mred\x07")
+    async with running(session=prepared(inspected), size=size) as it:
+        await inspector(it)
+        await it.press("slash", *"word0", "enter", "enter")
+        await it.shows("exactly as sent", "the end")
+        lines = [line.strip() for line in it.screen().split("\n")[2:]]
+        told = lines[: lines.index("↑↓ PgUp PgDn scroll   esc back")]
+        assert " ".join(told).split()[:120] == words
+        assert max(map(len, told)) <= size[0] - 2
+        assert "".join(told).count("x") == 300
+        assert "indented" in told
+        assert "the end" in "\n".join(told)
+        assert "\x1b" not in it.screen()
+        await it.press("escape")
+        await it.shows("/ word0")
+
+
+async def test_all_keys_of_a_screen_are_listed_where_they_have_no_room() -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(80, 24)) as it:
+        await inspector(it)
+        await it.shows("? all keys   esc closes")
+        await it.hides("f filter")
+        await it.press("question_mark")
+        await it.shows("sort by order, size, age or last use", "show one kind of item only", "pin the item", "closes")
+        await it.press("escape")
+        await it.shows("? all keys")
+        await it.press("slash", "question_mark")
+        await it.shows("/ ?")
+    async with running(session=prepared(Inspected().fill(8)), size=(200, 60)) as it:
+        await inspector(it)
+        await it.shows("f filter", "s sort")
+        await it.hides("all keys")
+        await it.press("escape")
+        await plan(it)
+        await has_keyboard(it)
+        await it.press("question_mark")
+        await it.shows("in a compaction plan: edit the summary", "the compactions so far", "cancels")
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+async def test_the_cost_of_a_change_is_told_in_any_window(width: int) -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(width, 24)) as it:
+        await inspector(it)
+        await it.press("s", "d")
+        await it.shows("1 change: -2,", "tokens", "leave the cache · costs $0.0")
+        foot = next(line for line in it.screen().split("\n") if "1 change" in line)
+        assert "…" not in foot
+
+
+async def test_an_item_has_the_same_size_in_the_inspector_and_in_the_plan() -> None:
+    inspected = Inspected().fill(8)
+    inspected.said.call("read_file", {"path": "src/last.py"}, "since the newest report\n" * 50)
+    picture, draft = inspected.inspection.picture(), inspected.draft()
+    assert picture is not None
+    assert draft is not None
+    shown = {item.id: item.tokens for item in picture.items if item.state != "fixed"}
+    assert {item.id: item.tokens for item in draft.items} == shown
+    fixed = sum(item.tokens for item in picture.items if item.state == "fixed")
+    assert sum(shown.values()) + fixed == picture.budget.used
+    wire = inspected.inspection.wire()
+    assert wire is not None
+    assert sum(section.tokens for section in wire.sections) == wire.tokens
 
 
 async def test_the_sources_of_a_line_open_from_the_history() -> None:
@@ -502,7 +570,11 @@ async def test_the_sources_of_a_line_open_from_the_history() -> None:
         await summary(it)
         await it.press("enter")
         await it.shows(
-            "Sources of: Write the test.", "[u1 Request 0", "[t2 read_file src/f0.py]", "rule 0 decides here"
+            "Sources of a line: u1, t2",
+            "Write the test.",
+            "[u1 Request 0",
+            "[t2 read_file src/f0.py]",
+            "rule 0 decides here",
         )
         await it.press("escape", "escape")
         await it.shows("Compactions so far")

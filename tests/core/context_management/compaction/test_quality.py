@@ -45,6 +45,13 @@ def test_thirty_sessions_keep_every_demand_and_every_changed_path() -> None:
         assert quality.kept == quality.anchors == len(anchors)
         assert quality.missing == ()
         assert 0 < quality.written < quality.kept
+        whole = "\n".join(anchors)
+        besides = [
+            sizes.text(build_package(ledger, removed, said, FACTS, sizes, Allowances.of(196_000)).text)
+            - sizes.text(said)
+            for said in (summary, whole)
+        ]
+        assert besides[0] - besides[1] <= 300, besides  # what is added where a summary does not say it
 
 
 def test_what_is_missing_is_named() -> None:
