@@ -116,6 +116,8 @@ class LinearFrontEnd:
         self._target = target
         self._output = EventLines(self._write)
         self._requests: list[PermissionRequested | QuestionAsked] = []
+        self._task: asyncio.Task[None] | None = None
+        """The newest command."""
         self._answers: list[tuple[str, ...]] = []
         self._asked_at = 0.0
         self._busy = False
@@ -227,7 +229,18 @@ class LinearFrontEnd:
             elif line.text.strip():
                 await self._do(line.text)
                 if not lines.by_hand:
+                    await self._commanded()
+                if self._left.is_set():  # the lines that follow are for the session that comes
+                    return
+                if not lines.by_hand:
                     await self._begun()
+
+    async def _commanded(self) -> None:
+        """Let the command that was piped in end, or ask, before the next line is looked at."""
+        task = self._task
+        if task is not None:
+            task.add_done_callback(lambda _: self._changed.set())
+            await self._until(lambda: task.done() or bool(self._requests))
 
     async def _begun(self) -> None:
         """Let what was sent begin its turn, or end without one, before the next line is looked at."""
