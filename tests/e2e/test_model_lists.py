@@ -31,8 +31,8 @@ LISTS: Mapping[str, Any] = {
 @pytest.mark.parametrize(
     ("listing", "shown"),
     [
-        ("none", ("names no models", "Add an API key")),
-        ("garbage", ("names no models", "Add an API key")),
+        ("none", ("lists no models", "Add an API key")),
+        ("garbage", ("lists no models", "Add an API key")),
         ("many", ("openai (3,000 models)", "openai/model-")),
     ],
 )
@@ -53,7 +53,7 @@ async def test_the_first_screen_and_the_list_of_models(listing: str, shown: tupl
                     terminal.hides("openai/model-0001")
                 else:
                     assert "Traceback" not in terminal.text
-                    terminal.shows("names no models")
+                    terminal.shows("lists no models")
 
         await asyncio.to_thread(drive)
 

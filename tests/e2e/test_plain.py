@@ -43,7 +43,7 @@ TASK = (
 
 MORE = (
     ("/context", "kept for the answer"),
-    ("/mode plan", "Mode: plan"),
+    ("/mode plan", "Mode plan"),
     ("/nonsense", "Nothing was sent."),
     ("!echo $((40 + 2))", "42"),
     ("/diff", "changed in this session"),
