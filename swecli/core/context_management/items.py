@@ -163,7 +163,8 @@ def _sizes(ledger: Ledger, monitor: TokenMonitor, info: ModelInfo) -> dict[str, 
         found.update(
             (one.id, (component, size * weight / sum(weights))) for one, weight in zip(members, weights, strict=True)
         )
-    first = next((one for one in counts if one in ledger.entries and one not in {owner for owner, _ in groups}), None)
+    owners = {owner for owner, _ in groups}
+    first = next((one for one in counts if one in ledger.entries and one not in owners), None)
     if first is not None:  # dropped, but for the environment that was told with it
         found[ENVIRONMENT] = next(iter(counts[first].items()))
     return found
