@@ -239,12 +239,15 @@ async def test_the_palette_offers_what_makes_sense_now() -> None:
 
 async def test_the_palette_leaves_out_what_has_to_wait() -> None:
     async with running(**ports(Settings())) as it:
+        await it.shows("New session")  # what the start of a session resets is reset
         it.app.session.state.busy = True
         await it.press("ctrl+p")
         await it.shows("Command palette")
         await it.press(*"/clear")
         await it.hides("What clear does")
-        await it.press("ctrl+u", *"/context", "enter")
+        await it.press("ctrl+u", *"/context")
+        await it.shows("› /context")
+        await it.press("enter")
         await it.shows("context got")
 
 
