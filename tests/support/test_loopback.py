@@ -13,7 +13,7 @@ import pytest
 
 from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer, Manners
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 SCRIPT = """
 [[step]]
@@ -136,7 +136,7 @@ def test_faults_within_the_answer(protocol: str) -> None:
         parse_script(FAULT.format('kind = "cut", after = 3')), manners=Manners(clean_cut=True)
     ) as server:
         assert "message_stop" not in post(server, protocol).text
-        assert server.asked[0].whole
+        wait_until(lambda: server.asked[0].whole)
 
 
 @pytest.mark.parametrize("protocol", PATHS)
