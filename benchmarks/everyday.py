@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import Mode, PermissionRequested, TurnEnded
@@ -169,16 +170,8 @@ async def asked(task: Task, mode: Mode, *, bubblewrap: bool = True) -> Asked:
 def _environment(base: Path) -> Iterator[None]:
     """Programs and home of the task for what is started here."""
     own = {"HOME": str(base / "home"), "PATH": f"{base / 'bin'}:/usr/bin:/bin", "SWECLI_HOME": str(base / "swecli")}
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
+    with patch.dict(os.environ, own):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 async def measure(tasks: Sequence[Task], mode: Mode, *, bubblewrap: bool = True) -> list[Asked]:

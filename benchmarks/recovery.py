@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import msgspec
 
@@ -557,16 +558,8 @@ def _environment(base: Path, server: LoopbackServer) -> Iterator[None]:
         "SWECLI_CONFIG": str(settings),
         "NO_PROXY": "127.0.0.1",
     }
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
+    with patch.dict(os.environ, own):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 async def measure(chosen: Sequence[Case], mode: Mode) -> list[Recovered]:

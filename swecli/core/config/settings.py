@@ -644,9 +644,9 @@ class DiagnosticsSettings(Section):
     enabled: bool = True
     """Whether language servers are used: those that are on PATH, and those of [language_servers.NAME]."""
     wait: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 2.0
-    """Seconds that the result of an edit waits for new errors; what comes later is told later."""
+    """Seconds that the result of an edit waits for new errors; later errors are reported later."""
     most: Count = 10
-    """New errors that are told with one edit."""
+    """New errors reported with one edit, at most."""
     idle: Seconds = 600.0
     """Seconds without use after which a server is ended; the next edit starts it again."""
 
