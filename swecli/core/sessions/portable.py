@@ -408,7 +408,7 @@ def take_in(store: SessionStore, session: Portable, cwd: str, cover: Callable[[s
     except BaseException as error:
         with store.database.write() as connection:
             connection.execute("DELETE FROM sessions WHERE id = ?", (identifier,))
-        if isinstance(error, sqlite3.Error | SessionError | KeyboardInterrupt):
+        if isinstance(error, sqlite3.Error | SessionError) or not isinstance(error, Exception):
             raise
         raise SessionError(f"The session could not be stored ({error}). Nothing was changed.") from error
     return identifier
