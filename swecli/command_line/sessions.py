@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import sys
 import time
@@ -206,13 +207,12 @@ def purge(arguments: Sequence[str]) -> int:
     parser = parser_of(
         "purge", "Delete sessions by age and size; without flags as the settings say.", every=True, dry=True
     )
-    parser.add_argument("--older-than", type=float, metavar="DAYS", help="unused for so many days")
+    parser.add_argument("--older-than", metavar="DAYS", help="unused for so many days (30, 12h, 4w)")
     parser.add_argument("--max-size", metavar="SIZE", help="the oldest, until all of a folder take this (500M, 2G)")
     chosen = parser.parse_args(arguments)
-    if chosen.older_than is not None and not chosen.older_than >= 0:
-        raise UsageError(f"--older-than {chosen.older_than} is not a number of days")
     folder = working_directory(chosen.cwd)
-    rules = _rules(folder, chosen.older_than, chosen.max_size)
+    older_than = None if chosen.older_than is None else _days(chosen.older_than)
+    rules = _rules(folder, older_than, chosen.max_size)
     if not rules.limits:
         complain("swecli: no rule says what may go; use --older-than or --max-size, or set sessions.delete_after_days")
         return ExitCode.OK
@@ -329,13 +329,23 @@ def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object)
     return json.dumps(fields | more)
 
 
+_AGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([hdw]?)", re.IGNORECASE)
+_BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+def _days(text: str) -> float:
+    found = _AGE.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"--older-than {text!r} is not an age such as 30 (days), 12h or 4w")
+    return float(found[1]) * {"h": 1 / 24, "d": 1, "": 1, "w": 7}[found[2].lower()]
+
+
 def _bytes(text: str) -> int:
-    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    try:
-        size = float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[unit]
-        return int(size) if 0 <= size < 1e18 else int("")
-    except (KeyError, ValueError):
-        raise UsageError(f"--max-size {text!r} is not a size such as 500M") from None
+    found = _BYTES.fullmatch(text.strip())
+    size = float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2].upper()] if found else 1e18
+    if size >= 1e18:
+        raise UsageError(f"--max-size {text!r} is not a size such as 500M")
+    return int(size)
 
 
 def _size(size: int) -> str:

@@ -30,7 +30,7 @@ async def _run_export(session: Session, arguments: str) -> CommandResult:
     try:
         place = destination(arguments, session.view.cwd, f"swecli-{session.view.session_id}")
         events = await session.facts()
-        lost = await asyncio.to_thread(_export, session, events, place)
+        lost = await asyncio.to_thread(_export, session, events, place, await session.name())
     except DestinationError as error:
         return CommandResult.text(str(error), "error")
     notes = "".join(f"\n{line}" for line in lost)
@@ -47,12 +47,12 @@ def _named(name: str) -> str:
     return {"markdown": "Markdown", "json": "JSON", "html": "an HTML page"}[name]
 
 
-def _export(session: Session, events: Sequence[Event], place: Destination) -> list[str]:
+def _export(session: Session, events: Sequence[Event], place: Destination, name: str) -> list[str]:
     """Write the file. Returns sentences about what is not in it."""
     from swecli.export.rendering import rendered
 
     lost: list[str] = []
-    text = rendered(events, place.format, session.cover, get=session.stored_result, report=lost.append)
+    text = rendered(events, place.format, session.cover, get=session.stored_result, report=lost.append, name=name)
     write_export(place.path, text, replace=place.replace)
     return lost
 

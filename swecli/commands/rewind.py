@@ -88,9 +88,10 @@ def rewind_table(points: Sequence[RewindPoint], now: float) -> tuple[DisplayBloc
     return TableBlock(headers, rows, "Messages"), TextBlock(USAGE, "dim")
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = _TEXT) -> str:
+    """A message in one line of at most so many characters."""
     line = " ".join(text.split()) or "(no words)"
-    return line if len(line) <= _TEXT else f"{line[: _TEXT - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def changed_words(point: RewindPoint) -> str:
@@ -132,15 +133,15 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
 
 
 async def _run_fork(session: Session, arguments: str) -> CommandResult:
-    if arguments:
-        return CommandResult.text("/fork takes no words; /rename gives the copy a name afterwards.", "error")
     if not session.view.totals.turns:
         return CommandResult.text("There is nothing to fork yet: no message was sent.", "warning")
     instead = (TextBlock(f"Fork it with: swecli -r {session.view.session_id} --fork"),)
-    return CommandResult(screen="fork", instead=instead)
+    return CommandResult(screen="fork", argument=arguments, instead=instead)
 
 
-FORK = SlashCommand("fork", "Continue in a copy of this session", _run_fork, aliases=("branch",), while_busy=False)
+FORK = SlashCommand(
+    "fork", "Continue in a copy of this session", _run_fork, ("branch",), arguments="[name]", while_busy=False
+)
 
 
 async def _run_rename(session: Session, arguments: str) -> CommandResult:

@@ -18,10 +18,12 @@ def rendered(
     *,
     get: Callable[[str], bytes | None],
     report: Callable[[str], None],
+    name: str = "",
 ) -> str:
-    """The export of a session that is open. ``get`` gives its stored results, ``report`` is told what is missing."""
+    """The export of a session that is open. ``get`` gives its stored results, ``report`` gets what is missing, ``name``
+    is what the user called it."""
     if wanted != "json":
-        return readable(events, wanted, cover)
+        return readable(events, wanted, cover, name)
     head = heading_of(events)
     kept = results_of(references(events), get, {}, report)
     session = Portable(
@@ -34,6 +36,7 @@ def rendered(
         head.swecli,
         tuple(events),
         kept,
+        name=name,
     )
     return portable_document(session, cover)
 

@@ -350,7 +350,7 @@ class LinearFrontEnd:
             case "clear":
                 self._go_on(self._new)
             case "fork" if self._fork is not None:
-                self._go_on(self._fork(self._session.view.session_id))
+                self._go_on(self._named(self._fork(self._session.view.session_id), result.argument))
             case "help":
                 self._output.say(
                     [
@@ -364,6 +364,20 @@ class LinearFrontEnd:
     def _go_on(self, opening: OpenSession) -> None:
         self._again, self._next = True, opening
         self._left.set()
+
+    def _named(self, opening: OpenSession, name: str) -> OpenSession:
+        """A session that gets this name once it is open, where there is one."""
+
+        async def opened() -> Session:
+            session = await opening()
+            try:
+                if name:
+                    await session.rename(name)
+            except ValueError as error:
+                self._output.say([str(error)])
+            return session
+
+        return opened
 
     def _show(self, result: CommandResult) -> None:
         if result.screen == "fork" and self._fork is not None:

@@ -105,7 +105,7 @@ class Actions:
             case "rewind":
                 self.show_rewind(words)
             case "fork":
-                self.fork()
+                self._screen.run_worker(self.fork(words))
             case "jobs":
                 self.show_jobs(words)
             case "playbook":
@@ -699,16 +699,17 @@ class Actions:
 
     # --- other sessions ---
 
-    def fork(self) -> None:
-        """Continue in a copy of the open session."""
+    async def fork(self, name: str = "") -> None:
+        """Continue in a copy of the open session, under a name of its own where one is given."""
         view = self._session.view
         if view is None or self._backend.sessions() is None:
             self.flash("Nothing is stored here, so there is no session to fork")
         elif view.busy:
             self.flash("A turn is running; press Esc to interrupt it, then fork")
-        else:
+        elif (port := self._session.port) is not None:
+            parent = await port.name() or view.session_id
             opened = self._backend.stored_session(view.session_id, fork=True)
-            self._screen.run_worker(self._switch(opened, f"Forked from {view.session_id}"))
+            await self._switch(opened, f"Forked from {parent}", name)
 
     async def _start_over(self) -> None:
         await self._session.close(reason="clear")
@@ -727,14 +728,15 @@ class Actions:
         """Continue a session of the list in place of the open one."""
         view = self._session.view
         if view is not None and view.busy:
-            self.flash("A turn is running; press Esc twice to interrupt it, then continue another session")
+            self.flash("A turn is running; press Esc to interrupt it, then continue another session")
         else:
             self._screen.close_list()
             opened = self._backend.stored_session(session.id)
             self._screen.run_worker(self._switch(opened, f"Continued {session.id}"))
 
-    async def _switch(self, open_session: OpenSession, said: str) -> None:
-        """Close the session and open another one in its place; where that fails, the one before comes back."""
+    async def _switch(self, open_session: OpenSession, said: str, name: str = "") -> None:
+        """Close the session and open another one in its place, under a name where one is given; where it can't be
+        opened, the one before comes back."""
         session, backend = self._session, self._backend
         view, stored = session.view, backend.sessions() is not None
         before = view.session_id if view is not None and session.spoke and stored else None
@@ -749,8 +751,11 @@ class Actions:
                 back = backend.new_session if before is None else backend.stored_session(before)
                 found = await back()
                 self.flash(str(error))
-            else:
-                self.flash(said)
+                return found
+            try:
+                self.flash(f"{said} as {await found.rename(name)}" if name else said)
+            except ValueError as error:
+                self.flash(f"{said}; {error}")
             return found
 
         self._screen.post_message(SessionController.Wanted(opened))

@@ -122,6 +122,9 @@ def test_old_sessions_are_purged_as_asked_or_as_the_settings_say(place: Place, r
     assert place.ids() == []
     place.session("large")
     assert run("purge", "--max-size", "many")[0] == 2
+    assert "1 session would be deleted" in run("purge", "--max-size", "1 B", "--dry-run")[1]
+    assert "0 sessions would be deleted" in run("purge", "--older-than", "12h", "--dry-run")[1]
+    assert "0 sessions would be deleted" in run("purge", "--older-than", "2w", "--dry-run")[1]
     assert "1 session deleted" in run("purge", "--max-size", "0")[1]
 
 
@@ -168,7 +171,9 @@ def test_what_makes_no_sense_is_refused_in_one_line(place: Place, run: Run) -> N
         ["show", "x"],
         ["delete", "x"],
         ["rename", "x", "y"],
-        ["purge", "--older-than", "-1"],
+        ["purge", "--older-than=-1"],
+        ["purge", "--older-than", "soon"],
+        ["purge", "--max-size", "1X"],
     ):
         code, out, err = run(*words)
         assert code in (2, 42)

@@ -79,6 +79,7 @@ def delete(sessions: SessionStore, name: str) -> None:
 def test_a_session_comes_back_as_it_was(tmp_path: Path) -> None:
     with closing(store(tmp_path)) as sessions:
         name = begun(sessions)
+        sessions.rename(name, "sums")
         before = sessions.load(name)
         text = portable_document(stored_session(sessions, name, pytest.fail), COVER)
         delete(sessions, name)
@@ -87,7 +88,7 @@ def test_a_session_comes_back_as_it_was(tmp_path: Path) -> None:
         assert isinstance(after[-1].body, UntrustedContent)
         assert messages(after) == messages(before)
         assert readable(after, "markdown", COVER) == readable(before, "markdown", COVER)
-        assert sessions.get(name).title == "Fix add. Never touch the tests"
+        assert sessions.get("sums").title == "Fix add. Never touch the tests"
         again = stored_session(sessions, name, pytest.fail)
         assert [result.content for result in again.results] == [BLOB]
         assert portable_document(again, COVER).count("\n") == text.count("\n") + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import itertools
 import json
 import re
@@ -77,6 +78,8 @@ class Portable(Struct, frozen=True):
     events: tuple[Event, ...]
     results: tuple[StoredResult, ...] = ()
     left_out: tuple[str, ...] = ()
+    name: str = ""
+    """What the user called it; another session may have that name where it is taken in."""
 
 
 def references(events: Iterable[Event]) -> list[str]:
@@ -98,6 +101,7 @@ def portable_document(session: Portable, cover: Callable[[str], str]) -> str:
         "session": {
             "id": session.id,
             "title": cover(session.title),
+            "name": cover(session.name),
             "cwd": cover(session.cwd),
             "model": session.model,
             "created": session.created,
@@ -198,6 +202,7 @@ def read_portable(text: str) -> Portable:
         harmless,
         tuple(_read_results(found.get("results"))),
         left_out,
+        _string(row, "name"),
     )
 
 
@@ -336,7 +341,16 @@ def stored_session(store: SessionStore, name: str, report: Callable[[str], None]
     refs = dict.fromkeys([*references(events), *tools])
     kept = results_of(refs, results.get, tools, report)
     return Portable(
-        info.id, info.shown, info.cwd, info.model, info.created, info.updated, info.swecli, tuple(events), kept
+        info.id,
+        info.title,
+        info.cwd,
+        info.model,
+        info.created,
+        info.updated,
+        info.swecli,
+        tuple(events),
+        kept,
+        name=info.name,
     )
 
 
@@ -380,7 +394,8 @@ of the settings."""
 
 def take_in(store: SessionStore, session: Portable, cwd: str, cover: Callable[[str], str], origin: str) -> str:
     """Put a session into a store, as one of the folder ``cwd``; all of it or nothing. Its id stays where it is free.
-    ``origin`` is where it came from: its text counts as that of strangers. Returns the id.
+    ``origin`` is where it came from: its text counts as that of strangers. Its name stays too, unless another session
+    has it. Returns the id.
 
     Raises:
         SessionError: it can't be stored; nothing was.
@@ -405,6 +420,8 @@ def take_in(store: SessionStore, session: Portable, cwd: str, cover: Callable[[s
         results = ResultStore(store.database, identifier)
         for result in session.results:
             results.put(result.tool, _covered(result.content, cover))
+        with contextlib.suppress(SessionError):
+            store.rename(identifier, storable(cover(session.name)))
     except BaseException as error:
         with store.database.write() as connection:
             connection.execute("DELETE FROM sessions WHERE id = ?", (identifier,))

@@ -78,7 +78,7 @@ class FileChange(Struct, frozen=True):
         """The change as a diff; of a long text only the region around what differs."""
         old = None if self.before is None else _text(self.before)
         new = None if self.after is None else _text(self.after)
-        notes = [self.note] if self.note else []
+        notes = [self.note] if self.note and not self.changes_nothing else []
         if not any(self.path.is_relative_to(root) for root in (ctx.cwd, *ctx.roots)):
             notes.append("outside the workspace")
         if "\0" in (old or "") or "\0" in (new or ""):
@@ -97,6 +97,8 @@ class FileChange(Struct, frozen=True):
             return f"creates a file, {after:,} bytes{read}"
         if self.after is None:
             return f"deletes a file, {before:,} bytes"
+        if self.changes_nothing:
+            return f"the file has this content already, {before:,} bytes"
         verb = "overwrites" if self.note.startswith("overwrites") else "changes"
         return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
 

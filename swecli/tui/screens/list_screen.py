@@ -550,6 +550,8 @@ class ListScreen(Vertical):
         """List and say everything anew; the entry of this name is chosen, or else the one that was."""
         self._listed = self.text
         entries = self._page.matching(self.text)
+        if not entries and self.text.startswith("/"):
+            entries = self._page.matching(self.text[1:])  # typed by those who begin a search with it
         typed = self.text.strip()
         if name is None and any(entry.name == typed for entry in entries):
             name = typed

@@ -12,6 +12,9 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.greeting import age
 from swecli.tui.screens.list_screen import Entry, ListPage
 
+_TITLE = 160
+"""Characters of a message that its line shows where there is room."""
+
 
 class RewindSource(Protocol):
     """Where the messages come from, and what going back would do."""
@@ -83,7 +86,7 @@ def entries(points: Sequence[RewindPoint], now: float) -> list[Entry]:
     return [
         Entry(
             point.item,
-            (short(point.text), age(now - point.at), changed_words(point), since(point)),
+            (short(point.text, _TITLE), age(now - point.at), changed_words(point), since(point)),
             words=f"{point.number} {point.text[:500]}",
         )
         for point in points

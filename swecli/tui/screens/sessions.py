@@ -76,7 +76,7 @@ class SessionsPage(ListPage):
             self._list()
 
     def typed(self, text: str) -> None:
-        words = " ".join(text.split())
+        words = _words(text)
         if len(words) >= SEARCHED:
             self.view.start(lambda: self._search(words), "search")
 
@@ -84,7 +84,7 @@ class SessionsPage(ListPage):
         """Look for the words in what was said. The list shows what it has by title meanwhile."""
         await asyncio.sleep(PAUSE)
         said = await asyncio.to_thread(self._port.search, words)
-        if " ".join(self.view.text.split()) == words:
+        if _words(self.view.text) == words:
             self._said, self._searched = dict(said), words
             self._seen.clear()
             self.view.show()
@@ -92,7 +92,7 @@ class SessionsPage(ListPage):
     def matching(self, query: str) -> Sequence[Entry]:
         """Those with the words in their title, folder or id, then those with the words in their content."""
         named = narrowed(self.entries, query)
-        if " ".join(query.split()) != self._searched:
+        if _words(query) != self._searched:
             return named
         there = {entry.name for entry in named}
         content = [entry for entry in self.entries if entry.name in self._said and entry.name not in there]
@@ -143,6 +143,11 @@ class SessionsPage(ListPage):
             self._resume(session)
 
 
+def _words(text: str) -> str:
+    """What is searched for; some begin a search with a slash."""
+    return " ".join(text.removeprefix("/").split())
+
+
 def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list[Entry]:
     """The sessions under their folders, in the order given. One that is open in another swecli has that in place of its
     age."""
@@ -157,7 +162,7 @@ def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list
             "open" if session.open_elsewhere else age(now - session.updated),
             f"{session.messages} {'message' if session.messages == 1 else 'messages'}",
             f"{tokens(session.tokens)} tokens",
-            session.cost or "$?",
+            session.cost,
         )
         mark = "●" if session.id == present else "○" if session.open_elsewhere else "!" if session.away else " "
         tone = "dim" if session.away else "plain"

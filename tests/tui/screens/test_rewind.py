@@ -120,3 +120,21 @@ async def test_a_fork_is_opened_in_place() -> None:
         await it.until(lambda: names)
         assert names == ["fork of fake"]
         await it.shows("Forked from fake")
+
+
+async def test_a_fork_gets_the_name_it_is_given_and_says_what_it_came_from() -> None:
+    copy = Session()
+
+    def open_one(name: str) -> object:
+        async def run() -> Session:
+            return copy
+
+        return run
+
+    parent = Session(history=SAID)
+    parent.called = "login fix"
+    async with running(session=parent, **ports(sessions=Sessions(open_one))) as it:  # pyright: ignore[reportArgumentType]
+        await it.until(lambda: it.app.session.spoke)
+        it.app.actions.open("fork", "other way")
+        await it.shows("Forked from login fix as other way")
+        assert copy.called == "other way"
