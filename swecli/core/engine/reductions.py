@@ -36,7 +36,17 @@ from swecli.core.context_management.work_log import WorkLog
 from swecli.core.engine import state
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol import blocks, budget, events, messages
-from swecli.core.protocol.events import MAIN, Event, FileChanged, ModelResponded, PromptPrefix, ViewEntry
+from swecli.core.protocol.events import (
+    MAIN,
+    Event,
+    FileChanged,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    ModelResponded,
+    PromptPrefix,
+    ViewEntry,
+)
 from swecli.core.protocol.messages import Part
 
 _CODE: Final = (
@@ -56,6 +66,9 @@ _CODE: Final = (
     budget,
 )
 """Modules that decide what events come to, and how that looks."""
+
+_OF_ITEMS: Final = (ItemStarted, ItemCheckpointed, ItemCompleted)
+"""More than half of all events. They concern no request: only the state and the ledger."""
 
 
 class StaleState(ValueError):
@@ -78,9 +91,10 @@ class Reductions(Struct):
         self.state.apply(event)
         if event.agent == MAIN:
             self.ledger.apply(event)
-            self.cache.apply(event)
-            self.timeline.apply(event)
-            self.trend.apply(event)
+            if not isinstance(event.body, _OF_ITEMS):
+                self.cache.apply(event)
+                self.timeline.apply(event)
+                self.trend.apply(event)
 
 
 class Before(Struct, frozen=True):

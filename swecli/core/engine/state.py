@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
     Event,
     FileChanged,
     FilesRestored,
+    ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
     JobChanged,
@@ -286,13 +287,25 @@ class SessionState(Struct):
         self.seq = max(self.seq, event.seq)
         if event.agent == MAIN:
             self._of_session(event)
-            self._of_suggestions(event.body)
+            if self.suggestion is not None or isinstance(event.body, ContextSuggested):
+                self._of_suggestions(event.body)
         else:
             self._of_agent(event)
         self._count_waiting(event.ts)
 
     def _of_session(self, event: Event) -> None:
-        match event.body:
+        match event.body:  # the most frequent ones first: a long session has tens of thousands of them
+            case ItemCheckpointed():
+                pass
+            case ItemCompleted(item=item):
+                self.items = max(self.items, _number(item))
+            case ItemStarted(item=item, kind=kind, name=name) as body:
+                self.items = max(self.items + 1, _number(item))
+                if body.typed and item in self.asked:
+                    self.titles[item] = body.typed
+                if kind == "tool":
+                    self.tools[name] += 1
+                    self.last_used[name] = event.seq
             case SessionStarted(mode=mode, model=model, address=address):
                 self.mode, self.model, self.started_seq = mode, model, event.seq
                 self._asks(event.seq, model, address)
@@ -326,13 +339,6 @@ class SessionState(Struct):
                 self.spending.add(model, event.turn, usage, cost)
             case PriceSet(model=model, price=price):
                 self.spending.settle(model, price)
-            case ItemStarted(item=item, kind=kind, name=name) as body:
-                self.items = max(self.items + 1, _number(item))
-                if body.typed and item in self.asked:
-                    self.titles[item] = body.typed
-                if kind == "tool":
-                    self.tools[name] += 1
-                    self.last_used[name] = event.seq
             case ModeChanged(mode=mode):
                 self.mode = mode
             case ModelChanged(model=model, effort=effort, address=address):
@@ -360,8 +366,6 @@ class SessionState(Struct):
             case FilesRestored(direction=direction, files=files):
                 paths = {file.path for file in files}
                 self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
-            case ItemCompleted(item=item):
-                self.items = max(self.items, _number(item))
             case _:
                 self._of_work(event)
 
