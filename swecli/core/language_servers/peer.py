@@ -26,7 +26,8 @@ from swecli.core.language_servers.protocol import (
     table,
 )
 from swecli.core.sandbox.launch import Launch
-from swecli.core.workspace.process_tree import MARK, carry_out, end_group, new_mark
+from swecli.core.uninterrupted import uninterrupted
+from swecli.core.workspace.process_tree import MARK, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
 
 GRACE: Final = 0.5
@@ -275,7 +276,7 @@ class Peer:
         if self._stopping is None:
             self.trouble = why
             self._stopping = asyncio.create_task(self._stop(polite=True))
-        await carry_out(self._stopping)
+        await uninterrupted(self._stopping)
 
     async def _stop(self, *, polite: bool) -> None:
         process = self._process
