@@ -21,6 +21,7 @@ from swecli.core.engine.model_call import cap_reached, tokens_left
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services, TurnLimits
 from swecli.core.engine.work import add_note
+from swecli.core.extensions.profiles import NEVER
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import Call, Decision, Policy, tightest
@@ -47,8 +48,6 @@ from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or
 ITEMS: Final = 1_000_000
 """Numbers that the items of one subagent may have; those of the next one begin after them."""
 EVENTS: Final = 1_000_000_000_000
-NEVER: Final = frozenset(("task", "ask_user"))
-"""Tools that no subagent has: it starts no others, and talks to nobody but the agent that started it."""
 
 
 def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

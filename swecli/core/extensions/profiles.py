@@ -59,8 +59,8 @@ _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 """Claude Code's tools and the ones that do their work here. Where a tool stands for several, those that a model has
 count."""
 
-NEVER = frozenset(("task", "agent"))
-"""A subagent starts no subagents."""
+NEVER = frozenset(("task", "agent", "ask_user"))
+"""Tools that no subagent has: it starts no others, and talks to nobody but the agent that started it."""
 
 
 class AgentProfile(Struct, frozen=True):

@@ -147,6 +147,36 @@ class ListPage:
         """The key that changes to the other of two."""
 
 
+class PreviewPage(ListPage):
+    """A list whose entries have a preview that takes a moment: it is made once, when an entry is first chosen."""
+
+    def __init__(self, title: str, placeholder: str) -> None:
+        super().__init__(title, placeholder)
+        self._seen: dict[str, Sequence[DisplayBlock]] = {}
+
+    async def preview(self, name: str) -> Sequence[DisplayBlock]:
+        """What is shown of the entry of this name."""
+        raise NotImplementedError
+
+    def forget_previews(self) -> None:
+        """They have more to say now."""
+        self._seen.clear()
+
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        if entry is None:
+            return ()
+        seen = self._seen.get(entry.name)
+        if seen is not None:
+            return seen
+        self.view.start(lambda: self._look(entry.name), "preview")
+        return (TextBlock("…", "dim"),)
+
+    async def _look(self, name: str) -> None:
+        self._seen[name] = await self.preview(name)
+        if self.view.chosen is not None and self.view.chosen.name == name:
+            self.view.say(self._seen[name])
+
+
 GAP = 3
 """Cells between two columns."""
 NARROW = 62

@@ -10,7 +10,7 @@ from swecli.core.engine.rewind import RewindPoint
 from swecli.core.engine.session import Session
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, ListPage
+from swecli.tui.screens.list_screen import Entry, PreviewPage
 
 
 class RewindSource(Protocol):
@@ -35,7 +35,7 @@ class SessionPoints:
         return (TextBlock(point.text[:2_000]), *preview_blocks(self._session, point, files))
 
 
-class RewindPage(ListPage):
+class RewindPage(PreviewPage):
     """``chosen`` gets the message to go back to before. ``clock`` is Unix seconds."""
 
     def __init__(self, source: RewindSource, chosen: Callable[[RewindPoint], None], clock: Callable[[], float]) -> None:
@@ -44,7 +44,6 @@ class RewindPage(ListPage):
         self._chosen = chosen
         self._clock = clock
         self._points: dict[str, RewindPoint] = {}
-        self._seen: dict[str, Sequence[DisplayBlock]] = {}
 
     def begin(self) -> None:
         self.view.start(self._read)
@@ -57,19 +56,8 @@ class RewindPage(ListPage):
         if not points:
             self.view.say((TextBlock("Nothing to go back to: no message was sent yet."),))
 
-    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        if entry is None:
-            return ()
-        seen = self._seen.get(entry.name)
-        if seen is not None:
-            return seen
-        self.view.start(lambda: self._preview(entry.name), "preview")
-        return (TextBlock("…", "dim"),)
-
-    async def _preview(self, name: str) -> None:
-        self._seen[name] = await self._source.preview(self._points[name])
-        if self.view.chosen is not None and self.view.chosen.name == name:
-            self.view.say(self._seen[name])
+    async def preview(self, name: str) -> Sequence[DisplayBlock]:
+        return await self._source.preview(self._points[name])
 
     def key_note(self, entry: Entry | None) -> str:
         return "enter asks what to take back · ↑↓ choose" if entry is not None else ""

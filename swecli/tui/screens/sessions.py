@@ -11,7 +11,7 @@ from swecli.core.tools.base import readable_size
 from swecli.figures import tokens
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
+from swecli.tui.screens.list_screen import Entry, PreviewPage, heading, narrowed, read_or_say
 
 SEARCHED = 2
 """Characters from which on what was typed is searched for in the content too."""
@@ -21,7 +21,7 @@ PAUSE = 0.15
 Continue = Callable[[StoredSession], None]
 
 
-class SessionsPage(ListPage):
+class SessionsPage(PreviewPage):
     """``resume`` gets the selected session, ``notify`` a sentence for the user. ``present`` is the id of the open
     session, ``folder`` this one: only its sessions are listed unless ``everywhere``. ``clock`` is Unix seconds."""
 
@@ -48,7 +48,6 @@ class SessionsPage(ListPage):
         self._searched = ""
         self._clock = clock
         self._sessions: dict[str, StoredSession] = {}
-        self._seen: dict[str, Sequence[DisplayBlock]] = {}
 
     def begin(self) -> None:
         self.view.start(self._read)
@@ -86,7 +85,7 @@ class SessionsPage(ListPage):
         said = await asyncio.to_thread(self._port.search, words)
         if " ".join(self.view.text.split()) == words:
             self._said, self._searched = dict(said), words
-            self._seen.clear()
+            self.forget_previews()
             self.view.show()
 
     def matching(self, query: str) -> Sequence[Entry]:
@@ -98,16 +97,7 @@ class SessionsPage(ListPage):
         content = [entry for entry in self.entries if entry.name in self._said and entry.name not in there]
         return [*named, *([heading("In the content"), *content] if content else [])]
 
-    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        if entry is None:
-            return ()
-        seen = self._seen.get(entry.name)
-        if seen is not None:
-            return seen
-        self.view.start(lambda: self._preview(entry.name), "preview")
-        return (TextBlock("…", "dim"),)
-
-    async def _preview(self, name: str) -> None:
+    async def preview(self, name: str) -> Sequence[DisplayBlock]:
         session = self._sessions[name]
         try:
             blocks = await asyncio.to_thread(self._port.preview, session)
@@ -124,9 +114,7 @@ class SessionsPage(ListPage):
             more.append(TextBlock(f"found: {self._said[name]}"))
         if session.first and session.first != session.title:
             more.append(TextBlock(f"began with: {session.first}", "dim"))
-        self._seen[name] = (head, *more, *blocks)
-        if self.view.chosen is not None and self.view.chosen.name == name:
-            self.view.say(self._seen[name])
+        return (head, *more, *blocks)
 
     def key_note(self, entry: Entry | None) -> str:
         folders = "tab other folders" if not self._everywhere else "tab this folder"
