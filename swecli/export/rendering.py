@@ -19,7 +19,7 @@ def rendered(
     get: Callable[[str], bytes | None],
     report: Callable[[str], None],
 ) -> str:
-    """The export of a session that is open. ``get`` gives its stored results, ``report`` is told what is missing."""
+    """The export of a session that is open. ``get`` gives its stored results, ``report`` what is missing."""
     if wanted != "json":
         return readable(events, wanted, cover)
     head = heading_of(events)

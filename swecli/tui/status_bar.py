@@ -142,7 +142,7 @@ def _joined(groups: list[list[Piece]]) -> list[Piece]:
 
 
 SILENCE = 10.0
-"""Seconds without anything from the model after which that is told."""
+"""Seconds without anything from the model after which the line says so."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -346,7 +346,7 @@ class ActivityLine(LineWidget):
                 what = f"{what} · {other}"
             else:
                 what, stop = f"{other} {duration(int(self._clock() - since))}", how
-        if self._flash:  # what stops the work is told all the same
+        if self._flash:  # how to stop the work stays in sight
             line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
         elif self._starting and not self._beside:
             return Content("Starting…").stylize(muted)

@@ -1,6 +1,6 @@
 """Checkpoints around what a session does to files: recorded off the event loop, and never in the way of the work.
 
-Where recording fails, the work goes on and the user is told that it can't be taken back.
+Where recording fails, the work goes on, and a notice says that it can't be taken back.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Checkpoints:
             return None
 
     async def _report_left_out(self, history: FileHistory) -> None:
-        """Once in a session, and what was told in an earlier one is no news."""
+        """Once in a session, and what an earlier one said is no news."""
         if not self._reported and (news := await asyncio.to_thread(history.newly_left_out)):
             self._reported = True
             self.tell(self._untracked.notice(news))

@@ -482,7 +482,7 @@ def _shown(paths: Iterable[str], cwd: Path) -> tuple[str, ...]:
 
 
 def close_interrupted(recorder: Recorder) -> None:
-    """Record the ends of subagents that a kill cut off. The model is told of those that worked in the background; of
+    """Record the ends of subagents that a kill cut off. The model hears of those that worked in the background; of
     the others their calls tell."""
     cut_off = [one for one in recorder.state.agents.values() if one.outcome is None]
     for one in cut_off:

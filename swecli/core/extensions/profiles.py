@@ -1,4 +1,4 @@
-"""Agent profiles: what a subagent is told, which tools it has, which model answers for it, and in which mode it works.
+"""Agent profiles: a subagent's prompt, which tools it has, which model answers for it, and in which mode it works.
 
 The format is that of Claude Code's agents. A profile never gives more than the session has that starts it.
 """

@@ -41,7 +41,7 @@ class LanguageServer(Struct, frozen=True):
     env: Mapping[str, str] = field(default_factory=lambda: {})
     sandboxed: bool = True
     quiet: bool = False
-    """Whether nobody is told that it can't be started: its program is mostly there for something else."""
+    """Whether it is not reported that it can't be started: its program is mostly there for something else."""
     origin: str = ""
     """Where it was set; empty for one that swecli knows."""
 

@@ -31,7 +31,7 @@ from swecli.core.workspace.process_tree import MARK, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
 
 GRACE: Final = 0.5
-"""Seconds that a server has to end after it was told to, and again after SIGTERM."""
+"""Seconds that a server has to end after the request to, and again after SIGTERM."""
 MOST_UNREAD: Final = 64_000_000
 """Bytes that a server may leave unread."""
 MOST_JUNK: Final = 1_000_000
@@ -260,7 +260,7 @@ class Peer:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def _fail(self, reason: str) -> None:
-        """It is of no use any more: whoever waits is told, and its processes are ended."""
+        """It is of no use any more: whoever waits learns of it, and its processes are ended."""
         self.trouble = self.trouble or reason
         self.ended.set()
         for waiting in self._waiting.values():

@@ -230,7 +230,7 @@ class Tool(ABC, Generic[P]):
         return (Path(__file__).parent / "descriptions" / f"{self.name}.md").read_text(encoding="utf-8").strip()
 
     def schema(self) -> Mapping[str, Any]:
-        """What the model is told of the parameters: a JSON Schema object, the same each time."""
+        """The parameters as the model sees them: a JSON Schema object, the same each time."""
         return compact_schema(self.params)
 
     @abstractmethod

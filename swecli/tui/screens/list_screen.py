@@ -339,7 +339,7 @@ T = TypeVar("T")
 
 
 async def read_or_say(page: ListPage, read: Callable[[], T]) -> T | None:
-    """What ``read`` finds, in a thread; None after the user was told why it can't be read (its ValueError), and where
+    """What ``read`` finds, in a thread; None after the page said why it can't be read (its ValueError), and where
     the page has gone meanwhile."""
     try:
         found = await asyncio.to_thread(read)
