@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -147,34 +147,34 @@ class ListPage:
         """The key that changes to the other of two."""
 
 
-class PreviewPage(ListPage):
-    """A list whose entries have a preview that takes a moment: it is made once, when an entry is first chosen."""
+class Previews:
+    """What a page says of an entry and takes a moment: made once, when the entry is first chosen."""
 
-    def __init__(self, title: str, placeholder: str) -> None:
-        super().__init__(title, placeholder)
-        self._seen: dict[str, Sequence[DisplayBlock]] = {}
+    def __init__(self, page: ListPage, make: Callable[[str], Awaitable[Sequence[DisplayBlock]]]) -> None:
+        """``make`` gets the name of the entry."""
+        self._page = page
+        self._make = make
+        self._made: dict[str, Sequence[DisplayBlock]] = {}
 
-    async def preview(self, name: str) -> Sequence[DisplayBlock]:
-        """What is shown of the entry of this name."""
-        raise NotImplementedError
-
-    def forget_previews(self) -> None:
-        """They have more to say now."""
-        self._seen.clear()
-
-    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def of(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        """What is known of it now; the rest is shown once it is made."""
         if entry is None:
             return ()
-        seen = self._seen.get(entry.name)
-        if seen is not None:
-            return seen
-        self.view.start(lambda: self._look(entry.name), "preview")
-        return (TextBlock("…", "dim"),)
+        made = self._made.get(entry.name)
+        if made is None:
+            self._page.view.start(lambda: self._show(entry.name), "preview")
+            return (TextBlock("…", "dim"),)
+        return made
 
-    async def _look(self, name: str) -> None:
-        self._seen[name] = await self.preview(name)
-        if self.view.chosen is not None and self.view.chosen.name == name:
-            self.view.say(self._seen[name])
+    def forget(self) -> None:
+        """There is more to say now."""
+        self._made.clear()
+
+    async def _show(self, name: str) -> None:
+        made = self._made[name] = await self._make(name)
+        view = self._page.view
+        if view.chosen is not None and view.chosen.name == name:
+            view.say(made)
 
 
 GAP = 3

@@ -10,7 +10,7 @@ from swecli.core.engine.rewind import RewindPoint
 from swecli.core.engine.session import Session
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, PreviewPage
+from swecli.tui.screens.list_screen import Entry, ListPage, Previews
 
 
 class RewindSource(Protocol):
@@ -35,7 +35,7 @@ class SessionPoints:
         return (TextBlock(point.text[:2_000]), *preview_blocks(self._session, point, files))
 
 
-class RewindPage(PreviewPage):
+class RewindPage(ListPage):
     """``chosen`` gets the message to go back to before. ``clock`` is Unix seconds."""
 
     def __init__(self, source: RewindSource, chosen: Callable[[RewindPoint], None], clock: Callable[[], float]) -> None:
@@ -44,6 +44,7 @@ class RewindPage(PreviewPage):
         self._chosen = chosen
         self._clock = clock
         self._points: dict[str, RewindPoint] = {}
+        self._previews = Previews(self, self._preview)
 
     def begin(self) -> None:
         self.view.start(self._read)
@@ -56,7 +57,10 @@ class RewindPage(PreviewPage):
         if not points:
             self.view.say((TextBlock("Nothing to go back to: no message was sent yet."),))
 
-    async def preview(self, name: str) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        return self._previews.of(entry)
+
+    async def _preview(self, name: str) -> Sequence[DisplayBlock]:
         return await self._source.preview(self._points[name])
 
     def key_note(self, entry: Entry | None) -> str:

@@ -11,7 +11,7 @@ from swecli.core.tools.base import readable_size
 from swecli.figures import tokens
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, PreviewPage, heading, narrowed, read_or_say
+from swecli.tui.screens.list_screen import Entry, ListPage, Previews, heading, narrowed, read_or_say
 
 SEARCHED = 2
 """Characters from which on what was typed is searched for in the content too."""
@@ -21,7 +21,7 @@ PAUSE = 0.15
 Continue = Callable[[StoredSession], None]
 
 
-class SessionsPage(PreviewPage):
+class SessionsPage(ListPage):
     """``resume`` gets the selected session, ``notify`` a sentence for the user. ``present`` is the id of the open
     session, ``folder`` this one: only its sessions are listed unless ``everywhere``. ``clock`` is Unix seconds."""
 
@@ -48,6 +48,7 @@ class SessionsPage(PreviewPage):
         self._searched = ""
         self._clock = clock
         self._sessions: dict[str, StoredSession] = {}
+        self._previews = Previews(self, self._preview)
 
     def begin(self) -> None:
         self.view.start(self._read)
@@ -85,7 +86,7 @@ class SessionsPage(PreviewPage):
         said = await asyncio.to_thread(self._port.search, words)
         if " ".join(self.view.text.split()) == words:
             self._said, self._searched = dict(said), words
-            self.forget_previews()
+            self._previews.forget()
             self.view.show()
 
     def matching(self, query: str) -> Sequence[Entry]:
@@ -97,7 +98,10 @@ class SessionsPage(PreviewPage):
         content = [entry for entry in self.entries if entry.name in self._said and entry.name not in there]
         return [*named, *([heading("In the content"), *content] if content else [])]
 
-    async def preview(self, name: str) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        return self._previews.of(entry)
+
+    async def _preview(self, name: str) -> Sequence[DisplayBlock]:
         session = self._sessions[name]
         try:
             blocks = await asyncio.to_thread(self._port.preview, session)
