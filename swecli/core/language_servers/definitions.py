@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swecli.core.workspace.walk import MOSTLY_BUILT, NOT_OWN
+
 if TYPE_CHECKING:
     from swecli.core.config.settings import LanguageServerSettings
     from swecli.core.sandbox.sandbox import Sandbox
 
 MOST_ENTRIES: Final = 1_500
 """Names that are looked at to find out which languages a workspace has."""
-SKIPPED: Final = frozenset(
-    (".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache", "target", "dist", "build")
-)
+SKIPPED: Final = NOT_OWN | MOSTLY_BUILT
 """Folders that are not looked into."""
 
 
