@@ -37,14 +37,41 @@ def _told(status: int) -> int:
     return status
 
 
+FLAGS = frozenset(("-c", "--continue", "--no-session", "--safe-mode", "--debug", "--trust"))
+"""Options without a value that leave it at the interface."""
+WITH_VALUE = frozenset(("-m", "--model", "-C", "--cwd", "--add-dir", "--effort", "--base-url", "--settings"))
+"""Options with a value that leave it at the interface."""
+MAY_HAVE_VALUE = frozenset(("-r", "--resume"))
+
+
+def surely_interactive(arguments: list[str]) -> bool:
+    """Whether these arguments lead to the interface, if they are right and there is a terminal. In doubt: no."""
+    rest = list(arguments)
+    if rest == ["demo"]:
+        return True
+    prompts = 0
+    while rest:
+        argument = rest.pop(0)
+        followed = bool(rest and rest[0]) and not rest[0].startswith("-")
+        if argument in WITH_VALUE and not followed:
+            return False
+        if argument in WITH_VALUE or (argument in MAY_HAVE_VALUE and followed):
+            rest.pop(0)
+        elif not argument.startswith("-"):
+            prompts += 1
+            if " " not in argument:  # a single word may be a subcommand, a mistyped one, or a folder
+                return False
+        elif argument not in FLAGS and argument not in MAY_HAVE_VALUE:
+            return False
+    return prompts <= 1
+
+
 def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         from swecli import __version__
 
         sys.stdout.write(f"swecli {__version__}\n")
         return 0
-    from swecli.command_line.fast_path import surely_interactive
-
     if not surely_interactive(arguments):
         from swecli.stopping import Stopped, raising
 

@@ -319,12 +319,12 @@ class ContextBudget(Budget, frozen=True):
 
     @property
     def tool_descriptions(self) -> int:
-        """The tools as the model is told of them."""
+        """The tools as the model sees them."""
         return sum(component.tokens for component in self.components if is_tools(component.name))
 
     @property
     def conversation(self) -> int:
-        """Everything else: messages, calls and results, and what is told after them."""
+        """Everything else: messages, calls and results, and what follows them."""
         return self.used - self.system_prompt - self.skill_prompts - self.tool_descriptions
 
     def effective_window(self) -> int:

@@ -41,6 +41,24 @@ def test_the_way_of_a_message_is_short_and_each_hop_is_where_it_is_said_to_be() 
         assert not owner or f"class {owner[0]}" in source, (file, name)
 
 
+def test_what_the_map_names_is_in_a_file_that_it_names_beside_it() -> None:
+    table = TEXT.partition("## Where is")[2].partition("\n## ")[0]
+    checked = 0
+    for row in table.splitlines():
+        places = [ROOT / name.rstrip(".") for name in _FILE.findall(row)]
+        folders = [place if place.is_dir() else place.parent for place in places]
+        beside = [folder / name for name in re.findall(r"`(\w+\.py)`", row) for folder in folders]
+        text = "".join(file.read_text(encoding="utf-8") for file in (*places, *beside) if file.is_file())
+        for name in re.findall(r"`([A-Za-z_]+\.[a-z_]+|[A-Z][a-z]\w+|[a-z_]+\(\))`", row):
+            *owner, last = name.removesuffix("()").split(".")
+            if last in ("py", "toml"):
+                continue
+            assert re.search(rf"(?:def|class) {last}\b|^    {last}: ", text, re.MULTILINE), (name, row)
+            assert not owner or f"class {owner[0]}" in text, (name, row)
+            checked += 1
+    assert checked > 50
+
+
 def test_what_a_newcomer_looks_for_is_answered_with_a_file() -> None:
     table = TEXT.partition("## Where is")[2].partition("\n## ")[0]
     for question in (
@@ -53,7 +71,7 @@ def test_what_a_newcomer_looks_for_is_answered_with_a_file() -> None:
         "a slash command is added",
         "a provider is added",
         "where hooks run",
-        "a bullet of the playbook is told",
+        "a bullet of the playbook reaches the model",
         "a session is forked",
         "a budget is asked about",
         "a tool of a server reaches the model",

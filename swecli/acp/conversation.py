@@ -131,7 +131,7 @@ class Conversation:
         self._turn: _Turn | None = None
         self._in_command = False
         self._held = [f"> {remark}\n\n" for remark in remarks]
-        """What is told with the next prompt, as nobody looks for it before."""
+        """What the next prompt reports, because nobody looks for it before."""
         self._titled = session.view.totals.turns > 0
         self._refused: set[str] = set()
         """Rules that the user does not want to be asked about again in this session."""
@@ -146,7 +146,7 @@ class Conversation:
         self._own = 0
         """Turns that were begun here and are still to start: the client knows what the user said in them."""
         self._known = asyncio.Event()
-        """Set once the client knows the session: what happens is told from then on."""
+        """Set once the client knows the session: what happens is reported from then on."""
         self._follower = self._begin(self._follow())
 
     @property

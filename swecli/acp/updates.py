@@ -163,7 +163,7 @@ class _Item(Struct):
 
 
 class Updates:
-    """Turns events into updates, in order. ``replaying``: the user's own messages are told as well."""
+    """Turns events into updates, in order. ``replaying``: the user's own messages are sent as well."""
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd

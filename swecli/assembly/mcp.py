@@ -158,7 +158,7 @@ class Alone:
         return None
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
-        """What is wrong is told at the end."""
+        """What is wrong is reported at the end."""
 
     def tell_model(self, title: str, text: str) -> None:
         """There is none."""

@@ -420,7 +420,7 @@ class ModelSupply:
         if self._main is None and needed:
             raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
         if stays:
-            # What is wrong is told when the session tries to connect it.
+            # What is wrong is reported when the session tries to connect it.
             self._tell(f"{before} was used at {address}. Its messages go to another model only if you choose one.")
             return None
         if trouble:

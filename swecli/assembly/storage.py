@@ -277,7 +277,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
 
 
 def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str], None]) -> str | None:
-    """The id of the session that goes on; None for a new one. A newer one that can't is told."""
+    """The id of the session that goes on; None for a new one. A newer one that can't is reported."""
     if options.resume:
         return store.get(options.resume).id
     if options.continue_newest:

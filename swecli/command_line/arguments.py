@@ -402,7 +402,7 @@ def _directory(name: str, base: Path, option: str) -> Path:
 
 
 def _settings_file(name: str) -> Path:
-    """Absolute, so that it stays the same file wherever the work is; what is wrong in it is told when it is read."""
+    """Absolute, so that it stays the same file wherever the work is; reading it reports what is wrong in it."""
     if not name or "\0" in name:
         raise UsageError("--settings needs a file name")
     return Path(os.path.abspath(os.path.expanduser(name)))

@@ -172,7 +172,7 @@ def _hooks_accepted(folder: Path) -> tuple[PendingItem, ...]:
 
     try:
         items = read_startup(folder, dict(os.environ), {}).hooks.pending
-    except StartError as error:  # the trust is kept; what is wrong with the settings is told at every start
+    except StartError as error:  # the trust is kept; every start reports what is wrong with the settings
         complain(f"warning: {error}")
         return ()
     if items:

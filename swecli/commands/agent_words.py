@@ -1,4 +1,4 @@
-"""What is told of subagents where the context is told of: each has one of its own, and only its report comes into this
+"""The words about subagents where the context is shown: each has one of its own, and only its report comes into this
 one."""
 
 from __future__ import annotations

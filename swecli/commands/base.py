@@ -98,6 +98,16 @@ class SlashCommand(Struct, frozen=True):
     """Whether it is the user's or the project's, and no command of swecli."""
 
 
+def opens(screen: Screen, instead: str = "") -> Run:
+    """What a command does that only opens a screen; a front-end without it shows the sentence instead."""
+    shown = (TextBlock(instead),) if instead else ()
+
+    async def run(session: Session, words: str) -> CommandResult:
+        return CommandResult(screen=screen, argument=words, instead=shown)
+
+    return run
+
+
 def absent(session: Session, what: str, otherwise: str) -> str:
     """Why there is none of ``what``: safe mode turned it off, or ``otherwise``, a sentence."""
     return SAFE_MODE.format(what) if session.view.safe_mode else otherwise

@@ -16,6 +16,7 @@ from msgspec import Struct
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.context_management.prompts import harmless, read_prompt
 from swecli.core.git_files import git_facts
+from swecli.core.git_program import git_command, git_environment
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.permissions.types import Rule
 from swecli.core.workspace.process import scrubbed_environment
@@ -32,7 +33,6 @@ CHARS = 3
 """Characters of a diff that are taken for a token."""
 MOST_CHARS = 200_000
 TRUNKS = ("main", "master", "trunk", "develop")
-_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=", "--no-pager")
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
 _SUBJECT = 100
 """Characters of a subject that are shown."""
@@ -54,7 +54,7 @@ class Git:
     def __init__(self, cwd: Path, roots: Sequence[Path]) -> None:
         self._cwd = cwd
         environment = scrubbed_environment(dict(os.environ))
-        self._environment = {**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+        self._environment = git_environment(environment)
         program = shutil.which("git", path=environment.get("PATH"))
         if program is None:
             raise GitError("git is not installed.")
@@ -72,10 +72,7 @@ class Git:
             GitError: it failed or took too long.
         """
         process = await asyncio.create_subprocess_exec(
-            self._program,
-            *_OPTIONS,
-            *arguments,
-            cwd=self._cwd,
+            *git_command(self._program, self._cwd, arguments),
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

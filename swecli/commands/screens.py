@@ -1,67 +1,47 @@
-"""Commands that only open a screen. A front-end without it shows a sentence instead."""
+"""Commands that only open a screen."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, Screen, SlashCommand
+from swecli.commands.base import CommandResult, SlashCommand, opens
 from swecli.core.protocol.blocks import TextBlock
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
+_WORDS = "[words]"
 
-def _opens(
-    screen: Screen,
-    name: str,
-    summary: str,
-    instead: str = "",
-    *,
-    aliases: tuple[str, ...] = (),
-    arguments: str = "[words]",
-    while_busy: bool = True,
-) -> SlashCommand:
-    shown = (TextBlock(instead),) if instead else ()
-
-    async def run(session: Session, words: str) -> CommandResult:
-        return CommandResult(screen=screen, argument=words, instead=shown)
-
-    return SlashCommand(name, summary, run, aliases, arguments, while_busy)
-
-
-HELP = _opens("help", "help", "Keys and commands", aliases=("?",))
-KEYS = _opens(
-    "keys",
+HELP = SlashCommand("help", "Keys and commands", opens("help"), ("?",), _WORDS)
+KEYS = SlashCommand(
     "keys",
     "Show and change key bindings",
-    "No keys here; `swecli config` shows the [keys] settings.",
+    opens("keys", "No keys here; `swecli config` shows the [keys] settings."),
+    arguments=_WORDS,
 )
-FIND = _opens(
-    "find",
+FIND = SlashCommand(
     "find",
     "Search the transcript",
-    "There is no transcript to search here; /recall WORDS searches the session.",
+    opens("find", "There is no transcript to search here; /recall WORDS searches the session."),
+    arguments=_WORDS,
 )
-THEME = _opens(
-    "pick_theme",
+THEME = SlashCommand(
     "theme",
     "Choose a colour theme",
-    "There are no colours to choose here; ui.theme in the settings sets them.",
+    opens("pick_theme", "There are no colours to choose here; ui.theme in the settings sets them."),
     arguments="[name]",
 )
-VIM = _opens(
-    "editing",
+VIM = SlashCommand(
     "vim",
     "Vim keys in the prompt, on or off",
-    "Vim keys need the full-screen interface; ui.editing in the settings switches them.",
-    arguments="",
+    opens("editing", "Vim keys need the full-screen interface; ui.editing in the settings switches them."),
 )
-CONFIG = _opens(
-    "settings",
+CONFIG = SlashCommand(
     "config",
     "Show, search and change settings",
-    "`swecli config` shows every setting; `swecli config set KEY VALUE` changes one.",
-    aliases=("settings",),
+    opens("settings", "`swecli config` shows every setting; `swecli config set KEY VALUE` changes one."),
+    ("settings",),
+    _WORDS,
 )
 
 
@@ -74,26 +54,16 @@ async def _permissions(session: Session, words: str) -> CommandResult:
 
 
 PERMISSIONS = SlashCommand(
-    "permissions",
-    "Show, add and revoke permission rules",
-    _permissions,
-    ("approvals",),
-    "[words | rule]",
-    while_busy=True,
+    "permissions", "Show, add and revoke permission rules", _permissions, ("approvals",), "[words | rule]"
 )
-RESUME = _opens(
-    "sessions",
+RESUME = SlashCommand(
     "resume",
     "Browse stored sessions, continue one",
-    "`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one.",
-    aliases=("sessions",),
+    opens("sessions", "`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one."),
+    ("sessions",),
+    _WORDS,
 )
-CLEAR = _opens(
-    "clear",
-    "clear",
-    "Start a new conversation; this one is kept",
-    aliases=("new", "reset"),
-    arguments="",
-    while_busy=False,
+CLEAR = SlashCommand(
+    "clear", "Start a new conversation; this one is kept", opens("clear"), ("new", "reset"), while_busy=False
 )
-QUIT = _opens("quit", "quit", "Quit; the conversation is stored", aliases=("exit", "q"), arguments="")
+QUIT = SlashCommand("quit", "Quit; the conversation is stored", opens("quit"), ("exit", "q"))

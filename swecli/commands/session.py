@@ -248,7 +248,7 @@ def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
 
 
 def _cost(cost: Decimal | None, estimated: bool) -> str:
-    """``about`` where an answer broke off before its usage was told."""
+    """``about`` where an answer broke off before it reported its usage."""
     return f"about {dollars(cost)}" if estimated and cost is not None else dollars(cost)
 
 

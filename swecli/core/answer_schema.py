@@ -1,4 +1,4 @@
-"""A JSON Schema for the model's last answer: what the model is told of it, and whether an answer fits."""
+"""A JSON Schema for the model's last answer: its words for the model, and whether an answer fits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AnswerSchema(Struct, frozen=True):
 
     @property
     def instruction(self) -> str:
-        """What the model is told from the beginning."""
+        """What the model reads from the beginning."""
         text = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
         return (
             "When your work is done, your last message must be one JSON value that matches this JSON Schema, and "
@@ -69,7 +69,7 @@ class AnswerSchema(Struct, frozen=True):
         )
 
     def repair(self, mismatch: Mismatch) -> str:
-        """What the model is told after an answer that does not fit."""
+        """What the model reads after an answer that does not fit."""
         return (
             f"Your last message does not match the JSON Schema that it must match: {mismatch}. Send the corrected JSON "
             "value, and nothing else. Do no further work."

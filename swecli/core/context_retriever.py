@@ -76,7 +76,7 @@ _LISTING = re.compile(
 
 
 class ContextRetriever:
-    """Looks things up without a model. ``on_retrieval`` is told of each retrieval: what was done, as phrases such as
+    """Looks things up without a model. ``on_retrieval`` hears of each retrieval: what was done, as phrases such as
     "grep 'login'" and "read src/a.py", and the tokens that it adds."""
 
     def __init__(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,10 +12,9 @@ from msgspec import Struct
 from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import Paths, workspace_key
 from swecli.core.git_files import GitFacts, common_directory, git_facts
+from swecli.core.git_program import GitFailedError, read_git
 
 _SECONDS = 120.0
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-"""A repository may name programs that git would run."""
 _FOLDER = "swecli-worktrees"
 
 
@@ -142,19 +140,10 @@ def _only_here(tree: WorkTree, environment: Mapping[str, str], commit: str) -> b
 
 def _git(folder: Path, environment: Mapping[str, str], *arguments: str, empty: str = "") -> str:
     try:
-        done = subprocess.run(
-            ["git", *_QUIET, "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env=dict(environment),
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise WorkTreeError(f"git can't be run: {error}") from error
-    if done.returncode:
-        said = " ".join(done.stderr.split())
-        raise WorkTreeError(f"git {arguments[0]} failed: {said or empty or f'exit status {done.returncode}'}")
-    return done.stdout.strip()
+        said = read_git("git", folder, arguments, environment, _SECONDS, fetches=True)
+    except GitFailedError as error:
+        if error.kind != "failed":
+            raise WorkTreeError(f"git can't be run: {error}") from error
+        why = " ".join(str(error).split()) or empty or error.first_line
+        raise WorkTreeError(f"git {arguments[0]} failed: {why}") from error
+    return said.decode("utf-8", "replace").strip()

@@ -338,7 +338,7 @@ OPENING: Final = (
 
 
 def handoff_note(handoff: Handoff, found: Compared, name: str) -> str:
-    """What the model of a fresh session is told."""
+    """What the model of a fresh session reads."""
     state = [
         f"{len(found.same)} of {len(handoff.files)} changed files are here as the bundle has them",
         *([found.words] if found.words else []),

@@ -36,7 +36,7 @@ def when(timestamp: float) -> str:
 
 
 def facts_of(transcript: Transcript) -> list[tuple[str, str]]:
-    """What is told of a session at the top of an export: names and values, without those that are not known."""
+    """What an export says of a session at its top: names and values, without those that are not known."""
     head = transcript.heading
     facts = (
         ("Session", head.session),

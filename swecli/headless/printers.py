@@ -94,7 +94,7 @@ class ResultPrinter:
             self._err.note(line)
 
     def replied(self, command: Command) -> None:
-        """The denial is told at the end, as an event or as a part of the result."""
+        """The denial is reported at the end, as an event or as a part of the result."""
 
     def finish(self, outcome: Outcome) -> None:
         if self._form != "text":

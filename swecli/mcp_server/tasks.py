@@ -55,7 +55,7 @@ class Task:
         self.happened = 0
         """How often that has changed."""
         self.told = 0
-        """Which of these changes the client was told of last."""
+        """Which of these changes the client heard of last."""
         self.steps = 0
         self._trouble = ""
         self._changed: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""What swecli offers to other agents: its tools, what a call of one asks for, and what it is told. Pure."""
+"""What swecli offers to other agents: its tools, what a call of one asks for, and its answer. Pure."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class Actions:
 
     def ask_about_plan(self) -> None:
         """What is to become of the plan of the newest answer, if it is one."""
-        from swecli.tui.dock.plan import PlanPanel
+        from swecli.tui.dock.choices import PlanPanel
 
         view = self._session.view
         plan = (

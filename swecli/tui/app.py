@@ -536,7 +536,10 @@ class SwecliApp(App[int], inherit_bindings=False):
         if self.main.prompt.editor.text and self._armed is not None:
             self._armed = None
             self.main.activity.end_flash()
-        self.main.activity.draft_changed()
+
+    @on(Prompt.Rested)
+    def _rested(self) -> None:
+        self.main.activity.look_ahead()
 
     @on(Prompt.Help)
     def _help_wanted(self) -> None:
@@ -609,7 +612,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(Dock.Changed)
     def _dock_changed(self) -> None:
-        self.main.activity.draft_changed()
+        self.main.activity.refresh()  # a suggestion is only made while nothing is open
 
     def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()

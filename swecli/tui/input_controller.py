@@ -257,7 +257,7 @@ class InputController:
             self._screen.activity.flash(f"/{command.name} waits until the turn ends; Esc interrupts the turn")
             return
         result = await self._answered(command, port, arguments, title)
-        self._screen.activity.draft_changed()  # a suggestion may be taken up or silenced now
+        self._screen.activity.refresh()  # a suggestion may be taken up or silenced now
         if result.blocks:
             self._screen.transcript.show(result.blocks, title)
         if result.offer is not None and result.screen is None:

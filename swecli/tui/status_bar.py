@@ -142,7 +142,7 @@ def _joined(groups: list[list[Piece]]) -> list[Piece]:
 
 
 SILENCE = 10.0
-"""Seconds without anything from the model after which that is told."""
+"""Seconds without anything from the model after which the line says so."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -254,7 +254,6 @@ class ActivityLine(LineWidget):
         """What the draft would be as the next request; None where that is not wanted."""
         self.suggest: Callable[[int], str] | None = None
         """What would serve the context, in so many cells; empty where there is nothing, or something else goes on."""
-        self._suggested = ""
         self._forecast: Forecast | None = None
         self._forecast_timer: Timer | None = None
 
@@ -263,9 +262,8 @@ class ActivityLine(LineWidget):
         if self._holds is not None and not self._holds():
             self.end_flash()
         self._tick_if_needed()
-        self.draft_changed()
         self._shown = self._clock()
-        self.refresh()
+        self.look_ahead()
 
     def keep_still(self, still: bool) -> None:
         """Whether nothing turns; seconds are counted all the same."""
@@ -313,23 +311,20 @@ class ActivityLine(LineWidget):
 
     def focus_changed(self) -> None:
         self._tick_if_needed()
-        self.draft_changed()
+        self.look_ahead()
 
-    def draft_changed(self) -> None:
-        """Look at the draft, or at the time, again. A timer runs only until the words change next, and none while
-        nobody looks."""
+    def look_ahead(self) -> None:
+        """Foresee the next request anew. A timer runs only until the words change next, and none while nobody looks."""
         if self._forecast_timer is not None:
             self._forecast_timer.stop()
             self._forecast_timer = None
-        before, self._forecast = self._forecast, None if self.foresee is None else self.foresee()
+        self._forecast = None if self.foresee is None else self.foresee()
         if self._forecast is not None and self.app.app_focus:
             from swecli.tui.context_line import next_change
 
             after = next_change(self._forecast)
-            self._forecast_timer = None if after is None else self.set_timer(after, self.draft_changed)
-        told, self._suggested = self._suggested, self.suggest(self.size.width) if self.suggest is not None else ""
-        if self._forecast != before or self._suggested != told:
-            self.refresh()
+            self._forecast_timer = None if after is None else self.set_timer(after, self.look_ahead)
+        self.refresh()
 
     def content(self, width: int) -> Content:
         line = self._what(width)
@@ -351,7 +346,7 @@ class ActivityLine(LineWidget):
                 what = f"{what} · {other}"
             else:
                 what, stop = f"{other} {duration(int(self._clock() - since))}", how
-        if self._flash:  # what stops the work is told all the same
+        if self._flash:  # how to stop the work stays in sight
             line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
         elif self._starting and not self._beside:
             return Content("Starting…").stylize(muted)

@@ -277,7 +277,7 @@ class Announcer:
         return out
 
     def farewell(self) -> str:
-        """Takes back what was told, for the end of the program. Safe to write at any moment."""
+        """Takes back what was written, for the end of the program. Safe to write at any moment."""
         out = ""
         if self._progress and self._activity != "idle":
             out += self._osc("9;4;0;0")

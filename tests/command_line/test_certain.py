@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swecli.cli import FLAGS, MAY_HAVE_VALUE, WITH_VALUE, surely_interactive
 from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_options, main_parser
-from swecli.command_line.fast_path import FLAGS, MAY_HAVE_VALUE, WITH_VALUE, surely_interactive
 
 WORDS = sorted(
     {*SUBCOMMANDS, *FLAGS, *WITH_VALUE, *MAY_HAVE_VALUE}

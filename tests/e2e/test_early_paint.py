@@ -56,7 +56,6 @@ def test_the_first_paint_needs_next_to_nothing(tmp_path: Path) -> None:
         "swecli",
         "swecli.cli",
         "swecli.command_line",
-        "swecli.command_line.fast_path",
         "swecli.tui",
         "swecli.tui.boot",
     }

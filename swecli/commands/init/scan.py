@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from swecli.core.context_management.instructions import read_head
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, definitions, ending_of
 from swecli.core.retrieval.index import kind_of
-from swecli.core.workspace.walk import IgnoreRules
+from swecli.core.workspace.walk import GENERATED, IgnoreRules
 
 MAX_ENTRIES = 20_000
 MAX_SECONDS = 3.0
@@ -24,10 +24,9 @@ MAX_OUTLINED = 40
 FILE_NAME = "OPENCLI.md"
 
 _KEPT_HIDDEN = frozenset((".github", ".gitlab", ".circleci", ".ci", ".buildkite", ".woodpecker"))
-_GENERATED = frozenset((
-    "node_modules", "bower_components", "__pycache__", "venv", "virtualenv", "site-packages", "dist", "htmlcov",
-    "Pods", "DerivedData", "_build",
-))  # fmt: skip
+_GENERATED = GENERATED | {
+    *("bower_components", "virtualenv", "site-packages", "dist", "htmlcov", "Pods", "DerivedData", "_build")
+}
 _MAYBE_SOURCE = frozenset(["build", "target", "out", "env", "bin", "obj", "deps", "vendor", "third_party", "coverage"])
 """Often generated, often not: left out only when they hold no file that looks like source."""
 

@@ -1,6 +1,6 @@
 """Checkpoints around what a session does to files: recorded off the event loop, and never in the way of the work.
 
-Where recording fails, the work goes on and the user is told that it can't be taken back.
+Where recording fails, the work goes on, and a notice says that it can't be taken back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.events import FilesRestored, LeftFile
-from swecli.core.workspace.atomic_write import shielded_thread
+from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.text_file import shown_path
 
 MOST = 32
@@ -134,7 +134,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             async with self._trees:
-                await shielded_thread(history.first_copy)
+                await uninterrupted(asyncio.to_thread(history.first_copy))
         except _FAILURES as error:
             self._failed(error)
 
@@ -172,7 +172,7 @@ class Checkpoints:
             return None
 
     async def _report_left_out(self, history: FileHistory) -> None:
-        """Once in a session, and what was told in an earlier one is no news."""
+        """Once in a session, and what an earlier one said is no news."""
         if not self._reported and (news := await asyncio.to_thread(history.newly_left_out)):
             self._reported = True
             self.tell(self._untracked.notice(news))
@@ -247,9 +247,9 @@ class Checkpoints:
         try:
             if running.watched:
                 async with self._trees:
-                    await shielded_thread(lambda: history.end(running))
+                    await uninterrupted(asyncio.to_thread(history.end, running))
             else:
-                await shielded_thread(lambda: history.end(running))
+                await uninterrupted(asyncio.to_thread(history.end, running))
         except _FAILURES as error:
             self._failed(error)
 
@@ -266,7 +266,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             async with self._trees:
-                return await shielded_thread(lambda: work(history))
+                return await uninterrupted(asyncio.to_thread(work, history))
         except _FAILURES as error:
             return FilesRestored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
@@ -288,7 +288,7 @@ class Checkpoints:
             return {}
         try:
             history = await self._history.get()
-            return await shielded_thread(lambda: history.changed_since(turns))
+            return await uninterrupted(asyncio.to_thread(history.changed_since, turns))
         except _FAILURES:
             return {}
 
@@ -298,7 +298,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             await self._copied(report=False)
-            return await shielded_thread(lambda: history.recent(LISTED))
+            return await uninterrupted(asyncio.to_thread(history.recent, LISTED))
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
@@ -307,7 +307,7 @@ class Checkpoints:
             return Difference(reason=self.failure)
         try:
             history = await self._history.get()
-            return await shielded_thread(lambda: history.difference(below))
+            return await uninterrupted(asyncio.to_thread(history.difference, below))
         except _FAILURES as error:
             return Difference(reason=f"The checkpoint store can't be read ({error}).")
 

@@ -11,22 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from swecli.core.git_files import repository_of, tracked_names
-from swecli.core.workspace.walk import IgnoreRules, ignore_root
+from swecli.core.workspace.walk import GENERATED, IgnoreRules, ignore_root
 
-GENERATED = frozenset(
-    (
-        "node_modules",
-        ".venv",
-        "venv",
-        "__pycache__",
-        ".tox",
-        ".nox",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-    )
-)
-"""Folders that tools fill and can fill again."""
 LEFT_OUT = frozenset(("generated folder", "ignored folder"))
 """Why folders of what is built or downloaded are not tracked."""
 USUAL = LEFT_OUT | {"git's own data", "swecli's own data"}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.git_files import repository_of
+from swecli.core.git_program import GitFailedError, read_git
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.protocol.blocks import DiffBlock
@@ -28,10 +28,6 @@ SECONDS: Final = 10.0
 """For each question to git."""
 _MOST_NAMES: Final = 16_000_000
 """Bytes of names that are read."""
-_SAFE: Final = (
-    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
-    *("-c", "diff.external=", "-c", "core.pager=cat", "-c", "protocol.allow=never"),
-)
 
 Problem = Literal["no repository", "unsafe", "no revision", "failed"]
 
@@ -52,6 +48,13 @@ class GitChanges(Struct, frozen=True):
     generated: GeneratedFiles = GeneratedFiles()
 
 
+_WHY: Final = {
+    "not started": "git can't be started ({}).",
+    "too slow": f"git took longer than {SECONDS:g} s. Nothing was changed.",
+    "failed": "git says: {}.",
+}
+
+
 class _Git(Struct, frozen=True):
     """git's absolute path, the top of the work tree, and the environment that git gets."""
 
@@ -59,26 +62,16 @@ class _Git(Struct, frozen=True):
     top: str
     environment: Mapping[str, str]
 
-    def ask(self, *arguments: str, given: bytes | None = None) -> bytes:
+    def ask(self, *arguments: str, given: bytes = b"") -> bytes:
         """What git says.
 
         Raises:
             GitRefused: it failed, or took too long.
         """
-        command = [self.program, *_SAFE, "-C", self.top, *arguments]
-        environment = {**self.environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         try:
-            done = subprocess.run(
-                command, input=given or b"", capture_output=True, timeout=SECONDS, check=False, env=environment
-            )
-        except subprocess.TimeoutExpired as error:
-            raise GitRefused("failed", f"git took longer than {SECONDS:g} s. Nothing was changed.") from error
-        except OSError as error:
-            raise GitRefused("failed", f"git can't be started ({error.strerror}).") from error
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0].removeprefix("fatal: ")
-            raise GitRefused("failed", f"git says: {said or f'exit status {done.returncode}'}.")
-        return done.stdout
+            return read_git(self.program, self.top, arguments, self.environment, SECONDS, given=given)
+        except GitFailedError as error:
+            raise GitRefused("failed", _WHY[error.kind].format(error.first_line)) from error
 
 
 class _Changed(Struct, frozen=True):

@@ -12,12 +12,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.checkpoints.generated import GENERATED
 from swecli.core.checkpoints.journal import digest_of
 from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded
 from swecli.core.permissions.paths import is_secret_in
 from swecli.core.workspace.atomic_write import PREFIX
-from swecli.core.workspace.walk import IGNORE_FILES, IgnoreRules
+from swecli.core.workspace.walk import GENERATED, IGNORE_FILES, IgnoreRules
 
 
 class TrackedPaths:

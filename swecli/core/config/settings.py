@@ -129,7 +129,7 @@ Amount = Annotated[Count | Share, Field(union_mode="left_to_right")]
 
 class ContextLimitSettings(Section):
     """The most that parts of the context may take of the effective window: a share (0.1) or tokens (4000). What is in
-    every request is told when it is above its limit; results above theirs are stored and read in parts."""
+    each request above its limit is reported; results above theirs are stored and read in parts."""
 
     system: Amount | None = None
     """swecli's own prompt."""
@@ -166,7 +166,7 @@ class ContextSettings(Section):
     """How room is made: chain clears old results, then summarises, then cuts; truncation leaves out the oldest
     messages, importance those that score lowest, both without a model; summarization writes a summary at once."""
     warn: Share = 0.80
-    """Share of the effective window from which on user and model are told."""
+    """Share of the effective window from which on swecli warns user and model."""
     target_tokens: Tokens | None = None
     """Tokens of a request from which on it is compacted in any case; unset: only the share counts."""
     keep_recent: Count = 10
@@ -524,7 +524,7 @@ class PlaybookSettings(Section):
     """What swecli learns about a project: short sentences in .swecli/playbook.jsonl, shown by /playbook."""
 
     enabled: bool = True
-    """Whether the model is told of them; false: nothing is learned either."""
+    """Whether the model sees them; false: nothing is learned either."""
     learn: bool = True
     """Whether new ones are learned and outcomes counted, which both change the file."""
     reflect: bool = False
@@ -662,7 +662,7 @@ class LanguageServerSettings(Section):
     extensions: tuple[str, ...] = ()
     """Endings of the files that it is for, such as ".zig"."""
     language: Word | None = None
-    """The language that the server is told; unset: the ending without its dot."""
+    """The language id that the server gets; unset: the ending without its dot."""
     roots: tuple[str, ...] = ()
     """Names of files that mark the root of a project."""
     options: dict[str, Any] = Field(default_factory=dict)
@@ -686,7 +686,7 @@ class InstructionSettings(Section):
     imports: bool = True
     """Whether @path in such a file brings in another file of the project."""
     nested: bool = True
-    """Whether the model is told of files in folders below when it reads something there, and of changes on disk."""
+    """Whether the model learns of files in folders below when it reads something there, and of changes on disk."""
 
 
 class MemorySettings(Section):

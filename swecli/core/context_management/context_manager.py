@@ -76,15 +76,15 @@ class ContextManager:
         *,
         special_tools: Callable[[str], Sequence[ToolSchema]] = lambda model: (),
     ) -> None:
-        """``advice`` is what the user can do about a full context, as clauses. ``lean_tools`` are told to a model with
-        a small window in place of ``tools``, ``special_tools`` besides to a model of that name."""
+        """``advice`` is what the user can do about a full context, as clauses. A model with a small window
+        sees ``lean_tools`` in place of ``tools``; ``special_tools`` gives further ones by the name of the model."""
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
         self.unattended = texts.headless
         """Whether the model knows that nobody watches."""
         self.added_tools: tuple[ToolSchema, ...] = ()
-        """Tools that came while the session ran, in the order in which the model was told of them."""
+        """Tools that came while the session ran, in the order in which the model learned of them."""
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
         self._warned = False
@@ -116,7 +116,7 @@ class ContextManager:
         self._advice = tuple(advice)
 
     def own_tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
-        """The tools that it was made with, as this model is told of them."""
+        """The tools that it was made with, as this model sees them."""
         return self._prompt.tools(info)
 
     @property
@@ -180,7 +180,7 @@ class ContextManager:
         """Build the next request and measure it: the same number serves gate, meter and ``/context``.
 
         The tail tells the model about a filling context, so a request at the warning level is measured with
-        that note in it. ``notes`` are told in the tail too. ``watermarks`` see ``build_request``.
+        that note in it. ``notes`` are in the tail too. ``watermarks`` see ``build_request``.
         """
         notes = [read_prompt("headless"), *notes] if self.unattended else notes
         tail = tail_text(mode=mode, todos=todos, notes=notes)

@@ -1,4 +1,4 @@
-"""Which tools the model is told of at once, and which it has to look for."""
+"""Which tools the model sees at once, and which it has to look for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Candidate(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """``active`` are told, in the order in which they came; ``deferred`` are withheld. ``reason`` says why, as a
+    """The model sees ``active``, in the order in which they came; ``deferred`` are withheld. ``reason`` says why, as a
     clause; empty where none is."""
 
     active: tuple[ToolSchema, ...]

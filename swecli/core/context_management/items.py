@@ -165,7 +165,7 @@ def _sizes(ledger: Ledger, monitor: TokenMonitor, info: ModelInfo) -> dict[str, 
         )
     owners = {owner for owner, _ in groups}
     first = next((one for one in counts if one in ledger.entries and one not in owners), None)
-    if first is not None:  # dropped, but for the environment that was told with it
+    if first is not None:  # dropped, but for the environment that came with it
         found[ENVIRONMENT] = next(iter(counts[first].items()))
     return found
 

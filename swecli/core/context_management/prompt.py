@@ -97,7 +97,7 @@ class PromptTexts(Struct, frozen=True):
 
 class SystemPrompt:
     """Prompt and tools by model: equal bytes for the whole session, so that providers can reuse what they computed
-    for them. ``lean_tools`` are told to a model with a small window in place of ``tools``, ``special_tools`` besides
+    for them. A model with a small window sees ``lean_tools`` in place of ``tools``, ``special_tools`` besides
     to a model of that name."""
 
     def __init__(
@@ -118,7 +118,7 @@ class SystemPrompt:
         self._prompts: dict[tuple[str, str], Prompt] = {}
 
     def tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
-        """The tools, with those that only this model is told of at their place by name."""
+        """The tools, with those that only this model sees at their place by name."""
         if window_of(info, self.limits).total <= LEAN_WINDOW:
             return self._lean_tools
         special = self._special_tools(info.name)
@@ -182,7 +182,7 @@ def tail_text(
 
 
 def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
-    """What the model is told about a context that fills up; empty below the warning level."""
+    """What the model learns about a context that fills up; empty below the warning level."""
     if budget is None or budget.level == "ok":
         return ""
     text = (

@@ -17,7 +17,7 @@ _NAMED = 12
 
 
 def transcript_of(events: Iterable[Event], agent: str) -> str | None:
-    """All that a subagent was told, said, called and got, in order; None where there is no such agent."""
+    """All that a subagent read, said, called and got, in order; None where there is no such agent."""
     parts: list[str] = []
     kinds: dict[str, ItemStarted] = {}
     known = False
@@ -79,7 +79,7 @@ class Report(Struct, frozen=True):
 
 
 def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
-    """What the agent that gave the task is told, at most so many tokens as ``count`` counts them."""
+    """What the agent that gave the task gets, at most so many tokens as ``count`` counts them."""
     record = report.record
     how = "is done" if report.done else f"ended early ({record.outcome}: {record.reason or 'no reason is known'})"
     lines = [

@@ -442,10 +442,7 @@ class Compactions:
         while ledger.view_without(wanted) is not None and ledger.undoable is not None:
             self._recorder.emit(CompactionUndone(ledger.undoable))
             count += 1
-        what = "Compaction undone" if count == 1 else f"{count} compactions undone"
-        self._notice(f"{what}{self._sizes_words(before, client)}. /compact redo reapplies {_it(count)}.")
-        if client is not None:
-            self.measure(client)
+        self._report_moved("undone", count, before, client, f"/compact redo reapplies {_it(count)}.")
 
     def redo(self, client: ModelClient | None, item: str = "") -> None:
         """Bring back compactions up to and with that of ``item``, the one undone last where it is empty."""
@@ -458,8 +455,12 @@ class Compactions:
         while ledger.view_with(wanted) is not None and ledger.redoable is not None:
             self._recorder.emit(CompactionRedone(ledger.redoable))
             count += 1
-        what = "Compaction redone" if count == 1 else f"{count} compactions redone"
-        self._notice(f"{what}{self._sizes_words(before, client)}. /compact undo takes {_it(count)} back.")
+        self._report_moved("redone", count, before, client, f"/compact undo takes {_it(count)} back.")
+
+    def _report_moved(self, how: str, count: int, before: View, client: ModelClient | None, back: str) -> None:
+        """Say that compactions were undone or redone, what that did to the size, and the way ``back``."""
+        what = f"Compaction {how}" if count == 1 else f"{count} compactions {how}"
+        self._notice(f"{what}{self._sizes_words(before, client)}. {back}")
         if client is not None:
             self.measure(client)
 

@@ -214,7 +214,7 @@ class PreparedCall(Struct, frozen=True):
     typed: bool = False
 
     def use(self) -> ToolUse:
-        """The call as hooks are told of it."""
+        """The call as hooks see it."""
         from swecli.core.hooks.translation import ToolUse
 
         given = self.params.model_dump(mode="json", exclude_defaults=True)
@@ -257,7 +257,7 @@ class PreparedCall(Struct, frozen=True):
 
 
 _MOST_TOLD = 4_000
-"""Bytes of what the model is told of a change."""
+"""Bytes of a change that the model sees."""
 _MOST_LINES = 120
 
 
@@ -486,7 +486,7 @@ class Consents:
             call = answer.call if answer is not None else call.as_proposed()
 
     async def holds(self, consent: Consent) -> bool:
-        """Whether what would run is what was approved; the user is told where it is not."""
+        """Whether what would run is what was approved; a notice says so where it is not."""
         call = consent.call
         if consent.shown is None:
             return True
@@ -502,7 +502,7 @@ class Consents:
         return False
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
-        """Ask whether a command that the sandbox stopped may run outside of it. Without consent the model is told."""
+        """Ask whether a command that the sandbox stopped may run outside of it. Without consent the model learns it."""
         if not outcome.blocked or not self._services.sandbox.options.ask_outside:
             return None, outcome
         declined = "The user declined to run it unsandboxed."

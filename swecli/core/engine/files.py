@@ -233,7 +233,7 @@ async def attach(
     """Attach what messages mention: each file is read as ``read_file`` reads it, and each of the ``mentionables`` with
     its tool, under the same permissions (the user named a mentionable, which is consent to the program that reads it),
     as an item of its own that joins the conversation behind the message. Returns
-    when all of it is there; the user is told of what is not."""
+    when all of it is there; the user hears of what is not."""
     if not words:
         return
 
@@ -290,7 +290,7 @@ async def attach_passages(
     recorder: Recorder, scheduler: Scheduler, passages: Sequence[Passage], cwd: Path
 ) -> frozenset[str]:
     """Attach files that a message names without ``@``, in the same way. Returns the paths of those that were read; of
-    the others nothing is told, as nobody asked for them."""
+    the others it says nothing, because nobody asked for them."""
     calls: dict[str, Call] = {}
     for one in passages:
         arguments: dict[str, object] = {"path": one.path}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CONTINUATIONS = 5
 """So many times in a row a Stop hook may keep the model from ending its turn."""
 TOLD_AFTER = 2.0
-"""Seconds after which the user is told that a hook still runs."""
+"""Seconds after which a notice says that a hook still runs."""
 MOST_SHOWN = 500
 """Characters of a line about a hook."""
 END_SECONDS = 2.0
@@ -398,7 +398,7 @@ class SessionHooks:
 
         if self._hooks is None or not self.listens(event):
             return NOTHING
-        await self._write_transcript()  # before its path is told
+        await self._write_transcript()  # before anyone learns its path
         common = self._common(event)
         payloads = [(subjects, {**payload, **common}) for subjects, payload in shown]
         told = asyncio.get_running_loop().call_later(TOLD_AFTER, self._tell_running, event)

@@ -1,6 +1,6 @@
 """Instruction files while a session runs: those of folders that the model comes to, and changes on disk.
 
-What the system prompt says stays as it is, so that its bytes can be reused; what is new is told behind it.
+What the system prompt says stays as it is, so that its bytes can be reused; news come behind it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class InstructionNews:
         self._paths: set[str] = set()
         self._folders: set[Path] = set()
         self._nested: dict[str, InstructionFile | None] = {}
-        """What was told of folders below, by name; None where an earlier run told it."""
+        """Files of folders below that the model knows, by name; None where an earlier run told it."""
         self._nested_stamps: dict[Path, _Stamp] = {}
         self._rewrites = -1
 
@@ -124,7 +124,7 @@ class InstructionNews:
                 yield one
 
     async def _look_again_below(self) -> None:
-        """What was told of folders below, and changed since."""
+        """Tell files of folders below again that changed since."""
         files = {name: file for name, file in self._nested.items() if file is not None}
         if not files:
             return
@@ -164,7 +164,7 @@ class InstructionNews:
     # --- what is no longer before the model -------------------------------------------------------------------
 
     def _tell_again(self) -> None:
-        """After the conversation was cut or rewound: what was told of folders and is not there any more."""
+        """After the conversation was cut or rewound: tell files of folders again that are not in it any more."""
         ledger = self._recorder.ledger
         if self._rewrites == ledger.rewrites:
             return

@@ -15,7 +15,7 @@ from swecli.core.protocol.messages import Usage
 
 READY_SECONDS = 1.0
 """How long a request waits in silence for the server to say what it knows of the model. Where the window would only be
-assumed otherwise, the request goes on waiting until the server has been asked, and the user is told."""
+assumed otherwise, the request goes on waiting until the server has been asked, and a notice says so."""
 
 
 class ModelChoice:
@@ -30,7 +30,7 @@ class ModelChoice:
         self._compactions = compactions
         self._asking: asyncio.Task[None] | None = None
         self._skipped: asyncio.Event | None = None
-        """While a request waits for the window, and the user was told."""
+        """While a request waits for the window and a notice says so."""
         self._waited_for: set[str] = set()
         """Models whose window was waited for: once is enough."""
         self._own_model = ""

@@ -22,7 +22,7 @@ SEARCH = "tool search"
 """The search as a source in the registry."""
 
 TOLD_AFTER = 1.0
-"""Seconds of waiting after which the user is told what for."""
+"""Seconds of waiting after which a notice says what for."""
 
 
 class ToolChange(Struct, frozen=True):
@@ -38,7 +38,7 @@ class ToolChange(Struct, frozen=True):
 def change_of(
     offered: Mapping[str, ToolDefinition], wanted: Sequence[ToolDefinition], pending: Collection[str]
 ) -> ToolChange:
-    """From what the model is told to what is there now. What it was told of a source that has yet to come stays; what
+    """From what the model knows to what is there now. What it knows of a source that has yet to come stays; what
     is there already keeps its place; what is new comes at the end."""
     names = {tool.name for tool in wanted}
     removed = tuple(name for name, tool in offered.items() if name not in names and tool.source not in pending)
@@ -46,7 +46,7 @@ def change_of(
 
 
 class SourceSize(Struct, frozen=True):
-    """Tools of a source. ``tokens`` are those of the tools that the model is told of; ``withheld`` are the others."""
+    """Tools of a source. ``tokens`` are those of the tools that the model sees; ``withheld`` are the others."""
 
     count: int
     withheld: int
@@ -93,7 +93,7 @@ class OfferedTools:
         self._notes.append((title, text))
 
     def adopt(self) -> None:
-        """The model is told what the record says."""
+        """The model sees what the record says."""
         offered = self._recorder.state.offered.values()
         self._services.context.added_tools = tuple(
             ToolSchema(tool.name, tool.description, tool.parameters, tool.source) for tool in offered
@@ -156,7 +156,7 @@ class OfferedTools:
         return found
 
     def called(self, name: str) -> None:
-        """The model called a tool that it was not told of: it is told of it from now on."""
+        """The model called a tool that it could not see: it sees it from now on."""
         if any(tool.name == name for tool in self._deferral.deferred) and name not in self._promoted:
             self._promoted.append(name)
 

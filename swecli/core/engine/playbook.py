@@ -1,4 +1,4 @@
-"""The playbook in a session: what applies is told, what happens is watched, what can be learned is learned.
+"""The playbook in a session: it tells the model what applies, watches what happens, and learns.
 
 A thin shell: what is worth learning, what applies and what helped is decided in ``swecli/core/playbook``, which is
 loaded with the first turn.
@@ -256,7 +256,7 @@ class SessionPlaybook:
         return self._known
 
     async def _change(self, file: PlaybookFile, change: Callable[[Playbook], T]) -> T | None:
-        """Change the playbook on disk, and hold what it is then. None after the user was told why that failed."""
+        """Change the playbook on disk, and hold what it is then. None after a notice that says why that failed."""
         loaded, books = self._loaded, self._books
         if loaded is None or books is None:
             return None

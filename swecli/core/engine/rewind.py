@@ -152,7 +152,7 @@ class Rewinds:
         self._went(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)
 
     def _went(self, body: Rewound | RewindUndone, handoff: str = "") -> None:
-        """Record it with what the model is told of it, and the todo list where that has become another one."""
+        """Record it with what the model learns of it, and the todo list where that has become another one."""
         before = self._recorder.state.todos
         self._recorder.emit(body)
         if handoff:

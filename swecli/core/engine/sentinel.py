@@ -20,7 +20,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import ContextChange, ContextSuggested, RotKind, ViewEntry
 
 WORSE = 2
-"""How many times as bad the same rot has to be until it is told once more."""
+"""How many times as bad the same rot has to be to be reported again."""
 
 
 class Sentinel:
@@ -104,7 +104,7 @@ class Sentinel:
         return ContextSuggested(rot.kind, rot.cause, rot.count, rot.reason, what, before, after, changes=done.made)
 
     def _by_branch(self, rot: Rot, info: ModelInfo) -> ContextSuggested | None:
-        """The conversation goes back, and the model is told what was done since."""
+        """The conversation goes back, and the model learns what was done since."""
         ledger, item = self._recorder.ledger, rot.ids[0]
         view = ledger.view_before(item)
         if view is None:
@@ -149,5 +149,5 @@ class Sentinel:
 
 
 def _unpriced(_before: int, _after: int, _rewritten: int) -> tuple[str | None, str | None]:
-    """What a change costs is told when it is offered."""
+    """The offer of a change says what it costs."""
     return None, None

@@ -163,7 +163,7 @@ class Workspace(Struct, frozen=True):
 
 
 class MemoryOptions(Struct, frozen=True):
-    """``notes`` is the folder in which session notes are kept; None: they are not, and ``why_no_notes`` is told where
+    """``notes`` is the folder in which session notes are kept; None: they are not, and ``why_no_notes`` says why where
     there would be some. ``title`` begins a new file of them; ``cover`` hides keys and passwords."""
 
     places: MemoryPlaces = MemoryPlaces(None, None)
@@ -179,7 +179,7 @@ class MemoryOptions(Struct, frozen=True):
 
 class InstructionFiles(Struct, frozen=True):
     """The instruction files of the prompt, and how to look for them again. ``folders`` are those that may have one,
-    ``root`` the project's. ``quoted``: what folders below say is information. ``watch``: what changes is told."""
+    ``root`` the project's. ``quoted``: what folders below say is information. ``watch``: changes are reported."""
 
     loaded: Instructions = Instructions()
     read: Callable[[], Instructions] = Instructions
@@ -204,7 +204,7 @@ class TurnLimits(Struct, frozen=True):
 
 
 class AgentProfile(Struct, frozen=True):
-    """What a subagent is told, and what it has. ``tools`` are names of tools, None for all; ``mode`` is None for that
+    """A subagent's prompt, and what it has. ``tools`` are names of tools, None for all; ``mode`` is None for that
     of the session, ``model`` empty for that of the session. ``worktree``: it works in a git work tree of its own."""
 
     name: str
@@ -389,7 +389,7 @@ class Services(Struct):
     profiles: Callable[[], Sequence[AgentProfile]] = tuple
     """The agents that a task can be given to, as they are now."""
     context_for: Callable[[ToolRegistry, str], ContextManager] = agent_context
-    """The context of a subagent with these tools, which is told this besides what every agent is told."""
+    """The context of a subagent with these tools, whose prompt has this besides what every agent's has."""
     sandbox_for: Callable[[Path], Sandbox] = lambda folder: Sandbox.none()
     """What contains the commands of a subagent that works in this folder."""
     plans: Path | None = None

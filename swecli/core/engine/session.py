@@ -275,7 +275,7 @@ class Session:
     def start(self, model: str | None, environment: str) -> None:
         """Begin, or continue a session with history: what a crash left open is closed first.
 
-        ``environment`` is what the model is told about date and place, once per session.
+        ``environment`` is what the model learns about date and place, once per session.
         """
         resumed = self._continues
         self._environment = environment
@@ -337,7 +337,7 @@ class Session:
 
     async def start_settled(self) -> None:
         """Returns once what is found out at the start, the model's window and the sandbox, is known, or after a
-        moment: what is told of them before may be wrong."""
+        moment: what is said of them before may be wrong."""
         await asyncio.gather(self._models.asked(), self._sandbox.checked(READY_SECONDS))
 
     async def extensions_settled(self) -> None:
@@ -861,7 +861,7 @@ class Session:
         self._services.report_defect(error)
 
     async def close(self, reason: EndReason = "other") -> None:
-        """End what runs, and the session. Hooks are told the ``reason``."""
+        """End what runs, and the session. Hooks get the ``reason``."""
         if self._closed:
             return
         self._closed = True

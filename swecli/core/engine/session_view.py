@@ -225,7 +225,7 @@ class SessionView:
 
     @property
     def watches_instructions(self) -> bool:
-        """Whether the model is told of instruction files that change."""
+        """Whether the model hears of instruction files that change."""
         return self._services.instruction_files.watch
 
     @property

@@ -70,7 +70,7 @@ FOR_THIS_TURN = "for this turn"
 
 
 class Tally(Struct, frozen=True):
-    """A sum over responses. ``estimated``: a response broke off before its usage was told, so a part is a guess."""
+    """A sum over responses. ``estimated``: a response broke off before it reported its usage, so a part is a guess."""
 
     responses: int = 0
     usage: Usage = Usage()
@@ -162,7 +162,7 @@ class Totals(Struct, frozen=True):
     cost: Decimal | None = None
     by_tool: Mapping[str, int] = field(default_factory=lambda: {})
     estimated: bool = False
-    """Whether a part of tokens and cost is a guess, because an answer broke off before its usage was told."""
+    """Whether a part of tokens and cost is a guess, because an answer broke off before it reported its usage."""
 
 
 def _number(item: str) -> int:
@@ -271,7 +271,7 @@ class SessionState(Struct):
     last_used: dict[str, int] = field(default_factory=dict[str, int])
     """Sequence number of the newest call of each tool."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
-    """What the model is told of besides swecli's own tools, in the order of its list. Not to be changed."""
+    """What the model sees besides swecli's own tools, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
     """Of the session and its subagents."""
     agents: dict[str, AgentRecord] = field(default_factory=dict[str, AgentRecord])

@@ -6,10 +6,10 @@ that it works for, so they are stored before anything is shown, in one order wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from swecli.core.engine.model_call import cap_reached, tokens_left
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services, TurnLimits
 from swecli.core.engine.work import add_note
+from swecli.core.extensions.profiles import NEVER
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import Call, Decision, Policy, tightest
@@ -40,15 +41,13 @@ from swecli.core.protocol.events import (
     TurnOutcome,
 )
 from swecli.core.tools.base import AgentTask, ToolError, ToolOutcome
+from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.jobs import JobInfo
 from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of
 
 ITEMS: Final = 1_000_000
 """Numbers that the items of one subagent may have; those of the next one begin after them."""
 EVENTS: Final = 1_000_000_000_000
-NEVER: Final = frozenset(("task", "ask_user"))
-"""Tools that no subagent has: it starts no others, and talks to nobody but the agent that started it."""
-T = TypeVar("T")
 
 
 def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -483,7 +482,7 @@ def _shown(paths: Iterable[str], cwd: Path) -> tuple[str, ...]:
 
 
 def close_interrupted(recorder: Recorder) -> None:
-    """Record the ends of subagents that a kill cut off. The model is told of those that worked in the background; of
+    """Record the ends of subagents that a kill cut off. The model hears of those that worked in the background; of
     the others their calls tell."""
     cut_off = [one for one in recorder.state.agents.values() if one.outcome is None]
     for one in cut_off:
@@ -496,17 +495,3 @@ def close_interrupted(recorder: Recorder) -> None:
 STOPPED: Final = "swecli was stopped"
 STOPPED_TOKENS: Final = 2_000
 """Characters, which are no fewer than tokens."""
-
-
-async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """The result of ``work``, which goes on to its end although the caller is cancelled; the cancellation follows."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise asyncio.CancelledError
-    return task.result()

@@ -341,7 +341,7 @@ class ToolCalls:
         return replace(outcome, text=f"{outcome.text}\n{errors}", blocks=blocks)
 
     async def _run_tool(self, consent: Consent) -> ToolOutcome:
-        """The outcome. Where the call can't be done, hooks are told before the error goes on."""
+        """The outcome. Where the call can't be done, hooks hear of it before the error goes on."""
         call = consent.call
         try:
             return await call.tool.run(call.params, consent.ctx)

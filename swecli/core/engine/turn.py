@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
+"""So many answers in a row that break off are continued."""
 GO_ON_LATER = "Your message is kept; say “continue” to try again."
-"""So many answers in a row that break off are gone on with."""
 NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
 """So many empty answers in a row end the turn."""
@@ -146,7 +146,10 @@ class Turn:
         started = self._services.monotonic()
         end = TurnStopped("error", "swecli failed internally; the conversation is kept.", "internal")
         try:
-            end = await self._ending()
+            try:
+                end = await self._loop()
+            except TurnStopped as stopped:
+                end = stopped
             if end.outcome == "done" and self._propose is not None:
                 await self._propose()
             if self._sentinel is not None and end.outcome in ("done", "limit"):
@@ -186,12 +189,6 @@ class Turn:
         client = self._models.client
         assert client is not None  # a turn begins only with a model, and no command takes it away
         return client
-
-    async def _ending(self) -> TurnStopped:
-        try:
-            return await self._loop()
-        except TurnStopped as ended:
-            return ended
 
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()

@@ -1,4 +1,4 @@
-"""Agent profiles: what a subagent is told, which tools it has, which model answers for it, and in which mode it works.
+"""Agent profiles: a subagent's prompt, which tools it has, which model answers for it, and in which mode it works.
 
 The format is that of Claude Code's agents. A profile never gives more than the session has that starts it.
 """
@@ -59,8 +59,8 @@ _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 """Claude Code's tools and the ones that do their work here. Where a tool stands for several, those that a model has
 count."""
 
-NEVER = frozenset(("task", "agent"))
-"""A subagent starts no subagents."""
+NEVER = frozenset(("task", "agent", "ask_user"))
+"""Tools that no subagent has: it starts no others, and talks to nobody but the agent that started it."""
 
 
 class AgentProfile(Struct, frozen=True):

@@ -53,7 +53,7 @@ class Skill(Struct, frozen=True):
 
 
 def read_skill(file: FoundFile) -> Skill:
-    """What a file says; what is wrong with it is told in its problems."""
+    """What a file says; its problems say what is wrong with it."""
     front = read_front_matter(file.text)
     problems = [*file.problems, *front.problems, *unknown_fields(front, KNOWN)]
     folder = file.stem[-1] if file.stem else ""

@@ -65,7 +65,7 @@ _BLOCKS: frozenset[HookEvent] = frozenset(
         "SubagentStop",
     )
 )
-"""Events at which "block" means something: the work does not go on, or the model is told why."""
+"""Events at which "block" means something: the work does not go on, or the model learns why."""
 _PLAIN_CONTEXT: frozenset[HookEvent] = frozenset(("UserPromptSubmit", "SessionStart", "PreCompact"))
 """Events at which plain text on stdout is for the model."""
 _NAMED: Mapping[str, Wish] = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "block", "block": "block"}

@@ -28,7 +28,7 @@ class ToolUse(Struct, frozen=True):
 
 
 class ToolView(Struct, frozen=True):
-    """A call as a hook is told of it: ``name`` and ``given`` in Claude Code's words, ``subjects`` all names that a
+    """A call as a hook sees it: ``name`` and ``given`` in Claude Code's words, ``subjects`` all names that a
     matcher may use. A call with several views is shown to each hook once for every view."""
 
     name: str
@@ -54,7 +54,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tool_search": ("ToolSearch",),
     }
 )
-"""Our tools -> theirs, the one that is told first. Tools of MCP servers are called alike."""
+"""Our tools -> theirs, the one that hooks see first. Tools of MCP servers are called alike."""
 
 
 def claude_name(tool: str) -> str:
@@ -62,7 +62,7 @@ def claude_name(tool: str) -> str:
 
 
 def views(use: ToolUse) -> tuple[ToolView, ...]:
-    """How hooks are told of a call: a patch once for each file, because their scripts know edits of one file."""
+    """How hooks see a call: a patch once for each file, because their scripts know edits of one file."""
     names = _NAMES.get(use.tool, ())
     subjects = (*names, use.tool)
     name = names[0] if names else use.tool

@@ -1,1 +1,1 @@
-"""Language servers: what an edit broke is told with it, and the model can ask where a name is defined and used."""
+"""Language servers: an edit's result names what it broke, and the model can ask where a name is defined and used."""

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swecli.core.workspace.walk import MOSTLY_BUILT, NOT_OWN
+
 if TYPE_CHECKING:
     from swecli.core.config.settings import LanguageServerSettings
     from swecli.core.sandbox.sandbox import Sandbox
 
 MOST_ENTRIES: Final = 1_500
 """Names that are looked at to find out which languages a workspace has."""
-SKIPPED: Final = frozenset(
-    (".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache", "target", "dist", "build")
-)
+SKIPPED: Final = NOT_OWN | MOSTLY_BUILT
 """Folders that are not looked into."""
 
 
@@ -41,7 +41,7 @@ class LanguageServer(Struct, frozen=True):
     env: Mapping[str, str] = field(default_factory=lambda: {})
     sandboxed: bool = True
     quiet: bool = False
-    """Whether nobody is told that it can't be started: its program is mostly there for something else."""
+    """Whether it is not reported that it can't be started: its program is mostly there for something else."""
     origin: str = ""
     """Where it was set; empty for one that swecli knows."""
 

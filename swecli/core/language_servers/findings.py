@@ -1,4 +1,4 @@
-"""Which errors an edit brought, and how the model is told. Pure."""
+"""Which errors an edit brought, in words for the model. Pure."""
 
 from __future__ import annotations
 

@@ -26,11 +26,12 @@ from swecli.core.language_servers.protocol import (
     table,
 )
 from swecli.core.sandbox.launch import Launch
-from swecli.core.workspace.process_tree import MARK, carry_out, end_group, new_mark
+from swecli.core.uninterrupted import uninterrupted
+from swecli.core.workspace.process_tree import MARK, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
 
 GRACE: Final = 0.5
-"""Seconds that a server has to end after it was told to, and again after SIGTERM."""
+"""Seconds that a server has to end after the request to, and again after SIGTERM."""
 MOST_UNREAD: Final = 64_000_000
 """Bytes that a server may leave unread."""
 MOST_JUNK: Final = 1_000_000
@@ -259,7 +260,7 @@ class Peer:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def _fail(self, reason: str) -> None:
-        """It is of no use any more: whoever waits is told, and its processes are ended."""
+        """It is of no use any more: whoever waits learns of it, and its processes are ended."""
         self.trouble = self.trouble or reason
         self.ended.set()
         for waiting in self._waiting.values():
@@ -275,7 +276,7 @@ class Peer:
         if self._stopping is None:
             self.trouble = why
             self._stopping = asyncio.create_task(self._stop(polite=True))
-        await carry_out(self._stopping)
+        await uninterrupted(self._stopping)
 
     async def _stop(self, *, polite: bool) -> None:
         process = self._process

@@ -23,7 +23,7 @@ from swecli.core.workspace.server_log import ServerLog
 MOST_FAILURES: Final = 3
 """Times that a server may fail before only the user starts it again."""
 FOLLOWED: Final = 30.0
-"""Seconds after a check in which what a server sends of the same files is told, too."""
+"""Seconds after a check in which what a server sends of the same files is reported, too."""
 SETTLED: Final = 1.0
 """Seconds after which the last list of a server that names no versions counts, where nobody waits for it."""
 
@@ -40,7 +40,7 @@ class Change(Struct, frozen=True):
 
 
 class _Known(Struct):
-    """What is known of a file: the text, its errors, and until when news of it are told."""
+    """What is known of a file: the text, its errors, and until when news of it are reported."""
 
     text: str
     errors: tuple[Diagnostic, ...]
@@ -51,7 +51,7 @@ class _Known(Struct):
 
 class ProjectServer:
     """``late`` takes findings that come after their call, with the
-    agent whose call it was; ``failed`` is told once when the server fails."""
+    agent whose call it was; ``failed`` is called once when the server fails."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ProjectServer:
         self._used = 0.0
         self._queued: Counter[Path] = Counter()
         self._carried: dict[Path, _Known] = {}
-        """Files as they were before edits whose errors nobody was told yet."""
+        """Files as they were before edits whose errors were not reported yet."""
         self._before: dict[Path, str | None] = {}
         """The texts before edits whose checks were left to later ones."""
         self._last: dict[Path, _Known] = {}
@@ -290,7 +290,7 @@ class ProjectServer:
                 self._late(self, left, check.agent)
 
     def give_up(self, check: Check) -> None:
-        """Nobody waits for a check any more: what it finds is told later."""
+        """Nobody waits for a check any more: what it finds is reported later."""
         if not check.found.done():
             check.given_up = True
             self._behind += 1
@@ -350,7 +350,7 @@ class ProjectServer:
         return bases
 
     def _published(self, document: Document) -> None:
-        """The server sent a list by itself: of a file that was checked a moment ago, its news are told."""
+        """The server sent a list by itself: of a file that was checked a moment ago, its news are reported."""
         last = self._last.get(document.path)
         now = asyncio.get_running_loop().time()
         if last is None or now > last.until or self._queued[document.path] or document.text != last.text:

@@ -75,7 +75,7 @@ class Document:
 
 
 class RunningServer:
-    """One process. ``on_published`` is told of each list for a file that is open."""
+    """One process. ``on_published`` gets each list for a file that is open."""
 
     def __init__(
         self, definition: LanguageServer, root: Path, log: ServerLog, on_published: Callable[[Document], None]

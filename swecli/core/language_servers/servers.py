@@ -27,7 +27,7 @@ MOST_FILES: Final = 20
 
 
 class LanguageServerOptions(Struct, frozen=True):
-    """``wait`` is seconds that an edit waits, ``most`` the errors that are told of it, ``idle`` seconds after which an
+    """``wait`` is seconds that an edit waits, ``most`` the errors that are shown of it, ``idle`` seconds after which an
     unused server ends."""
 
     wait: float = 2.0
@@ -81,7 +81,7 @@ class LanguageServers:
 
     async def brought(self, paths: Sequence[str], agent: str) -> str:
         """The errors that the change of these files brought, for the model; empty for none, and where servers are not
-        done in time. Then these are told later."""
+        done in time. Then these are reported later."""
         late = self._late.pop(agent, [])
         served = self._served(paths)
         if not served:

@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from swecli.core.workspace.process_tree import MARK, carry_out, end_group, new_mark
+from swecli.core.uninterrupted import uninterrupted
+from swecli.core.workspace.process_tree import MARK, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class StdioServer:
         """End it, if it was started; once it has been ended, nothing more is done."""
         if self._process is not None and not self._stopped:
             self._stopped = True
-            await carry_out(self._end(self._process))
+            await uninterrupted(self._end(self._process))
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         """Close its input, wait, end its group."""

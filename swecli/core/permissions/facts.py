@@ -6,7 +6,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from swecli.core.git_files import repository_of, tracked_names
+from swecli.core.git_program import GitFailedError, read_git
 from swecli.core.permissions.git_facts import credentials_in, git_problem, is_git_settings, settings_of
 from swecli.core.permissions.paths import inside, is_secret
 
@@ -304,23 +304,11 @@ class OsFacts(FileFacts):
             return None
         if self.program_problem("git", cwd, (folder,)) or git_problem(cwd, self._environment, (folder,)):
             return None
-        safe = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
-        environment = {**self._environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-        command = [program, *safe, "-C", cwd, *arguments]
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=GIT_SECONDS,
-                check=False,
-                env=environment,
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired):
+            said = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
+        except GitFailedError:
             return None
-        if done.returncode or len(done.stdout) > MAX_SAID:
-            return None
-        return tuple(os.fsdecode(line) for line in done.stdout.splitlines())
+        return tuple(os.fsdecode(line) for line in said.splitlines()) if len(said) <= MAX_SAID else None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

@@ -60,7 +60,7 @@ def git_problem(
     cwd: str, environment: Mapping[str, str], roots: Sequence[str], *, submodules: bool = True
 ) -> str | None:
     """Why git started in ``cwd`` might run something of the repository's choice, show another one's content or wait
-    for ever, as a clause; else None. Without ``submodules`` it is told to pass over them."""
+    for ever, as a clause; else None. Without ``submodules`` it passes over them."""
     known = _harmless_settings()
     for name, value in environment.items():
         if name.startswith("GIT_") and name not in known.environment:

@@ -57,7 +57,7 @@ class Rule(Struct, frozen=True):
     origin: str = ""
     """File and line, or "flag", or "always, 12:03"."""
     why: str = ""
-    """What the user is told in place of the rule, where swecli itself made it."""
+    """What the user reads in place of the rule, where swecli itself made it."""
 
 
 class Call(Struct, frozen=True):

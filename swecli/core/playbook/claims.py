@@ -144,7 +144,7 @@ def _weights() -> dict[str, float]:
 
 
 def traits(content: str) -> frozenset[str]:
-    """What is told of a sentence, each by a short name."""
+    """What a sentence claims, each by a short name."""
     words = list(_words(content))
     bare = [_NAME if word.startswith(_NAME) else word for word in words]
     found = {f"word {word}" for word in words}

@@ -62,7 +62,7 @@ def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: f
 
 
 def _same_way(playbook: Playbook, draft: Bullet) -> Bullet | None:
-    """A bullet that tells the same way out of the same failure, or the way that a check is told of already."""
+    """A bullet that tells the same way out of the same failure, or the way that is known of a check already."""
     if draft.type != "command" or not draft.guard.command:
         return None
     for bullet in playbook.all():

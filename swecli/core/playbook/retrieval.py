@@ -1,4 +1,4 @@
-"""Which bullets are told, and when: what a task or a failure triggers first, then what fits its words. Pure."""
+"""Which bullets the model sees, and when: what a task or a failure triggers first, then what fits its words. Pure."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Reading(Struct):
 
 def read_lines(text: str, name: str = NAME) -> Reading:
     """Every line that is a bullet. What git writes around the two sides of a conflict is passed over, as is what both
-    sides come from; lines that are torn or none of ours are told of."""
+    sides come from; lines that are torn or none of ours are reported."""
     found, marks, bad, base = Reading(), 0, 0, False
     lines = text.split("\n")
     if len(lines) > MAX_LINES:

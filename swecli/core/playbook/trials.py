@@ -1,4 +1,4 @@
-"""Whether a bullet helped: what became of the step that it is about, in the turn in which it was told. Pure.
+"""Whether a bullet helped: what became of the step that it is about, in the turn in which the model saw it. Pure.
 
 The same is looked at for bullets that were withheld, so that there is something to compare with.
 """
@@ -49,7 +49,7 @@ class Trials:
         return frozenset(self._open)
 
     def begin(self, told: Iterable[Bullet], withheld: Iterable[Bullet] = ()) -> list[Count]:
-        """These bullets were told, and those were kept back. Counted once a turn."""
+        """The model saw these bullets, and those were kept back. Counted once a turn."""
         counts: list[Count] = []
         for bullets, kept_back in ((told, False), (withheld, True)):
             for bullet in bullets:

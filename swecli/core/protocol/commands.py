@@ -173,7 +173,7 @@ class RedoFiles(Tagged, frozen=True, tag="redo_files"):
 
 class Rewind(Tagged, frozen=True, tag="rewind"):
     """Continue from before ``item`` (a user item). Files go back as far as nobody changed them since; for them the item
-    has to be a message that began a turn. With ``handoff`` the model is told what was done since, from the record."""
+    has to be a message that began a turn. With ``handoff`` the model learns what was done since, from the record."""
 
     item: str
     scope: RewindScope = "conversation"

@@ -449,7 +449,7 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """Version of swecli."""
     resumed: bool = False
     environment: str = ""
-    """What the model is told about date, directory and platform; it goes in front of the first user message."""
+    """What the model learns about date, directory and platform; it goes in front of the first user message."""
     address: str = ""
     """Base URL where the model is asked; empty where that is its provider's own, or not known."""
     commands: tuple[ListedCommand, ...] = ()
@@ -814,7 +814,7 @@ class BulletLearned(Tagged, frozen=True, tag="bullet_learned"):
 
 
 class BulletsTold(Tagged, frozen=True, tag="bullets_told"):
-    """The model is told of bullets of the playbook: in its prompt, with a message of the user, or with a result that
+    """The model gets bullets of the playbook: in its prompt, with a message of the user, or with a result that
     failed (``item``). ``withheld`` applied too and were kept back, to see what happens without them."""
 
     place: Literal["prompt", "message", "result"]
@@ -824,7 +824,7 @@ class BulletsTold(Tagged, frozen=True, tag="bullets_told"):
 
 
 class ToolDefinition(Struct, frozen=True):
-    """A tool of a source, as the model is told of it. ``parameters`` is a JSON Schema object."""
+    """A tool of a source, as the model sees it. ``parameters`` is a JSON Schema object."""
 
     name: str
     description: str
@@ -833,7 +833,7 @@ class ToolDefinition(Struct, frozen=True):
 
 
 class ToolsChanged(Tagged, frozen=True, tag="tools_changed"):
-    """From the next request on the model is told of other tools besides swecli's own. ``added`` come at the end of the
+    """From the next request on the model sees other tools besides swecli's own. ``added`` come at the end of the
     list, in this order; one whose name is in the list takes the place of that one. ``reason`` is a clause for the user;
     empty where it goes without saying."""
 

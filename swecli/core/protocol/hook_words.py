@@ -34,7 +34,7 @@ def short_command(command: str) -> str:
 
 
 def hook_line(body: HookRan) -> str:
-    """What the user is told of a run; empty where it did and said nothing."""
+    """What the user reads of a run; empty where it did and said nothing."""
     did = _DID[body.outcome]
     text = " ".join(body.text.split())
     if body.outcome == "blocked":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from swecli.core.atomic_text import make_private
+from swecli.core.git_program import GitFailedError, read_git
 from swecli.core.retrieval.history import ARGUMENTS, Commit, commits_of, history_of
 from swecli.core.retrieval.index import DamagedIndexError, Index, build, pack, unpack
 from swecli.core.retrieval.indexing import documents, tree_of
@@ -30,28 +30,16 @@ _NICE: Final = 5
 """Enough that the interface goes first, and not so much that a busy machine never gets to it."""
 _GIT_SECONDS: Final = 15.0
 _GIT_BYTES: Final = 20_000_000
-_QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-"""A repository may name programs that git would run."""
 
 
 def commits_below(root: Path, program: str, environment: Mapping[str, str]) -> list[Commit]:
     """The newest commits, with their paths relative to ``root``. None where git can't say or takes too long."""
-    command = [program, *_QUIET, "-C", str(root), *ARGUMENTS[:-2], "--relative", *ARGUMENTS[-2:]]
-    safe = {**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+    arguments = (*ARGUMENTS[:-2], "--relative", *ARGUMENTS[-2:])
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_SECONDS,
-            check=False,
-            env=safe,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        said = read_git(program, root, arguments, environment, _GIT_SECONDS)
+    except GitFailedError:
         return []
-    if done.returncode or len(done.stdout) > _GIT_BYTES:
-        return []
-    return list(commits_of(done.stdout.decode("utf-8", "replace")))
+    return list(commits_of(said.decode("utf-8", "replace"))) if len(said) <= _GIT_BYTES else []
 
 
 def make_index(

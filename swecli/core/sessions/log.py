@@ -326,7 +326,7 @@ _FILE_FLAGS: Final = (
 
 class SessionLog:
     """Appends the entries of a session to its file, on whatever thread ``write`` is called. No link is followed on the
-    way to the file, as a repository may bring one. After a failure, which is told once, nothing more is written."""
+    way to the file, as a repository may bring one. After a failure, which is reported once, nothing more is written."""
 
     def __init__(
         self,

@@ -329,7 +329,7 @@ def _time(value: object, otherwise: float) -> float:
 
 
 def stored_session(store: SessionStore, name: str, report: Callable[[str], None]) -> Portable:
-    """A stored session, whole. ``report`` is told in sentences what can't be read.
+    """A stored session, whole. ``report`` gets sentences about what can't be read.
 
     Raises:
         SessionError: there is none of that name, or several.

@@ -28,6 +28,7 @@ from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.atomic_write import READ_ONLY, StaleFileError
 from swecli.core.workspace.jobs import Jobs
 from swecli.core.workspace.text_file import NotRegularError
+from swecli.core.workspace.walk import MOSTLY_BUILT, NOT_OWN
 
 
 class Params(BaseModel):
@@ -230,7 +231,7 @@ class Tool(ABC, Generic[P]):
         return (Path(__file__).parent / "descriptions" / f"{self.name}.md").read_text(encoding="utf-8").strip()
 
     def schema(self) -> Mapping[str, Any]:
-        """What the model is told of the parameters: a JSON Schema object, the same each time."""
+        """The parameters as the model sees them: a JSON Schema object, the same each time."""
         return compact_schema(self.params)
 
     @abstractmethod
@@ -331,7 +332,6 @@ def _object(value: Any) -> dict[str, Any]:
 T = TypeVar("T")
 _MAX_NAMES = 5_000
 _FIND_SECONDS = 0.3
-_SKIPPED = frozenset((".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"))
 
 
 async def reading(work: Callable[[Callable[[], bool]], T]) -> T:
@@ -387,7 +387,7 @@ def _same_name(name: str, roots: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for root in roots:
         for folder, folders, files in os.walk(root):
-            folders[:] = sorted(one for one in folders if one not in _SKIPPED)
+            folders[:] = sorted(one for one in folders if one not in NOT_OWN | MOSTLY_BUILT)
             if name in files:
                 found.append(Path(folder) / name)
             if len(found) >= 3 or time.monotonic() > deadline:

@@ -211,7 +211,7 @@ _DEPTH = 24
 
 def portable_schema(schema: Mapping[str, Any], describe: Callable[[str], str] = str) -> dict[str, Any]:
     """The schema as all providers take it: an object at the top, references written out, and without what only a
-    check needs. A default is told in the description. ``describe`` makes each description fit to be shown."""
+    check needs. The description names a default. ``describe`` makes each description fit to be shown."""
     definitions = {**_mapping(schema.get("definitions")), **_mapping(schema.get("$defs"))}
     found = _mapping(_portable(schema, definitions, describe, (), 0))
     properties = _mapping(found.get("properties"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import stat
@@ -38,7 +39,8 @@ from swecli.core.tools.base import (
     reading,
 )
 from swecli.core.tools.editor import as_in_editor, writable_as_text
-from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write, shielded_thread
+from swecli.core.uninterrupted import uninterrupted
+from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
 from swecli.core.workspace.text_file import FileState, TextFile, decode, read_bytes
@@ -422,7 +424,7 @@ class ChangeTool(Tool[P]):
 
     async def run(self, params: P, ctx: ToolContext) -> ToolOutcome:
         plan = await reading(lambda _: self._planned(params, ctx))
-        return await shielded_thread(lambda: self.apply(plan, ctx))
+        return await uninterrupted(asyncio.to_thread(self.apply, plan, ctx))
 
     def _planned(self, params: P, ctx: ToolContext) -> ChangePlan:
         """The call's last plan, if its arguments, choices and files are the same; otherwise a new one."""

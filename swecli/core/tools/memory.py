@@ -155,18 +155,12 @@ class MemoryTool(ChangeTool[MemoryParams]):
         return ToolOutcome(f"{place.path}/\n{shown}", (TextBlock(shown),), count)
 
     def _read(self, place: Place, ctx: ToolContext) -> tuple[TextFile, FileChange]:
-        """The file, and the change that leaves it as it is."""
-        try:
-            found = read_target(place.file, ctx)
-        except ToolError as error:
-            raise ToolError(f"{place.path}: {_reason(error, place)}") from error
-        if found is None:
-            raise ToolError(f"{place.path} does not exist.{self._others(place)}")
-        data, state = found
+        """The text of a file, and the change that leaves it as it is."""
+        data, unchanged = self._any(place, ctx)
         file = decode(data)
         if file.looks_binary:
             raise ToolError(f"{place.path} is no text.")
-        return file, FileChange(place.file, data, data, state)
+        return file, unchanged
 
     def _others(self, place: Place) -> str:
         names = [file.place.path for file in self.places.files(0)]
@@ -266,7 +260,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         ]
 
     def _any(self, place: Place, ctx: ToolContext) -> tuple[bytes, FileChange]:
-        """A file whatever it holds."""
+        """The bytes of a file, and the change that leaves it as it is."""
         try:
             found = read_target(place.file, ctx)
         except ToolError as error:

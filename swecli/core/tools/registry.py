@@ -53,7 +53,7 @@ def is_special(tool: str) -> bool:
 
 
 def is_offered(tool: str, model: str) -> bool:
-    """Whether a model, given by its name with or without provider, is told of a special tool."""
+    """Whether a model, given by its name with or without provider, sees a special tool."""
     name = model.lower().rpartition("/")[2]
     return any(fnmatchcase(name, pattern) for pattern in _families().get(tool, ()))
 
@@ -74,7 +74,7 @@ def schema_of(tool: AnyTool) -> ToolSchema:
 
 class ToolRegistry:
     """The tools that a session begins with, and those of sources (an MCP server, a folder of skills) that come and go
-    while it runs. A source is expected, then settled or dropped; what of its tools the model is told is recorded by
+    while it runs. A source is expected, then settled or dropped; what of its tools the model sees is recorded by
     ``OfferedTools`` of the engine before the next request."""
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:
@@ -96,7 +96,7 @@ class ToolRegistry:
         return frozenset(self._pending)
 
     def expect(self, source: str) -> None:
-        """This source is about to tell its tools: the first request waits for it, and what the model was told of it in
+        """This source is about to tell its tools: the first request waits for it, and what the model knew of it in
         an earlier run stays."""
         self._pending.add(source)
         self._settled.clear()
@@ -160,7 +160,7 @@ class ToolRegistry:
         return (*self._tools, *(tool.name for tool in self.dynamic()))
 
     def schemas(self) -> tuple[ToolSchema, ...]:
-        """What the model is told of the tools that the session began with, sorted by name: the same tools always give
+        """What the model sees of the tools that the session began with, sorted by name: the same tools always give
         the same bytes."""
         return self._schemas
 
@@ -191,7 +191,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path"
 
 
 def lean_schemas(registry: ToolRegistry) -> tuple[ToolSchema, ...]:
-    """What the model is told in a small window. Tools that did not come with swecli stay as they are."""
+    """What the model sees in a small window. Tools that did not come with swecli stay as they are."""
     return tuple(
         replace(schema, description=_text(schema.name), parameters=_parameters(schema))
         if schema.name in LEAN_TOOLS

@@ -18,7 +18,7 @@ from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOut
 from swecli.core.workspace.text_file import decode, read_bytes
 
 MOST: int = 100
-"""Places that are told."""
+"""Places that are listed."""
 _MAX_FILE = 1_000_000
 _MOST_COLUMNS = 200
 _WORD = re.compile(r"\w")
@@ -160,5 +160,5 @@ def _lines(path: Path) -> list[str]:
     try:
         text = decode(read_bytes(path, _MAX_FILE)[0]).text
     except OSError:
-        return []  # gone since the server saw it: then only the place is told
+        return []  # gone since the server saw it: then only the place is listed
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

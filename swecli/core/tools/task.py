@@ -11,7 +11,7 @@ from swecli.core.tools.base import AgentTask, Params, Tool, ToolContext, ToolErr
 
 NESTED = "A subagent can't start subagents. Do the work with the other tools."
 _DESCRIPTION = 200
-"""Characters of a profile's description that the model is told."""
+"""Characters of a profile's description that the model sees."""
 
 
 class TaskParams(Params):

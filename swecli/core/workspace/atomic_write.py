@@ -7,7 +7,6 @@ mount point), the file is written in place, with its space reserved first and th
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import os
@@ -15,11 +14,9 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
 from msgspec import Struct
 
@@ -408,17 +405,3 @@ def _runs(pid: int) -> bool:
     except OverflowError:
         return False
     return True
-
-
-T = TypeVar("T")
-
-
-async def shielded_thread(work: Callable[[], T]) -> T:
-    """``work`` off the event loop. Once begun it ends, even when the caller is cancelled meanwhile: then the
-    cancellation goes on after it, so that nothing is done behind anybody's back."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait((task,))
-        raise

@@ -12,7 +12,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
@@ -263,19 +263,6 @@ async def end_group(process: asyncio.subprocess.Process, grace: float, first: fl
             await asyncio.wait_for(process.wait(), seconds)
             break
     signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
-
-
-async def carry_out(work: Awaitable[None]) -> None:
-    """Do the work to its end, also where this task is cancelled meanwhile: the cancellation goes on after it."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = not task.cancelled()
-    if cancelled:
-        raise asyncio.CancelledError
 
 
 def signal_each(processes: list[Process], number: signal.Signals) -> None:

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 IGNORE_FILES = (".gitignore", ".ignore", ".swecliignore")
 _OWN_LOGS = (".swecli", "logs")
 """What swecli writes of its sessions into a project: no part of it."""
+GENERATED = frozenset(
+    ("node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache")
+)
+"""Folders that tools fill and can fill again."""
+NOT_OWN = GENERATED | {".git", ".hg", ".svn"}
+"""Folders in which nobody looks for a project's own files."""
+MOSTLY_BUILT = frozenset(("target", "dist", "build"))
+"""Folders that hold what was built, as a rule."""
 _LIMIT = 262_144
 _MAX_STARS = 3
 """Wildcards in one part of a pattern. Patterns become regular expressions, and a repository could choose one

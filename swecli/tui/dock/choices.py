@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -19,6 +20,9 @@ from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import NARROW, ChoiceClicked, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import component_style
+
+if TYPE_CHECKING:
+    from swecli.core.engine.plan import ProposedPlan
 
 
 class Choice(Struct, frozen=True):
@@ -343,3 +347,27 @@ class ChoicePanel(DockPanel):
             self._decided = True
             self.post_message(self.Finished(self))
             self._done(value)
+
+
+class PlanPanel(ChoicePanel):
+    """What is to become of a plan that the model has proposed. It goes away when the mode changes or a turn begins."""
+
+    def __init__(self, plan: ProposedPlan, done: Callable[[str], None]) -> None:
+        """``done`` gets "default", "accept-edits", "edit", "change" or "keep"."""
+        steps = len(plan.steps)
+        size = f" ({steps} {'step' if steps == 1 else 'steps'})" if steps else ""
+        super().__init__(
+            f"Carry out this plan?{size}",
+            (),
+            f"The plan is above{f' and in {plan.path}' if plan.path else ''}. Nothing has been changed yet.",
+            (
+                ("default", Choice("go ahead", "y", "asks before each change")),
+                ("accept-edits", Choice("go ahead and accept edits", "a", "commands still ask")),
+                *((("edit", Choice("edit it", "e", "in your editor, then decide")),) if plan.path else ()),
+                ("change", Choice("change it", "n", "say what")),
+                ("keep", Choice("keep planning", "k", "back to the prompt")),
+            ),
+            done,
+            leave=("keep", "keep planning"),
+            calm=True,
+        )

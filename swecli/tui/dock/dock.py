@@ -97,7 +97,7 @@ class Dock(Vertical):
         """What was asked about a plan is settled otherwise."""
         if self.panel is None:
             return
-        from swecli.tui.dock.plan import PlanPanel
+        from swecli.tui.dock.choices import PlanPanel
 
         if isinstance(self.panel, PlanPanel):
             self.close()

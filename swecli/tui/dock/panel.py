@@ -212,7 +212,7 @@ class KeyLine(Static):
         self._draw()
 
     def wait(self, grace: Grace | None, pale: Callable[[bool], object] = lambda early: None) -> None:
-        """Be pale until the keys count; None: they count. ``pale`` is told of it too."""
+        """Be pale until the keys count; None: they count. ``pale`` gets it too."""
         self._grace, self._pale = grace, pale
         self._draw()
         if grace is not None and grace.left and self._timer is None:

@@ -28,7 +28,8 @@ class Attachments:
     """The images of the present draft. Those whose placeholder was removed from the text are not sent."""
 
     def __init__(self) -> None:
-        self._images: dict[int, ImagePart] = {}
+        self.images: dict[int, ImagePart] = {}
+        """By their numbers."""
         self.weigh: Callable[[str, int], str] = lambda text, images: ""
         """What a text and a number of images take of the window, for people."""
 
@@ -59,29 +60,29 @@ class Attachments:
             return "", f"{name} is not a PNG, JPEG, GIF or WebP image"
         if len(data) > MAX_BYTES:
             return "", f"{name} is larger than {MAX_BYTES // 1_000_000} MB and was not attached"
-        number = max(self._images, default=0) + 1
-        self._images[number] = ImagePart(media, base64.b64encode(data).decode("ascii"), name)
+        number = max(self.images, default=0) + 1
+        self.images[number] = ImagePart(media, base64.b64encode(data).decode("ascii"), name)
         weight = self.weigh("", 1)
         return f"[Image #{number}: {_label(name)}, {_size(len(data))}{', ' if weight else ''}{weight}]", ""
 
     def used(self, text: str) -> tuple[ImagePart, ...]:
         """The images whose placeholders are in the text, in its order."""
         numbers = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
-        return tuple(self._images[number] for number in numbers if number in self._images)
+        return tuple(self.images[number] for number in numbers if number in self.images)
 
     def placeholder_before(self, text: str) -> str | None:
         """The placeholder that ``text`` ends with."""
         match = next((match for match in _PLACEHOLDER.finditer(text) if match.end() == len(text)), None)
-        return match.group() if match is not None and int(match[1]) in self._images else None
+        return match.group() if match is not None and int(match[1]) in self.images else None
 
     def back(self, text: str, images: Sequence[ImagePart]) -> str:
         """Take images of a message that was not sent after all; its text, with the numbers that they have here."""
         numbers: dict[int, int] = {}
         named = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
         for number, image in zip(named, images, strict=False):
-            free = self._images.get(number, image) == image
-            numbers[number] = number if free else max(self._images) + 1
-            self._images[numbers[number]] = image
+            free = self.images.get(number, image) == image
+            numbers[number] = number if free else max(self.images) + 1
+            self.images[numbers[number]] = image
 
         def renumbered(match: re.Match[str]) -> str:
             number = int(match[1])
@@ -91,12 +92,12 @@ class Attachments:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where their placeholders are."""
-        return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match[1]) in self._images]
+        return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match[1]) in self.images]
 
     def sent(self, text: str) -> tuple[ImagePart, ...]:
         """The images of a message that is sent. They are kept until the next one, in case it comes back."""
         images = self.used(text)
-        self._images = {number: image for number, image in self._images.items() if image in images}
+        self.images = {number: image for number, image in self.images.items() if image in images}
         return images
 
 

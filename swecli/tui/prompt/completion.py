@@ -178,14 +178,14 @@ FRESH = 15.0
 FILE_LIMIT = 200_000
 """Paths that are offered at most."""
 
-SKIPPED = frozenset((".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"))
-
 
 def walk(root: Path) -> list[str]:
     """Files below ``root`` as relative paths, without the directories that nobody mentions."""
+    from swecli.core.workspace.walk import NOT_OWN  # the first frame needs it not
+
     found: list[str] = []
     for folder, names, files in os.walk(root):
-        names[:] = sorted(name for name in names if name not in SKIPPED)
+        names[:] = sorted(name for name in names if name not in NOT_OWN)
         base = os.path.relpath(folder, root)
         prefix = "" if base == "." else f"{base}/"
         found.extend(prefix + name for name in sorted(files))

@@ -381,7 +381,8 @@ class PromptEditor(TextArea):
         if self.text.strip():
             typed, pastes = self.text, self.pastes.used(self.text)
             text = self.take()
-            self.post_message(self.Submitted(text, typed, self.attachments.sent(text), queue, pastes))
+            images = self.attachments.sent(text) if self.attachments.images else ()
+            self.post_message(self.Submitted(text, typed, images, queue, pastes))
 
     def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
         """Put a message back as it was, before what has been typed since."""

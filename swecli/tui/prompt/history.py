@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -111,6 +111,7 @@ class History:
         self._path = path
         self._complain = complain
         self._entries: list[str] | None = None
+        self._unsaved: list[str] = []
         self._place: int | None = None
         self._draft = ""
 
@@ -135,17 +136,23 @@ class History:
         return masker_of(secret_values(os.environ))
 
     def add(self, text: str) -> None:
-        """Remember a message that was sent, and go back to the newest place."""
+        """Remember a message that was sent, until ``save`` in memory only, and go back to the newest place."""
         self.leave()
         if len(text) > MAX_ENTRY or not text.strip() or self.entries[-1:] == [text]:
             return
         self.entries.append(text)
-        if self._path is not None:
-            try:
-                _append(self._path, self._masker.cover(text))
-            except OSError as error:
-                self._complain(f"Cannot save the prompt history: {error.strerror or error}")
-                self._path = None
+        self._unsaved.append(text)
+
+    def save(self) -> None:
+        """Write what was added since."""
+        added, self._unsaved = self._unsaved, []
+        if self._path is None or not added:
+            return
+        try:
+            _append(self._path, [self._masker.cover(text) for text in added])
+        except OSError as error:
+            self._complain(f"Cannot save the prompt history: {error.strerror or error}")
+            self._path = None
 
     def older(self, current: str) -> str | None:
         """The entry before the present place, or None at the oldest. ``current`` comes back with ``newer``."""
@@ -206,8 +213,8 @@ def _read(path: Path | None) -> list[str]:
     return entries
 
 
-def _append(path: Path, text: str) -> None:
-    data = (json.dumps(text) + "\n").encode()
+def _append(path: Path, texts: Sequence[str]) -> None:
+    data = "".join(json.dumps(text) + "\n" for text in texts).encode()
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     try:
         fd = os.open(path, flags, 0o600)

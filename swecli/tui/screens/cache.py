@@ -38,7 +38,7 @@ CACHED, NEW, UNTOLD = "█", "▒", "░"
 """Two signs, so that a bar can be read without colours."""
 WIDEST_BAR: Final = 48
 DETAIL_FROM, HEAD_FROM = 16, 10
-"""Lines from which on the chosen request is told below the list, and the whole above it."""
+"""Lines from which on the chosen request is described below the list, and the whole above it."""
 _BESIDE = 32
 """Cells of a row besides its turn, its bar and what it missed."""
 
@@ -165,7 +165,7 @@ class CacheBoard(Board):
     def scrolled(self, step: int) -> None:
         self._move(step)
 
-    # --- what is told of a request ---
+    # --- the words about a request ---
 
     def _told(self, request: CachedRequest) -> list[list[str]]:
         """Lines, each of pieces with the most important first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -145,6 +145,36 @@ class ListPage:
 
     def switch(self) -> None:
         """The key that changes to the other of two."""
+
+
+class Previews:
+    """What a page says of an entry and takes a moment: made once, when the entry is first chosen."""
+
+    def __init__(self, page: ListPage, make: Callable[[str], Awaitable[Sequence[DisplayBlock]]]) -> None:
+        """``make`` gets the name of the entry."""
+        self._page = page
+        self._make = make
+        self._made: dict[str, Sequence[DisplayBlock]] = {}
+
+    def of(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        """What is known of it now; the rest is shown once it is made."""
+        if entry is None:
+            return ()
+        made = self._made.get(entry.name)
+        if made is None:
+            self._page.view.start(lambda: self._show(entry.name), "preview")
+            return (TextBlock("…", "dim"),)
+        return made
+
+    def forget(self) -> None:
+        """There is more to say now."""
+        self._made.clear()
+
+    async def _show(self, name: str) -> None:
+        made = self._made[name] = await self._make(name)
+        view = self._page.view
+        if view.chosen is not None and view.chosen.name == name:
+            view.say(made)
 
 
 GAP = 3
@@ -309,7 +339,7 @@ T = TypeVar("T")
 
 
 async def read_or_say(page: ListPage, read: Callable[[], T]) -> T | None:
-    """What ``read`` finds, in a thread; None after the user was told why it can't be read (its ValueError), and where
+    """What ``read`` finds, in a thread; None after the page said why it can't be read (its ValueError), and where
     the page has gone meanwhile."""
     try:
         found = await asyncio.to_thread(read)

@@ -25,7 +25,7 @@ _ACTIONS = (
     ("edit", "edit", "change what it says"),
     ("freeze", "freeze or release", "neither outcomes nor time change a frozen one"),
     ("off", "switch off", "the model is not told of it"),
-    ("on", "switch on", "the model is told of it where it applies"),
+    ("on", "switch on", "the model sees it where it applies"),
     ("delete", "delete", "it goes, and is not learned again"),
 )
 

@@ -10,7 +10,7 @@ from swecli.core.engine.rewind import RewindPoint
 from swecli.core.engine.session import Session
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, ListPage
+from swecli.tui.screens.list_screen import Entry, ListPage, Previews
 
 _TITLE = 160
 """Characters of a message that its line shows where there is room."""
@@ -47,7 +47,7 @@ class RewindPage(ListPage):
         self._chosen = chosen
         self._clock = clock
         self._points: dict[str, RewindPoint] = {}
-        self._seen: dict[str, Sequence[DisplayBlock]] = {}
+        self._previews = Previews(self, self._preview)
 
     def begin(self) -> None:
         self.view.start(self._read)
@@ -61,18 +61,10 @@ class RewindPage(ListPage):
             self.view.say((TextBlock("Nothing to go back to: no message was sent yet."),))
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        if entry is None:
-            return ()
-        seen = self._seen.get(entry.name)
-        if seen is not None:
-            return seen
-        self.view.start(lambda: self._preview(entry.name), "preview")
-        return (TextBlock("…", "dim"),)
+        return self._previews.of(entry)
 
-    async def _preview(self, name: str) -> None:
-        self._seen[name] = await self._source.preview(self._points[name])
-        if self.view.chosen is not None and self.view.chosen.name == name:
-            self.view.say(self._seen[name])
+    async def _preview(self, name: str) -> Sequence[DisplayBlock]:
+        return await self._source.preview(self._points[name])
 
     def key_note(self, entry: Entry | None) -> str:
         return "enter asks what to take back · ↑↓ choose" if entry is not None else ""

@@ -11,7 +11,7 @@ from swecli.core.tools.base import readable_size
 from swecli.figures import tokens
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
+from swecli.tui.screens.list_screen import Entry, ListPage, Previews, heading, narrowed, read_or_say
 
 SEARCHED = 2
 """Characters from which on what was typed is searched for in the content too."""
@@ -48,7 +48,7 @@ class SessionsPage(ListPage):
         self._searched = ""
         self._clock = clock
         self._sessions: dict[str, StoredSession] = {}
-        self._seen: dict[str, Sequence[DisplayBlock]] = {}
+        self._previews = Previews(self, self._preview)
 
     def begin(self) -> None:
         self.view.start(self._read)
@@ -86,7 +86,7 @@ class SessionsPage(ListPage):
         said = await asyncio.to_thread(self._port.search, words)
         if _words(self.view.text) == words:
             self._said, self._searched = dict(said), words
-            self._seen.clear()
+            self._previews.forget()
             self.view.show()
 
     def matching(self, query: str) -> Sequence[Entry]:
@@ -99,15 +99,9 @@ class SessionsPage(ListPage):
         return [*named, *([heading("In the content"), *content] if content else [])]
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        if entry is None:
-            return ()
-        seen = self._seen.get(entry.name)
-        if seen is not None:
-            return seen
-        self.view.start(lambda: self._preview(entry.name), "preview")
-        return (TextBlock("…", "dim"),)
+        return self._previews.of(entry)
 
-    async def _preview(self, name: str) -> None:
+    async def _preview(self, name: str) -> Sequence[DisplayBlock]:
         session = self._sessions[name]
         try:
             blocks = await asyncio.to_thread(self._port.preview, session)
@@ -124,9 +118,7 @@ class SessionsPage(ListPage):
             more.append(TextBlock(f"found: {self._said[name]}"))
         if session.first and session.first != session.title:
             more.append(TextBlock(f"began with: {session.first}", "dim"))
-        self._seen[name] = (head, *more, *blocks)
-        if self.view.chosen is not None and self.view.chosen.name == name:
-            self.view.say(self._seen[name])
+        return (head, *more, *blocks)
 
     def key_note(self, entry: Entry | None) -> str:
         folders = "tab other folders" if not self._everywhere else "tab this folder"

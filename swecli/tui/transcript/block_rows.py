@@ -184,7 +184,7 @@ _OUTCOMES: Final = {
 
 
 _WAITED: Final = 1.0
-"""Seconds of waiting from which on they are told."""
+"""Seconds of waiting from which on the line shows them."""
 
 _WORK: Final = (ToolBlock, ReasoningBlock, NoticeBlock, CompactionBlock)
 

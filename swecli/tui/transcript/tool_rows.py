@@ -198,7 +198,7 @@ def _extended(numbers: list[int]) -> tuple[Color | None, int]:
 
 
 def render_todos(block: TodoBlock, width: int, palette: Palette) -> list[Row]:
-    """One entry per todo; its state is told by the sign, not by colour alone."""
+    """One entry per todo; its sign shows its state, not colour alone."""
     out: list[Row] = []
     for todo in block.todos:
         sign, sign_style, style = {
@@ -360,7 +360,7 @@ DIFF_LINES: Final = 12
 INDENT: Final[Gutter] = (segment(SafeText("  ")),)
 _GAP: Final = SafeText("   ")
 _LOOKING: Final = frozenset(("read_file", "list_files", "search", "symbols", "web_fetch"))
-"""Tools whose result is told by the line itself."""
+"""Tools whose line itself tells the result."""
 _NOTHING: Final = "{}"
 """Arguments of a call that takes none."""
 _SLOW: Final = 1.0

@@ -45,9 +45,15 @@ def test_tools_by_any_name(front: str, expected: set[str]) -> None:
 
 
 def test_all_tools_but_those_that_are_refused_and_no_agents_of_its_own() -> None:
-    assert tools("") == {*TOOLS} - {"task"}
-    assert tools("tools: '*'\n") == {*TOOLS} - {"task"}
-    assert tools("disallowedTools: Bash, mcp__web\n") == {*TOOLS} - {"task", "run_command", "job", "mcp__web__get"}
+    assert tools("") == {*TOOLS} - {"task", "ask_user"}
+    assert tools("tools: '*'\n") == {*TOOLS} - {"task", "ask_user"}
+    assert tools("disallowedTools: Bash, mcp__web\n") == {*TOOLS} - {
+        "task",
+        "ask_user",
+        "run_command",
+        "job",
+        "mcp__web__get",
+    }
 
 
 def test_tools_that_are_not_there_are_named() -> None:

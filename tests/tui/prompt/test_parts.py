@@ -54,7 +54,9 @@ def test_history_walks_and_comes_back(tmp_path: Path) -> None:
 
 def test_history_is_kept_privately_and_survives_garbage(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "h.jsonl"
-    History(path).add("secret [b]é\ud800[/b]")
+    history = History(path)
+    history.add("secret [b]é\ud800[/b]")
+    history.save()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with path.open("ab") as file:
         file.write(b'{"no": "text"}\n\xff\xfe broken\n"fine"\n"cut')
@@ -66,6 +68,7 @@ def test_no_key_is_kept_with_what_was_sent(tmp_path: Path, monkeypatch: pytest.M
     path, shaped = tmp_path / "h.jsonl", "sk-" + "a1" * 12
     history = History(path)
     history.add(f"use k3y-9fZq and {shaped} here")
+    history.save()
     assert history.entries == [f"use k3y-9fZq and {shaped} here"]
     assert History(path).entries == [f"use ******** and {'*' * len(shaped)} here"]
 
@@ -74,8 +77,9 @@ def test_history_that_can_not_be_written_says_so_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said: list[str] = []
     history = History(tmp_path / "file" / "h.jsonl", said.append)
-    history.add("one")
-    history.add("two")
+    for text in ("one", "two"):
+        history.add(text)
+        history.save()
     assert len(said) == 1
     assert history.entries == ["one", "two"]
 

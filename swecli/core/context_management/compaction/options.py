@@ -138,7 +138,7 @@ class SummarizationStrategy(Struct, frozen=True):
 
 
 class CompactContext(Struct, frozen=True):
-    """What a hook is told before a compaction. Tokens are of the whole request."""
+    """What a hook learns before a compaction. Tokens are of the whole request."""
 
     trigger: Literal["manual", "auto"]
     current_tokens: int
@@ -239,7 +239,7 @@ async def run_pre_hook(
     context = CompactContext("manual" if trigger == "manual" else "auto", before.used, target, messages, focus or None)
     try:
         decision = await hook(context)
-    except Exception as error:  # noqa: BLE001 - a program of the user's may raise anything; it is told and has no say
+    except Exception as error:  # noqa: BLE001 - a program of the user's may raise anything; it is reported and has no say
         return HookOutcome(focus, notes=(f"its pre-compaction hook failed ({_named(error)}) and was ignored",))
     notes: Sequence[str] = ()
     if decision.cancel:
@@ -258,7 +258,7 @@ async def run_post_hook(options: CompactionOptions, result: CompactResult) -> st
         return ""
     try:
         await options.on_post_compact(result)
-    except Exception as error:  # noqa: BLE001 - what is done is done: the failure is told
+    except Exception as error:  # noqa: BLE001 - what is done is done: the failure is reported
         return f"its post-compaction hook failed ({_named(error)})"
     return ""
 

@@ -171,7 +171,7 @@ QUOTED = 240
 
 
 def branch_note(ledger: Ledger, item: str, facts: SessionFacts) -> str:
-    """What the model is told of all that the conversation loses when it goes back to before the entry ``item``."""
+    """What the model learns of all that the conversation loses when it goes back to before the entry ``item``."""
     order = list(ledger.entries)
     since = set(order[order.index(item) :]) if item in ledger.entries else set[str]()
     asked = [" ".join(text.split()) for source, text in user_texts(ledger) if source in since]
