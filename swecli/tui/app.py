@@ -536,10 +536,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         if self.main.prompt.editor.text and self._armed is not None:
             self._armed = None
             self.main.activity.end_flash()
-
-    @on(Prompt.Rested)
-    def _rested(self) -> None:
-        self.main.activity.look_ahead()
+        if not self.main.prompt.editor.text.startswith("/"):
+            self.main.activity.look_ahead()
 
     @on(Prompt.Help)
     def _help_wanted(self) -> None:

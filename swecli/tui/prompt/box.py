@@ -117,8 +117,8 @@ STARTING = "You can type now…"
 WEIGH_AFTER = 0.15
 """Seconds without a change of the mentions after which their files are looked at."""
 
-REST = 0.3
-"""Seconds without a change after which draft and history are saved and the next request is foreseen."""
+SAVE_AFTER = 0.4
+"""Seconds without a key after which the draft is saved."""
 
 MAX_LINES = 12
 
@@ -146,9 +146,6 @@ class Prompt(Vertical):
 
     class Edited(Message):
         """The text changed."""
-
-    class Rested(Message):
-        """The text has not changed for a while."""
 
     class Walk(Message):
         """Tab on an empty prompt: the user wants to walk through the transcript."""
@@ -189,7 +186,7 @@ class Prompt(Vertical):
         self.mentions = MentionWeights()
         self._drafts = Drafts(state)
         self._walked: str | None = None
-        self._rest_timer: Timer | None = None
+        self._save_timer: Timer | None = None
         self._busy = False
         self._clock = clock
         self._typed_at: float | None = None
@@ -278,16 +275,6 @@ class Prompt(Vertical):
         """Save what was sent since, then the draft and each paste of it once."""
         self._history.save()
         self._drafts.save(self.editor.text, self.editor.pastes.saved())
-
-    def _rest(self) -> None:
-        """What no key waits for is done when none has come for a while."""
-        if self._rest_timer is not None:
-            self._rest_timer.stop()
-        self._rest_timer = self.set_timer(REST, self._rested)
-
-    def _rested(self) -> None:
-        self.save()
-        self.post_message(self.Rested())
 
     def remember(self, text: str) -> None:
         """A message was sent: it joins the history, and is no draft any more. Both are saved once it is on its way."""
@@ -423,7 +410,9 @@ class Prompt(Vertical):
             self._walked = None
             self._history.leave()
             self._follow()
-        self._rest()
+        if self._save_timer is not None:
+            self._save_timer.stop()
+        self._save_timer = self.set_timer(SAVE_AFTER, self.save)
         self.post_message(self.Edited())
 
     @on(TextArea.SelectionChanged)
