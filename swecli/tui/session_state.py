@@ -14,6 +14,7 @@ from swecli.core.protocol.events import (
     Event,
     FileChanged,
     HookRan,
+    HooksRunning,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -74,6 +75,8 @@ class UiState(Struct):
     interrupting: bool = False
     retry: RetryScheduled | None = None
     retry_at: float = 0.0
+    hooks: dict[int, HooksRunning] = field(default_factory=lambda: {})
+    """Hooks that are waited for, by the number of the wait."""
     running: dict[str, Running] = field(default_factory=lambda: {})
     requests: list[Request] = field(default_factory=lambda: [])
     asked_since: float = 0.0
@@ -140,10 +143,15 @@ def feed(state: UiState, event: Event) -> None:
             state.ended = body
         case SandboxChanged():
             state.sandbox = body
+        case HooksRunning(run=run, commands=commands):
+            state.hooks.pop(run, None)
+            if commands:
+                state.hooks[run] = body
         case HookRan(outcome="skipped"):
             state.interrupting = False
         case SessionStarted():
             _rest(state)
+            state.hooks.clear()
             state.sandbox = None
         case _:
             pass

@@ -14,6 +14,7 @@ from swecli.core.protocol.events import (
     CompactionFailed,
     CompactionStarted,
     Event,
+    HooksRunning,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -160,6 +161,8 @@ BEGUN = (TurnStarted("u"),)
             ),
             "Running make test 59 s",
         ),
+        ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",))), "Running the Stop hook a.sh 59 s"),
+        ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",)), HooksRunning(1, "Stop")), "Waiting for the model… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5)), "Compacting the context… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5), CompactionFailed("k", "no")), "Waiting for the model… 59 s"),
         (
