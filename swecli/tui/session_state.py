@@ -151,6 +151,7 @@ def feed(state: UiState, event: Event) -> None:
             state.interrupting = False
         case SessionStarted():
             _rest(state)
+            state.requests.clear()
             state.hooks.clear()
             state.sandbox = None
         case _:
@@ -161,7 +162,7 @@ def _rest(state: UiState) -> None:
     state.busy = state.interrupting = False
     state.retry, state.awaits = None, ""
     state.running.clear()
-    state.requests.clear()
+    state.requests = [request for request in state.requests if not request.item]  # what no turn asks still waits
 
 
 def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:

@@ -22,6 +22,9 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
+    Question,
+    QuestionAnswered,
+    QuestionAsked,
     QueueChanged,
     Queued,
     RetryScheduled,
@@ -129,6 +132,15 @@ def test_a_request_of_an_item_that_ended_is_not_asked_any_more() -> None:
     ask = PermissionRequested("p", "t", "edit_file", "a", (), "why", "hash")
     assert state_after(ItemStarted("t", "tool"), ask, ItemCompleted("t", "interrupted")).requests == []
     assert state_after(TurnStarted("u"), ask, SessionStarted("/", "m", "default", "0", resumed=True)).requests == []
+
+
+def test_a_question_that_no_turn_asks_outlives_turns() -> None:
+    asked = QuestionAsked("q", "", (Question("Use them?", ()),))
+    waiting = state_after(TurnStarted("u"), asked, TurnEnded("done"), TurnStarted("v"))
+    assert waiting.requests == [asked]
+    session_state.feed(waiting, Event(9, 1009.0, "s", 1, QuestionAnswered("q", ())))
+    assert waiting.requests == []
+    assert state_after(asked, SessionStarted("/", "m", "default", "0", resumed=True)).requests == []
 
 
 def test_the_last_answer_is_text_of_the_model() -> None:
