@@ -115,22 +115,16 @@ async def _promotion() -> list[Line]:
                 + sum(map(monitor.count_once, request.messages))
                 for request in requests
             ]
-    breaks = [
-        size
-        for size, (one, next_) in zip(sizes, itertools.pairwise(requests), strict=False)
-        if one.tools != next_.tools
-    ]
+    pairs = zip(sizes, itertools.pairwise(requests), strict=False)
+    breaks = [size for size, (earlier, later) in pairs if earlier.tools != later.tools]
     assert len(breaks) == len(SEARCHES)
-    new = sizes[-1]
+    new, anew = sizes[-1], sum(breaks)
+    least = 0.1 * sum(sizes) + 0.9 * new  # what is cached costs a tenth
     return [
         (f"{TURNS} turns, {len(breaks)} searches: tokens without tools, all requests", sum(sizes), ""),
         ("  of it new", new, ""),
-        ("  read anew where the list of tools comes first", sum(breaks), "tokens"),
-        (
-            "  cost of that, relative to tools that join at the result",
-            (0.1 * sum(sizes) + 0.9 * (new + sum(breaks))) / (0.1 * sum(sizes) + 0.9 * new),
-            "x, cached at a tenth",
-        ),
+        ("  read anew where the list of tools comes first", anew, "tokens"),
+        ("  cost of that, relative to tools that join at the result", (least + 0.9 * anew) / least, "x"),
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -426,7 +426,7 @@ class SessionHooks:
         self._add_context(run.hook.event, answer.context)
 
     @contextlib.contextmanager
-    def _telling(self, hooks: Hooks, event: HookEvent) -> Iterator[None]:
+    def _telling(self, hooks: Hooks, event: HookEvent) -> Generator[None]:
         """Tell which hooks are waited for, if that takes longer than a moment. Nobody waits for those of
         Notification."""
         if event == "Notification":
