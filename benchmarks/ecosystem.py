@@ -19,7 +19,6 @@ from pathlib import Path
 from benchmarks.played_session import GLYPHS
 from benchmarks.startup import OPENED, SPLASH, SWECLI, early_keys
 from benchmarks.window import Window
-from swecli.core.config.trust import write_trust
 from swecli.core.context_management.tool_index import ToolIndex, stem, terms
 from swecli.core.engine.services import SubagentOptions
 from swecli.core.llm.script import parse_script
@@ -31,7 +30,7 @@ from tests.core.context_management.test_tool_index import QUERIES, TOOLS
 from tests.core.engine.support import bench
 from tests.core.engine.test_deferral import Source, settle
 from tests.core.engine.test_subagents import parent, task, with_agents
-from tests.core.mcp.support import SERVER
+from tests.support.everything import configure
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
 
@@ -45,6 +44,7 @@ def run() -> Iterator[Line]:
     """What was measured, the value, its unit."""
     yield from _tools()
     yield from _search()
+    yield from asyncio.run(_promotion())
     yield from _subagents()
     yield from _start()
     yield from _interactive()
@@ -89,6 +89,43 @@ def _search() -> Iterator[Line]:
         (100 * (1 - len(recall.missed()) / count)),
         f"%  (goal 95, {count} queries)",
     )
+
+
+TURNS, SEARCHES = 12, (2, 6, 10)
+"""Turns of a session with about 2,000 tokens each, and the turns that search for a tool."""
+
+
+async def _promotion() -> list[Line]:
+    """What found tools cost where a provider reads the list of tools before the conversation: all after the list is
+    read anew with each search. With tools that join at the result of the search it is nothing."""
+    queries = [*QUERIES][: len(SEARCHES)]
+    steps: list[str] = []
+    for turn in range(TURNS):
+        if turn in SEARCHES:
+            arguments = json.dumps({"query": queries[SEARCHES.index(turn)]})
+            steps.append(f"[[step]]\n[[step.call]]\ntool = 'tool_search'\narguments = '{arguments}'\n")
+        steps.append('[[step]]\ntext = "done"\n')
+    with tempfile.TemporaryDirectory() as folder:
+        async with bench("".join(steps), Path(folder), extensions=(Source(settle),)) as made:
+            for turn in range(TURNS):
+                await made.say(f"{turn} {AGAIN * 10}")
+            monitor, requests = made.session._services.context.monitor, made.model.requests
+            sizes = [
+                sum(monitor.count_tokens(block.text) for block in request.system)
+                + sum(map(monitor.count_once, request.messages))
+                for request in requests
+            ]
+    pairs = zip(sizes, itertools.pairwise(requests), strict=False)
+    breaks = [size for size, (earlier, later) in pairs if earlier.tools != later.tools]
+    assert len(breaks) == len(SEARCHES)
+    new, anew = sizes[-1], sum(breaks)
+    least = 0.1 * sum(sizes) + 0.9 * new  # what is cached costs a tenth
+    return [
+        (f"{TURNS} turns, {len(breaks)} searches: tokens without tools, all requests", sum(sizes), ""),
+        ("  of it new", new, ""),
+        ("  read anew where the list of tools comes first", anew, "tokens"),
+        ("  cost of that, relative to tools that join at the result", (least + 0.9 * anew) / least, "x"),
+    ]
 
 
 def _subagents() -> list[Line]:
@@ -149,18 +186,7 @@ def _program(place: Path, url: str, open_to_all: bool) -> Program:
     folder, home = place / "project", place / "home"
     folder.mkdir()
     if open_to_all:
-        servers = {name: {"command": sys.executable, "args": [str(SERVER)]} for name in ("one", "two")}
-        home.mkdir()
-        (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-        for number in range(5):
-            skill = folder / ".claude" / "skills" / f"skill-{number}"
-            skill.mkdir(parents=True)
-            (skill / "SKILL.md").write_text(
-                f"---\nname: skill-{number}\ndescription: Does thing {number}\n---\nDo it.\n"
-            )
-        hooks = (f'[[hooks.{event}]]\ncommand = "true"\n' for event in ("UserPromptSubmit", "PreToolUse", "Stop"))
-        (home / "config.toml").write_text("".join(hooks))
-        write_trust(home / "data", folder, "trusted")
+        configure(folder, home)
     return Program(folder, home, {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "k"})
 
 

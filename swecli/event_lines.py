@@ -23,6 +23,7 @@ from swecli.core.protocol.events import (
     Event,
     FilesRestored,
     HookRan,
+    HooksRunning,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -42,7 +43,7 @@ from swecli.core.protocol.events import (
     Unknown,
     grounds,
 )
-from swecli.core.protocol.hook_words import hook_line
+from swecli.core.protocol.hook_words import hook_line, running_words
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, usage_words
 from swecli.figures import duration, tokens
 from swecli.safe_text import sanitise
@@ -265,6 +266,8 @@ def _other_lines(event: Event) -> list[str]:
             return [edited_line(event.body)]
         case ContextSuggested():
             return [suggested_line(event.body)]
+        case HooksRunning(event=name, commands=commands) if commands:
+            return [f"{running_words(name, commands)}."]
         case HookRan():
             line = hook_line(event.body)
             return [line] if line else []

@@ -222,9 +222,6 @@ class Conversation:
             case ModelResponded(stop=stop) if self._turn is not None and event.agent == "main":
                 self._turn.stop = stop
             case TurnEnded() as ended:
-                for task in self._asking.values():
-                    task.cancel()
-                self._asking.clear()
                 if self._turn is not None and not self._turn.ended.done():
                     self._turn.ended.set_result(ended)
             case Notice() as notice:

@@ -17,6 +17,10 @@ NONE = (
     "No language server is in use. swecli uses those on PATH (such as basedpyright, typescript-language-server, gopls, "
     "rust-analyzer, clangd) in folders that you trust, unless diagnostics.enabled is false."
 )
+UNTRUSTED = (
+    "No language server is in use: this folder is not trusted, and a server runs what a project names. To trust it: "
+    "swecli permissions trust, then start again."
+)
 _USE = "Use /lsp, or /lsp restart, stop or log NAME."
 
 
@@ -31,7 +35,9 @@ def _servers(session: Session) -> LanguageServers | None:
 async def _run(session: Session, arguments: str) -> CommandResult:
     servers = _servers(session)
     if servers is None:
-        return CommandResult.text(absent(session, "language servers", NONE), "dim")
+        files = session.view.extension_files
+        none = NONE if files is None or files.trusted else UNTRUSTED
+        return CommandResult.text(absent(session, "language servers", none), "dim")
     match arguments.split():
         case []:
             return CommandResult(tuple(_overview(session, servers)))

@@ -79,14 +79,16 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
     rows: list[tuple[str, ...]] = []
     for name, connection in servers.connections.items():
         size = session.tools_of(name)
-        tools = f"{size.count}{_withheld(size)}" if connection.state == "ready" else ""
+        left_out = len(servers.left_out.get(name, ()))
+        changed = f", {left_out} left out" if left_out else ""
+        tools = f"{size.count}{_withheld(size)}{changed}" if connection.state == "ready" else ""
         tokens = f"{size.tokens:,}" if connection.state == "ready" else ""
         rows.append((name, _state(connection), tools, tokens, _cut(connection.definition.line, 60)))
     table = TableBlock(("Server", "State", "Tools", "Tokens", "Runs"), tuple(rows), "MCP servers")
-    left_out = (TextBlock(SAFE_MODE.format("MCP servers of projects"), "dim"),) if session.view.safe_mode else ()
+    unused = (TextBlock(SAFE_MODE.format("MCP servers of projects"), "dim"),) if session.view.safe_mode else ()
     return (
         table,
-        *left_out,
+        *unused,
         TextBlock("/mcp NAME shows its tools; enable, disable, reconnect, login and log take a name.", "dim"),
     )
 
@@ -122,7 +124,10 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
     found = f"{_withheld(size)} (tool_search finds them)" if size.withheld else ""
     lines.append(f"{plural(size.count, 'tool')}{found}, {size.tokens:,} tokens in each request")
     if servers.left_out.get(connection.name):
-        lines.append(f"Left out, for their descriptions changed: {', '.join(servers.left_out[connection.name])}")
+        changed = ", ".join(servers.left_out[connection.name])
+        lines.append(
+            f"Left out, for their descriptions changed: {changed} (/mcp reconnect {connection.name} asks again)"
+        )
     if offered.prompts:
         lines.append(f"Prompts: {', '.join(f'/mcp__{connection.name}__{prompt.name}' for prompt in offered.prompts)}")
     if offered.resources:

@@ -199,7 +199,7 @@ class LinearFrontEnd:
                 self._busy = True
             case TurnEnded():
                 self._busy = False
-                self._requests.clear()
+                self._requests = [entry for entry in self._requests if not entry.item]  # what no turn asks still waits
             case PermissionRequested() | QuestionAsked():
                 self._requests.append(body)
                 self._asked_at = time.monotonic()

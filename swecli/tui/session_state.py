@@ -14,6 +14,7 @@ from swecli.core.protocol.events import (
     Event,
     FileChanged,
     HookRan,
+    HooksRunning,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -74,6 +75,8 @@ class UiState(Struct):
     interrupting: bool = False
     retry: RetryScheduled | None = None
     retry_at: float = 0.0
+    hooks: dict[int, HooksRunning] = field(default_factory=lambda: {})
+    """Hooks that are waited for, by the number of the wait."""
     running: dict[str, Running] = field(default_factory=lambda: {})
     requests: list[Request] = field(default_factory=lambda: [])
     asked_since: float = 0.0
@@ -140,10 +143,16 @@ def feed(state: UiState, event: Event) -> None:
             state.ended = body
         case SandboxChanged():
             state.sandbox = body
+        case HooksRunning(run=run, commands=commands):
+            state.hooks.pop(run, None)
+            if commands:
+                state.hooks[run] = body
         case HookRan(outcome="skipped"):
             state.interrupting = False
         case SessionStarted():
             _rest(state)
+            state.requests.clear()
+            state.hooks.clear()
             state.sandbox = None
         case _:
             pass
@@ -153,7 +162,7 @@ def _rest(state: UiState) -> None:
     state.busy = state.interrupting = False
     state.retry, state.awaits = None, ""
     state.running.clear()
-    state.requests.clear()
+    state.requests = [request for request in state.requests if not request.item]  # what no turn asks still waits
 
 
 def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:

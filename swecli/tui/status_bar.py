@@ -19,6 +19,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from swecli.core.protocol.hook_words import running_words
 from swecli.figures import BAR, bar, dollars, duration, percent, tokens
 from swecli.safe_text import safe_line
 from swecli.tui.tool_words import OWN_COMMAND, words_for
@@ -151,7 +152,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     if not state.busy and not state.running:
         return "", ""
     seconds = duration(max(0, int(now - state.turn_since - state.waited))) if state.busy else ""
-    stop = "esc to go on without" if state.awaits else "esc to interrupt"
+    stop = "esc to skip it" if state.hooks else "esc to go on without" if state.awaits else "esc to interrupt"
     if state.interrupting:
         return "Interrupting…", ""
     if state.requests:
@@ -168,6 +169,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     model_works = (
         state.busy
         and not state.awaits
+        and not state.hooks
         and not any(item.executing or item.awaits or item.kind == "compaction" for item in state.running.values())
     )
     already_shown = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
@@ -177,6 +179,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
 
 
 def _doing(state: UiState) -> str:
+    for hooks in state.hooks.values():
+        return running_words(hooks.event, hooks.commands)
     running = state.running
     executing = [item for item in running.values() if item.executing and item.kind == "tool"]
     if executing:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -109,19 +108,3 @@ def test_own_settings_add_to_the_projects_and_safe_mode_runs_none(work: Path) ->
     go(work, "--trust", "--safe-mode")
     assert not (work / "prompt.json").exists()
     assert not (work / "kept.txt").exists()
-
-
-def test_a_program_without_hooks_loads_nothing_of_them(work: Path) -> None:
-    subprocess.run(["rm", "-r", str(work / ".claude")], check=True)
-    code = (
-        "import asyncio, sys\nfrom pathlib import Path\nfrom swecli.app import open_session\n"
-        "from swecli.launch import LaunchOptions\n"
-        f"options = LaunchOptions(cwd=Path({str(work)!r}), headless=True, store=False, model='openai/m')\n"
-        "async def main():\n    session = await open_session(options)\n    await session.close()\n"
-        "asyncio.run(main())\nprint([name for name in sys.modules if name.startswith('swecli.core.hooks')])\n"
-    )
-    program = Program(work, work.parent / "home", {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": "http://127.0.0.1:9"})
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=program.environment, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout == "[]\n"

@@ -14,6 +14,7 @@ from swecli.core.protocol.events import (
     CompactionFailed,
     CompactionStarted,
     Event,
+    HooksRunning,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -21,6 +22,9 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
+    Question,
+    QuestionAnswered,
+    QuestionAsked,
     QueueChanged,
     Queued,
     RetryScheduled,
@@ -130,6 +134,15 @@ def test_a_request_of_an_item_that_ended_is_not_asked_any_more() -> None:
     assert state_after(TurnStarted("u"), ask, SessionStarted("/", "m", "default", "0", resumed=True)).requests == []
 
 
+def test_a_question_that_no_turn_asks_outlives_turns() -> None:
+    asked = QuestionAsked("q", "", (Question("Use them?", ()),))
+    waiting = state_after(TurnStarted("u"), asked, TurnEnded("done"), TurnStarted("v"))
+    assert waiting.requests == [asked]
+    session_state.feed(waiting, Event(9, 1009.0, "s", 1, QuestionAnswered("q", ())))
+    assert waiting.requests == []
+    assert state_after(asked, SessionStarted("/", "m", "default", "0", resumed=True)).requests == []
+
+
 def test_the_last_answer_is_text_of_the_model() -> None:
     items = ItemStarted("a", "text"), ItemCompleted("a", "ok", (TextPart("answer"),)), ItemStarted("u", "user")
     assert state_after(*items, ItemCompleted("u", "ok", (TextPart("question"),))).last_answer == "answer"
@@ -160,6 +173,8 @@ BEGUN = (TurnStarted("u"),)
             ),
             "Running make test 59 s",
         ),
+        ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",))), "Running the Stop hook a.sh 59 s"),
+        ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",)), HooksRunning(1, "Stop")), "Waiting for the model… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5)), "Compacting the context… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5), CompactionFailed("k", "no")), "Waiting for the model… 59 s"),
         (

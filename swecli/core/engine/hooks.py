@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from swecli.core.context_management.compaction.options import (
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.events import HookRan, ItemCompleted, ItemStarted, Notice
+from swecli.core.protocol.events import HookRan, HooksRunning, ItemCompleted, ItemStarted, Notice
 from swecli.core.protocol.messages import ToolResultPart
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 CONTINUATIONS = 5
 """So many times in a row a Stop hook may keep the model from ending its turn."""
-TOLD_AFTER = 2.0
-"""Seconds after which a notice says that a hook still runs."""
+TOLD_AFTER = 0.5
+"""Seconds after which the screen names the hooks that are waited for."""
 MOST_SHOWN = 500
 """Characters of a line about a hook."""
 END_SECONDS = 2.0
@@ -89,6 +89,8 @@ class SessionHooks:
         """What the model is still to be told, by event."""
         self._stopped = ""
         self._continued = 0
+        self._told = 0
+        """Waits for hooks that the user was told of."""
         self._trigger: Literal["manual", "auto"] = "auto"
         self._transcript: TranscriptFile | None = None
         if self._hooks is not None and not inner:
@@ -401,11 +403,8 @@ class SessionHooks:
         await self._write_transcript()  # before anyone learns its path
         common = self._common(event)
         payloads = [(subjects, {**payload, **common}) for subjects, payload in shown]
-        told = asyncio.get_running_loop().call_later(TOLD_AFTER, self._tell_running, event)
-        try:
+        with self._telling(self._hooks, event):
             runs = await self._hooks.run(event, payloads, limit, self._holds(use))
-        finally:
-            told.cancel()
         for run in runs:
             self._recorder.emit(hook_ran(run, item))
         blocking = (run.hook.command for run in runs if run.answer.stop or run.answer.wish == "block")
@@ -426,9 +425,29 @@ class SessionHooks:
         self._recorder.emit(hook_ran(replace(run, answer=answer)))
         self._add_context(run.hook.event, answer.context)
 
-    def _tell_running(self, event: HookEvent) -> None:
-        text = f"{'A hook' if event == 'Notification' else f'A {event} hook'} is still running."
-        self._recorder.emit(Notice(text, "info", "hooks", "Esc skips it."))
+    @contextlib.contextmanager
+    def _telling(self, hooks: Hooks, event: HookEvent) -> Generator[None]:
+        """Tell which hooks are waited for, if that takes longer than a moment. Nobody waits for those of
+        Notification."""
+        if event == "Notification":
+            yield
+            return
+        number = 0
+
+        def tell() -> None:
+            nonlocal number
+            commands = hooks.running(event)
+            if commands:
+                number = self._told = self._told + 1
+                self._recorder.emit(HooksRunning(number, event, commands))
+
+        timer = asyncio.get_running_loop().call_later(TOLD_AFTER, tell)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if number:
+                self._recorder.emit(HooksRunning(number, event))
 
     def _add_context(self, event: str, text: str) -> None:
         if text:

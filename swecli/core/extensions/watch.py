@@ -87,6 +87,11 @@ class ExtensionFiles:
         return self.now
 
     @property
+    def trusted(self) -> bool:
+        """Whether the workspace was trusted when the session began."""
+        return self._trusted
+
+    @property
     def profiles(self) -> Mapping[str, AgentProfile]:
         """Agent profiles by name: those that came with swecli, and files, which may take the place of one."""
         from swecli.core.extensions.profiles import built_in_profiles

@@ -83,13 +83,18 @@ class Hooks:
         """Hooks that nobody waits for."""
         self.heard: Callable[[HookRun], None] = lambda run: None
         """Called with each run of one of these."""
-        self._running: set[asyncio.Event] = set()
+        self._running: dict[asyncio.Event, Hook] = {}
+        """What somebody waits for, by what skips it."""
 
     def listening(self, event: HookEvent) -> list[HookRecord]:
         """What is looked at at an event: what may run, and what is missed where a call waits for its word. Where there
         is nothing, the event costs nothing."""
         found = (record for record in self.records if record.hook.event == event and record.enabled)
         return [one for one in found if not one.hook.waiting or (one.hook.unconfirmed and one.hook.judges)]
+
+    def running(self, event: HookEvent) -> tuple[str, ...]:
+        """Commands of an event that run now and that somebody waits for."""
+        return tuple(dict.fromkeys(hook.command for hook in self._running.values() if hook.event == event))
 
     def skip(self) -> bool:
         """End what runs now, as if it had said nothing. False where nothing runs."""
@@ -142,12 +147,12 @@ class Hooks:
         seconds = hook.timeout if limit is None else min(limit, hook.timeout)
         async with contextlib.nullcontext() if hook.beside else self._slots:
             if not hook.beside:  # Esc skips what somebody waits for
-                self._running.add(skipped)
+                self._running[skipped] = hook
             began = self._clock()
             try:
                 ran = await run_hook(hook, data, self.place, seconds, skipped)
             finally:
-                self._running.discard(skipped)
+                self._running.pop(skipped, None)
         answer = read_answer(hook.event, ran, short_command(hook.command), record.number)
         run = HookRun(hook, replace(ran, stdout=self._kept(ran.stdout), stderr=self._kept(ran.stderr)), answer, began)
         record.runs += 1

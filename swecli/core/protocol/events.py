@@ -804,6 +804,15 @@ class HookRan(Tagged, frozen=True, tag="hook_ran"):
     """Seconds."""
 
 
+class HooksRunning(Tagged, frozen=True, tag="hooks_running"):
+    """Hooks of an event take longer than a moment and what goes on waits for them; told once more, without
+    ``commands``, when they have ended. ``run`` tells such waits apart."""
+
+    run: int
+    event: str
+    commands: tuple[str, ...] = ()
+
+
 class BulletLearned(Tagged, frozen=True, tag="bullet_learned"):
     """The playbook has a sentence more. It rests on ``evidence``: items of this session."""
 
@@ -902,6 +911,7 @@ Body = (
     | JobChanged
     | SandboxChanged
     | HookRan
+    | HooksRunning
     | BulletLearned
     | BulletsTold
     | ToolsChanged
@@ -910,7 +920,7 @@ Body = (
 )
 """The closed union of known bodies, discriminated by ``type``."""
 
-DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, ContextMeasured)
+DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, ContextMeasured, HooksRunning)
 """Bodies that are shown but not stored."""
 
 

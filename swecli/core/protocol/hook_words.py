@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swecli.core.protocol.events import HookRan
 
 _DID = {
@@ -31,6 +33,12 @@ def short_command(command: str) -> str:
     if " " not in line:
         line = line.rpartition("/")[2].strip("\"'") or line
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+
+
+def running_words(event: str, commands: Sequence[str]) -> str:
+    """What is going on while hooks are waited for."""
+    more = f" (+{len(commands) - 1} more)" if len(commands) > 1 else ""
+    return f"Running the {event} hook {short_command(commands[0])}{more}"
 
 
 def hook_line(body: HookRan) -> str:

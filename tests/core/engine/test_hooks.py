@@ -20,6 +20,7 @@ from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
     HookRan,
+    HooksRunning,
     ItemCompleted,
     Notice,
     PermissionRequested,
@@ -321,6 +322,17 @@ async def test_esc_skips_a_running_hook_and_then_interrupts(tmp_path: Path) -> N
         it.send(Interrupt(skip=True))
         await until(lambda: not it.session.view.busy)
         assert it.gates.log[-1] == ("cancel", "make")
+
+
+async def test_hooks_that_are_waited_for_are_named_until_they_end(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("Stop", "until test -e go; do sleep 0.02; done"))
+    async with bench(ANSWER, tmp_path, **given) as it:
+        it.send(Submit("go"))
+        await until(lambda: bool(it.bodies(HooksRunning)))
+        assert it.bodies(HooksRunning) == [HooksRunning(1, "Stop", ("until test -e go; do sleep 0.02; done",))]
+        (tmp_path / "go").touch()
+        await until(lambda: it.bodies(HooksRunning)[1:] == [HooksRunning(1, "Stop")])
+        await until(lambda: not it.session.view.busy)
 
 
 async def test_an_interrupt_without_skip_ends_the_turn_in_a_hook(tmp_path: Path) -> None:

@@ -8,7 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from swecli.commands.language_servers import LSP
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.language_servers.definitions import Surroundings
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
 from swecli.core.permissions.types import Policy
@@ -137,3 +140,11 @@ async def test_the_command_shows_every_server(tmp_path: Path) -> None:
         assert "No language server 'x'" in str((await LSP.run(made.session, "log x")).blocks)
         assert "starts: " in str((await LSP.run(made.session, "log unkind")).blocks)
         assert "Use /lsp" in str((await LSP.run(made.session, "dance")).blocks)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_the_command_says_why_there_is_no_server(tmp_path: Path, trusted: bool) -> None:
+    files = ExtensionFiles(tmp_path, tmp_path / "user", tmp_path / "home", trusted=trusted)
+    async with bench("[[step]]\ntext = 'done'\n", tmp_path, extension_files=files) as made:
+        said = str((await LSP.run(made.session, "")).blocks)
+        assert ("this folder is not trusted" in said) is not trusted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.events import HookRan
-from swecli.core.protocol.hook_words import hook_line, short_command
+from swecli.core.protocol.hook_words import hook_line, running_words, short_command
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,8 @@ def test_only_what_says_something_has_a_line(body: HookRan, line: str) -> None:
 )
 def test_commands_are_short(command: str, short: str) -> None:
     assert short_command(command) == short
+
+
+def test_what_is_waited_for_has_its_name() -> None:
+    assert running_words("Stop", ["/w/.claude/hooks/a.sh"]) == "Running the Stop hook a.sh"
+    assert running_words("PreToolUse", ["sleep 9", "b.sh", "c.sh"]) == "Running the PreToolUse hook sleep 9 (+2 more)"
