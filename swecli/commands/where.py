@@ -28,8 +28,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(f"{state.files:,} files are indexed{more}{now}. Name what you look for: /where WORDS")
     found = await project.retrieval(arguments, first_wait=_WAIT)
     if found is None:
-        reason = project.state.problem or "it is still being made"
-        return CommandResult.text(f"This folder has no index: {reason}.", "warning")
+        return CommandResult.text(f"This folder has no index: {project.missing()}.", "warning")
     return result_of(found)
 
 

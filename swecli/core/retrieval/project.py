@@ -137,6 +137,10 @@ class ProjectIndex:
         size = self._known.corpus.size if self._known is not None else len(index.files)
         return IndexState(size, index.complete, building, self._problem)
 
+    def missing(self) -> str:
+        """Why there is no index, a clause."""
+        return self._problem or "it is still being made"
+
     def begin(self) -> None:
         """Look at the disk, and make the index where there is none or too much has changed. On the event loop."""
         busy = self._task is not None and not self._task.done()
