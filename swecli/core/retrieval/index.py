@@ -193,6 +193,12 @@ class Index(Struct, frozen=True):
         numbers = accumulate(value >> _BITS for value in values)
         return [(number, _COUNTS[value & 15]) for number, value in zip(numbers, values, strict=True)]
 
+    def holding(self, where: Field, term: str) -> int:
+        """How many files have a term."""
+        key = key_of(where, term)
+        at = bisect_left(self.keys, key)
+        return self.starts[at + 1] - self.starts[at] if at < len(self.keys) and self.keys[at] == key else 0
+
     def neighbours(self, of: tuple[array[int], array[int]], number: int) -> Iterator[tuple[int, float]]:
         """The files that ``edges`` or ``together`` lead to from a file, with 0..1."""
         starts, values = of
