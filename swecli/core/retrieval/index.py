@@ -182,6 +182,8 @@ class Index(Struct, frozen=True):
     """Terms of the message of each commit."""
     definition_ends: array[int]
     definition_blocks: bytes
+    left_out: tuple[tuple[str, int], ...] = ()
+    """Folders of files that are not kept, with how many: those that have most."""
 
     def postings(self, where: Field, term: str) -> list[tuple[int, int]]:
         """The files, of "c" the commits, that have a term, by number, and how often each."""
@@ -232,6 +234,7 @@ def build(
     folders: Mapping[str, int] | None = None,
     *,
     complete: bool = True,
+    left_out: tuple[tuple[str, int], ...] = (),
 ) -> Index:
     """An index of documents, whose paths are all different."""
     history = history or History()
@@ -263,6 +266,7 @@ def build(
         folders=dict(folders or {}),
         head=history.head,
         complete=complete,
+        left_out=left_out,
         lengths=lengths,
         churn=_scaled([history.churn.get(file.path, 0.0) for file in files]),
         central=_scaled(_ranks(edges)),
@@ -384,6 +388,7 @@ def pack(index: Index) -> bytes:
         "folders": index.folders,
         "head": index.head,
         "complete": index.complete,
+        "left_out": index.left_out,
     }
     numbers = (
         *(index.lengths, index.churn, index.central, index.keys, index.starts, index.values),
@@ -430,6 +435,7 @@ def _unpacked(parts: Sequence[bytes]) -> Index:
         folders=head["folders"],
         head=head["head"],
         complete=head["complete"],
+        left_out=tuple((folder, count) for folder, count in head.get("left_out", ())),
         lengths=lengths,
         churn=churn,
         central=central,
