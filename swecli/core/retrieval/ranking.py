@@ -92,7 +92,7 @@ _QUOTED = re.compile(r"`([^`\n]{2,80})`")
 _LONGEST: Final = 20_000
 """Characters of a text that are looked at for words."""
 _MOST_TERMS: Final = 160
-_MOST_TELLING: Final = 60
+_MOST_TELLING: Final = 45
 """Terms of a text that are looked for, by weight and rarity."""
 _WORTH: Final[Mapping[Part, float]] = {"title": 1.0, "words": 0.3, "code": 0.15, "output": 0.06}
 """What a word counts by where it stands."""
