@@ -192,8 +192,8 @@ class Index(Struct, frozen=True):
         if at == len(self.keys) or self.keys[at] != key:
             return []
         values = self.values[self.starts[at] : self.starts[at + 1]]
-        numbers = accumulate(value >> _BITS for value in values)
-        return [(number, _COUNTS[value & 15]) for number, value in zip(numbers, values, strict=True)]
+        numbers = accumulate([value >> _BITS for value in values])
+        return list(zip(numbers, [_COUNTS[value & 15] for value in values], strict=True))
 
     def holding(self, where: Field, term: str) -> int:
         """How many files have a term."""

@@ -94,6 +94,10 @@ _LONGEST: Final = 20_000
 _MOST_TERMS: Final = 160
 _MOST_TELLING: Final = 45
 """Terms of a text that are looked for, by weight and rarity."""
+_FEW_TERMS: Final = 12
+"""So many terms are all looked for."""
+_EVERYWHERE: Final = 0.5
+"""Share of the files that have a term from which on it tells too little for its time, beside many others."""
 _WORTH: Final[Mapping[Part, float]] = {"title": 1.0, "words": 0.3, "code": 0.15, "output": 0.06}
 """What a word counts by where it stands."""
 _AGAIN: Final = 1.0
@@ -198,13 +202,14 @@ class Corpus(Struct, frozen=True):
 
 def telling(corpus: Corpus, query: Query) -> Query:
     """The query with the terms alone that tell most: a long text has many that change nothing but the time."""
-    if len(query.terms) <= _MOST_TELLING:
+    if len(query.terms) <= _FEW_TERMS:
         return query
     size = max(1, len(corpus.index.files))
     told: dict[str, float] = {}
     for term, weight in query.terms.items():
         having = [count for where in _OF_FILES if (count := corpus.index.holding(where, term))]
-        told[term] = weight * log(1 + size / min(having, default=size))
+        if not having or max(having) <= _EVERYWHERE * size:
+            told[term] = weight * log(1 + size / min(having, default=size))
     kept = frozenset(nlargest(_MOST_TELLING, told, key=told.__getitem__))
     return replace(query, terms={term: weight for term, weight in query.terms.items() if term in kept})
 
@@ -254,13 +259,18 @@ class Words:
         lengths, fresh = self.corpus.index.lengths, self.lengths
         base, share = len(self.corpus.index.files), _B[where]
         mean = max(1.0, sum(lengths) / max(1, len(lengths)))
+        least, more = _K1 * (1 - share), _K1 * share / mean
         scores: Scores = {}
+        known = scores.get
         for term, weight in query.terms.items():
-            rarity = weight * self.rarity(where, term)
-            for number, count in self.found[where, term]:
-                length = lengths[number] if number < base else fresh[number]
-                norm = _K1 * (1 - share + share * length / mean)
-                scores[number] = scores.get(number, 0.0) + rarity * count * (_K1 + 1) / (count + norm)
+            told = weight * self.rarity(where, term) * (_K1 + 1)
+            if more:
+                for number, count in self.found[where, term]:
+                    length = lengths[number] if number < base else fresh[number]
+                    scores[number] = known(number, 0.0) + told * count / (count + least + more * length)
+            else:
+                for number, count in self.found[where, term]:
+                    scores[number] = known(number, 0.0) + told * count / (count + least)
         return scores
 
     def coverage(self, query: Query) -> Scores:
@@ -342,8 +352,9 @@ def scored(corpus: Corpus, query: Query, words: Words, mentioned: Mapping[int, f
 
 def _add(total: Scores, name: str, scores: Mapping[int, float]) -> None:
     weight = WEIGHTS[name]
+    known = total.get
     for number, score in scores.items():
-        total[number] = total.get(number, 0.0) + weight * score
+        total[number] = known(number, 0.0) + weight * score
 
 
 class _Worth(dict[int, float]):
