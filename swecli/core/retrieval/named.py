@@ -28,6 +28,9 @@ _MODULE = re.compile(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\
 _BLOB = re.compile(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
 _ADDRESS = re.compile(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
 
+_DATA = re.compile(r"[!-~]{1000,}")
+"""Too long for a path: looking for one in it takes seconds."""
+
 _FOREIGN = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|go/pkg/mod|lib/python\d|\.m2|gems"
     r"|usr/(?:lib|local/lib|share|include)|opt/homebrew|Library/Frameworks|jdk|internal/modules|\.venv|venv)(?:/|$)"
@@ -75,6 +78,7 @@ class Files:
         """The files that a text names, each once, in the order of the text; at most 20."""
         if len(text) > _LONGEST_TEXT:
             text = f"{text[: _LONGEST_TEXT // 2]}\n{text[-_LONGEST_TEXT // 2 :]}"
+        text = _DATA.sub(" ", text)
         text = _ADDRESS.sub(" ", _BLOB.sub(" ", text))
         found: dict[str, Named] = {}
         for word in _words(text):
