@@ -36,7 +36,7 @@ class Labelled(NamedTuple):
 def labelled() -> list[Labelled]:
     found: list[Labelled] = []
     for path in sorted((*DATA.glob("*.txt"), *DATA.glob("batches/*.txt"))):
-        if path.name in ("held_out.txt", "context_format.txt", "readme_blocks.txt"):
+        if path.name in ("held_out.txt", "held_out_second.txt", "context_format.txt", "readme_blocks.txt"):
             continue
         style = "first" if path.name in ("generic.txt", "specific.txt") else path.stem
         for line in path.read_text(encoding="utf-8").splitlines():

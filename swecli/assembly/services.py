@@ -97,6 +97,7 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.core.hooks.runner import Hooks
+    from swecli.core.retrieval.retrieve import Retrieval
 
 
 def context_limits(settings: Settings) -> Limits:
@@ -354,7 +355,9 @@ def build_services(
     code, has_code = build_language_servers(options, startup, sandbox, environment)
     project = project_index(options, startup, environment)
     own = own_tools(startup.loaded.settings, files, project)
-    registry = ToolRegistry((*own, *((Symbols(),) if has_code else ()), *memory_tools(options, startup)))
+    registry = ToolRegistry(
+        (*own, *((Symbols(),) if has_code else ()), *memory_tools(options, startup)), spare_tools(options, startup)
+    )
     proven = proven_bullets(options, startup)
     texts = _prompt_texts(options, startup, instructions, files, proven.text)
     extensions = (*build_extensions(options, startup), *((code,) if code is not None else ()))
@@ -494,11 +497,28 @@ def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex |
     if any(skill.for_model for skill in files.now.skills.values()):
         own.append(SkillTool(lambda: files.now.skills))
     if project is not None:
-        own.append(Locate(partial(project.retrieval, first_wait=TOOL_WAIT)))
+        own.append(Locate(partial(project.retrieval, first_wait=TOOL_WAIT), project.missing))
     if settings.subagents.enabled:
         told = {one.name: one.description for one in files.profiles.values()}
         own.append(TaskTool(lambda: sorted(told.items())))
     return own
+
+
+def spare_tools(options: LaunchOptions, startup: Startup) -> list[AnyTool]:
+    """Tools that depend on what is in the folder and on its trust, for a session that began with them: they say that
+    they have nothing to answer from. What the user turned off is not among them."""
+    settings, spare = startup.loaded.settings, list[AnyTool]()
+    if options.safe_mode:
+        return spare
+    if settings.context.retrieval:
+        spare.append(Locate(_no_index, lambda: "its files are not trusted now"))
+    if settings.diagnostics.enabled:
+        spare.append(Symbols())
+    return spare
+
+
+async def _no_index(text: str) -> Retrieval | None:
+    return None
 
 
 def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:

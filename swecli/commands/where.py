@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, absent
 from swecli.core.protocol.blocks import TableBlock, TextBlock
+from swecli.core.tools.base import plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.core.retrieval.project import IndexState
     from swecli.core.retrieval.retrieve import Retrieval
 
 NONE = "This folder has no index. swecli makes one in folders that you trust, unless context.retrieval is false."
 _SHOWN = 10
+_FEW_FILES = 48
+"""In a folder of fewer files not even two words that one file alone has reach the floor of pointers."""
 _WAIT = 30.0
 """Seconds that an index may take to be made when the user waits for it."""
 
@@ -23,17 +27,25 @@ async def _run(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(absent(session, "the index", NONE), "warning")
     if not arguments.strip():
         state = project.state
-        more = "" if state.complete else ", not all there are"
-        now = "; it is being made" if state.building else ""
-        return CommandResult.text(f"{state.files:,} files are indexed{more}{now}. Name what you look for: /where WORDS")
+        return CommandResult.text(f"{indexed(state)} Name what you look for: /where WORDS")
     found = await project.retrieval(arguments, first_wait=_WAIT)
     if found is None:
-        reason = project.state.problem or "it is still being made"
-        return CommandResult.text(f"This folder has no index: {reason}.", "warning")
-    return result_of(found)
+        return CommandResult.text(f"This folder has no index: {project.missing()}.", "warning")
+    return result_of(found, project.state)
 
 
-def result_of(found: Retrieval) -> CommandResult:
+def indexed(state: IndexState) -> str:
+    """What the index has, and what not."""
+    now = "; it is being made" if state.building else ""
+    known = f"{plural(state.files, 'file')} {'is' if state.files == 1 else 'are'} indexed{now}."
+    if state.complete:
+        return known
+    most = ", ".join(f"{folder} ({count:,})" for folder, count in state.left_out)
+    where = f" Most of them are in {most}." if most else ""
+    return f"{known} There are more: programs come first, then tests, and the others are left out.{where}"
+
+
+def result_of(found: Retrieval, state: IndexState) -> CommandResult:
     """The likeliest places as a table."""
     named = {one.path for one in found.named if one.sure}
     rows = tuple(
@@ -45,10 +57,17 @@ def result_of(found: Retrieval) -> CommandResult:
         for one in found.ranked[:_SHOWN]
     )
     if not rows:
-        return CommandResult.text("Nothing in this folder fits these words.")
-    sure = "" if found.pointers or named else "A message with these words gets no pointers: they fit too many files."
+        more = "" if state.complete else f" {indexed(state)}"
+        return CommandResult.text(f"Nothing in this folder fits these words.{more}")
+    sure = "" if found.pointers or named else f"A message with these words gets no pointers: {_why_none(state.files)}."
     blocks = (TableBlock(("place", "symbol", "score"), rows), *((TextBlock(sure, "dim"),) if sure else ()))
     return CommandResult(blocks)
+
+
+def _why_none(files: int) -> str:
+    if files < _FEW_FILES:
+        return f"in a folder of {plural(files, 'file')} words tell too little; search or look instead"
+    return "they fit too many files"
 
 
 WHERE = SlashCommand("where", "Find places in this project by words; asks no model", _run, arguments="words")

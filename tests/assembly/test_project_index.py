@@ -9,8 +9,13 @@ import pytest
 from swecli.assembly.services import git_program, project_index
 from swecli.assembly.startup import startup_of
 from swecli.core.config.trust import write_trust
+from swecli.core.llm.script import parse_script
+from swecli.core.tools.locate import Locate
+from swecli.core.tools.registry import ToolRegistry
 from swecli.launch import LaunchOptions
 from tests.core.retrieval.project import git
+from tests.support.loopback import LoopbackServer, Manners
+from tests.support.program import Program
 
 
 def has_index(options: LaunchOptions, home: Path) -> bool:
@@ -51,3 +56,37 @@ def test_git_is_not_started_where_it_might_run_something(tmp_path: Path) -> None
     assert git_program(tmp_path, environment).endswith("git")
     git(tmp_path, "config", "core.fsmonitor", "./evil")
     assert git_program(tmp_path, environment) == ""
+
+
+SAYS = '[[step]]\ntext = "Hello."\n[[step]]\ncall = [{ tool = "locate", arguments = { query = "pricing" } }]\n'
+
+
+def test_a_session_that_had_the_tool_has_it_again_whatever_became_of_the_index(tmp_path: Path) -> None:
+    """The tools are the beginning of every request: without one the provider would read all of it anew."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pricing.py").write_text("def pricing(): ...\n")
+    last = '[[step]]\nexpect = { last_result = "This folder has no index: its files are not trusted" }\ntext = "Done."'
+    with LoopbackServer(parse_script(SAYS + last), manners=Manners(window=128_000)) as provider:
+        run = Program(project, tmp_path / "home", provider.environment())
+        assert run.run("-p", "hi", "-m", "openai/m").stdout == "Hello.\n"
+        (project / "AGENTS.md").write_text("Be quick.\n")  # from now on the folder asks for trust
+        assert run.run("-c", "-p", "where is it?", "-m", "openai/m").stdout == "Done.\n"
+        first, *others = ([tool["function"]["name"] for tool in one.body["tools"]] for one in provider.asked)
+    assert "locate" in first
+    assert [*others] == [first, first]
+
+
+def test_a_session_that_never_had_the_tool_is_not_given_a_spare_one() -> None:
+    spare = Locate(nothing, lambda: "why")
+    registry = ToolRegistry((), (spare,))
+    assert not registry.restore(["search", "symbols"])
+    assert (registry.names(), registry.schemas()) == ((), ())
+    assert registry.restore(["search", "locate"])
+    assert registry.get("locate") is spare
+    assert [one.name for one in registry.schemas()] == ["locate"]
+    assert not registry.restore(["locate"])
+
+
+async def nothing(text: str) -> None:
+    return None

@@ -110,6 +110,10 @@ class ContextManager:
         """A session goes on: what was in its prompt stays, byte for byte. Only before its first request."""
         self._prompt.memory = memory
 
+    def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
+        """A session goes on: the model is told of the tools that it was told of. Only before its first request."""
+        self._prompt.adopt_tools(tools, lean_tools)
+
     def adjust(self, limits: Limits, advice: Sequence[str]) -> None:
         """Measure and judge by these limits from now on; ``advice`` as at the beginning."""
         self.limits = self._prompt.limits = limits

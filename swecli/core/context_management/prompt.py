@@ -117,6 +117,10 @@ class SystemPrompt:
         self.limits = limits
         self._prompts: dict[tuple[str, str], Prompt] = {}
 
+    def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
+        """Others in place of those that it was made with. Only before the first request."""
+        self._tools, self._lean_tools = tuple(tools), tuple(lean_tools)
+
     def tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
         """The tools, with those that only this model sees at their place by name."""
         if window_of(info, self.limits).total <= LEAN_WINDOW:

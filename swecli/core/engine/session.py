@@ -104,7 +104,7 @@ from swecli.core.protocol.events import (
     UntrustedContent,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.registry import ToolRegistry, lean_schemas
 from swecli.core.workspace.jobs import JobInfo
 
 if TYPE_CHECKING:
@@ -292,6 +292,7 @@ class Session:
         for extension in self._services.extensions:
             extension.start(self)
         if resumed:
+            self._adopt_tools()
             self._compactions.snapshots.resume()
             if (sent := self._recorder.cache.sent) is not None:
                 self._services.context.resume_cache(sent, self._recorder.ledger)
@@ -306,6 +307,12 @@ class Session:
         self.hooks.start("resume" if resumed else "startup")
         if self._services.project is not None and self._outer is None:
             self._services.project.begin_soon()
+
+    def _adopt_tools(self) -> None:
+        """What the model was told of before, it is told of again: the tools are the beginning of every request."""
+        prefix, tools = self._recorder.cache.prefix, self._services.tools
+        if prefix is not None and tools.restore([part.name for part in prefix.tools]):
+            self._services.context.adopt_tools(tools.schemas(), lean_schemas(tools))
 
     def extension(self, kind: type[T]) -> T | None:
         """The extension of this class; None where the session has none."""

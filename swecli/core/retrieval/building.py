@@ -52,7 +52,9 @@ def make_index(
     tree = tree_of(root, stop=stop)
     commits = commits_below(root, program, environment or {}) if program else []
     history = history_of(commits, tree.paths)
-    return build(documents(root, tree.paths, stop), history, tree.folders, complete=tree.complete)
+    return build(
+        documents(root, tree.paths, stop), history, tree.folders, complete=tree.complete, left_out=tree.left_out
+    )
 
 
 def keep(index: Index, place: Path) -> None:

@@ -182,6 +182,8 @@ class Index(Struct, frozen=True):
     """Terms of the message of each commit."""
     definition_ends: array[int]
     definition_blocks: bytes
+    left_out: tuple[tuple[str, int], ...] = ()
+    """Folders of files that are not kept, with how many: those that have most."""
 
     def postings(self, where: Field, term: str) -> list[tuple[int, int]]:
         """The files, of "c" the commits, that have a term, by number, and how often each."""
@@ -190,8 +192,14 @@ class Index(Struct, frozen=True):
         if at == len(self.keys) or self.keys[at] != key:
             return []
         values = self.values[self.starts[at] : self.starts[at + 1]]
-        numbers = accumulate(value >> _BITS for value in values)
-        return [(number, _COUNTS[value & 15]) for number, value in zip(numbers, values, strict=True)]
+        numbers = accumulate([value >> _BITS for value in values])
+        return list(zip(numbers, [_COUNTS[value & 15] for value in values], strict=True))
+
+    def holding(self, where: Field, term: str) -> int:
+        """How many files have a term."""
+        key = key_of(where, term)
+        at = bisect_left(self.keys, key)
+        return self.starts[at + 1] - self.starts[at] if at < len(self.keys) and self.keys[at] == key else 0
 
     def neighbours(self, of: tuple[array[int], array[int]], number: int) -> Iterator[tuple[int, float]]:
         """The files that ``edges`` or ``together`` lead to from a file, with 0..1."""
@@ -226,6 +234,7 @@ def build(
     folders: Mapping[str, int] | None = None,
     *,
     complete: bool = True,
+    left_out: tuple[tuple[str, int], ...] = (),
 ) -> Index:
     """An index of documents, whose paths are all different."""
     history = history or History()
@@ -257,6 +266,7 @@ def build(
         folders=dict(folders or {}),
         head=history.head,
         complete=complete,
+        left_out=left_out,
         lengths=lengths,
         churn=_scaled([history.churn.get(file.path, 0.0) for file in files]),
         central=_scaled(_ranks(edges)),
@@ -378,6 +388,7 @@ def pack(index: Index) -> bytes:
         "folders": index.folders,
         "head": index.head,
         "complete": index.complete,
+        "left_out": index.left_out,
     }
     numbers = (
         *(index.lengths, index.churn, index.central, index.keys, index.starts, index.values),
@@ -424,6 +435,7 @@ def _unpacked(parts: Sequence[bytes]) -> Index:
         folders=head["folders"],
         head=head["head"],
         complete=head["complete"],
+        left_out=tuple((folder, count) for folder, count in head.get("left_out", ())),
         lengths=lengths,
         churn=churn,
         central=central,

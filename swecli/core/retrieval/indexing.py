@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -90,13 +91,16 @@ def read_document(root: Path, path: str, *, empty: bool = False) -> Document | N
 
 class Tree(Struct, frozen=True):
     """The files to index, with the folders that were seen and when they changed. ``complete`` is False where there are
-    more than are kept or looked at."""
+    more than are kept or looked at; ``left_out`` are the folders that most of those are in, with how many."""
 
     paths: tuple[str, ...]
     folders: dict[str, int]
     complete: bool = True
+    left_out: tuple[tuple[str, int], ...] = ()
 
 
+_NAMED: Final = 3
+"""Folders that are named of which files are left out."""
 _ORDER: Final = {"source": 0, "test": 1, "other": 2}
 
 
@@ -113,8 +117,9 @@ def tree_of(root: Path, *, most: int = MOST_FILES, stop: Callable[[], bool] = la
         elif _may_be_indexed(entry):
             paths.append(entry.path)
     complete = seen <= _LOOKED_AT and len(paths) <= most and not stop()
-    chosen = sorted(paths, key=lambda path: (_ORDER[kind_of(path)], path.count("/")))[:most]
-    return Tree(tuple(sorted(chosen)), folders, complete)
+    ordered = sorted(paths, key=lambda path: (_ORDER[kind_of(path)], path.count("/")))
+    left_out = Counter(f"{path.partition('/')[0]}/" if "/" in path else "./" for path in ordered[most:])
+    return Tree(tuple(sorted(ordered[:most])), folders, complete, tuple(left_out.most_common(_NAMED)))
 
 
 def is_small(root: Path, most: int) -> bool:

@@ -28,12 +28,16 @@ _MODULE = re.compile(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\
 _BLOB = re.compile(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
 _ADDRESS = re.compile(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
 
+_DATA = re.compile(r"[!-~]{1000,}")
+"""Too long for a path: looking for one in it takes seconds."""
+
 _FOREIGN = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|go/pkg/mod|lib/python\d|\.m2|gems"
     r"|usr/(?:lib|local/lib|share|include)|opt/homebrew|Library/Frameworks|jdk|internal/modules|\.venv|venv)(?:/|$)"
     r"|^(?:node:|<)|^[A-Za-z]:/(?:Program Files|Python\d)"
 )
-"""Where code of others lies: a frame there is none of the project's."""
+"""Where code of others lies: a frame there is none of the project's, unless the project itself is installed there."""
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/([^\n]+/[^\n]+)$")
 _USUAL_NAMES = """
     __init__.py __main__.py conftest.py setup.py main.py index.js index.ts index.tsx index.jsx index.html mod.rs
     lib.rs main.rs main.go doc.go package.json tsconfig.json README.md readme.md CHANGELOG.md LICENSE.md CONTRIBUTING.md
@@ -74,6 +78,7 @@ class Files:
         """The files that a text names, each once, in the order of the text; at most 20."""
         if len(text) > _LONGEST_TEXT:
             text = f"{text[: _LONGEST_TEXT // 2]}\n{text[-_LONGEST_TEXT // 2 :]}"
+        text = _DATA.sub(" ", text)
         text = _ADDRESS.sub(" ", _BLOB.sub(" ", text))
         found: dict[str, Named] = {}
         for word in _words(text):
@@ -87,7 +92,7 @@ class Files:
         name = word.text.replace("\\", "/").removeprefix("file://")
         absolute = name.startswith(("/", "~")) or name[1:3] == ":/"
         if _FOREIGN.search(name):
-            return []
+            return self._installed(name, word)
         if self._root and name.startswith(f"{self._root}/"):
             name, absolute = name[len(self._root) + 1 :], False
         while name.startswith(("./", "../")):
@@ -98,6 +103,15 @@ class Files:
             return []
         found, sure = self._fitting(name, candidates, absolute, word)
         return [Named(word.text, path, word.line, sure and len(found) == 1, word.frame) for path in found[:3]]
+
+    def _installed(self, name: str, word: _Word) -> list[Named]:
+        """The file of the project that is meant where people run it as it was published: its lines may have moved."""
+        inside = _INSTALLED.search(name)
+        if inside is None:
+            return []
+        path = inside[1]
+        found = [one for one in self._by_name.get(path.rpartition("/")[2], []) if f"/{one}".endswith(f"/{path}")]
+        return [Named(word.text, found[0], 0, sure=False, frame=True)] if len(found) == 1 else []
 
     def _fitting(self, name: str, candidates: list[str], absolute: bool, word: _Word) -> tuple[list[str], bool]:
         if "/" not in name:

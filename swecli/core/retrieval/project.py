@@ -43,12 +43,14 @@ _STALE: Final = 6 * 3_600
 
 
 class IndexState(Struct, frozen=True):
-    """``files`` that are known; ``complete`` is False where there are more. ``problem`` says why there is no index."""
+    """``files`` that are known; ``complete`` is False where there are more, most of them in the folders ``left_out``.
+    ``problem`` says why there is no index."""
 
     files: int = 0
     complete: bool = True
     building: bool = False
     problem: str = ""
+    left_out: tuple[tuple[str, int], ...] = ()
 
 
 class OpenProject(Struct, frozen=True):
@@ -135,7 +137,11 @@ class ProjectIndex:
         if index is None:
             return IndexState(building=building, problem=self._problem)
         size = self._known.corpus.size if self._known is not None else len(index.files)
-        return IndexState(size, index.complete, building, self._problem)
+        return IndexState(size, index.complete, building, self._problem, index.left_out)
+
+    def missing(self) -> str:
+        """Why there is no index, a clause."""
+        return self._problem or "it is still being made"
 
     def begin(self) -> None:
         """Look at the disk, and make the index where there is none or too much has changed. On the event loop."""

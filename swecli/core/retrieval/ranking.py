@@ -9,6 +9,7 @@ from math import log
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.retrieval.index import (
     Definition,
@@ -20,6 +21,7 @@ from swecli.core.retrieval.index import (
     field_terms,
     kind_of,
 )
+from swecli.core.retrieval.reading import Part, parts_of
 from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, STOP_WORDS, TASK_WORDS, is_compound, stem, terms_of
 
 WEIGHTS: Final[Mapping[str, float]] = {
@@ -89,9 +91,17 @@ _ADDRESS = re.compile(r"https?://\S+|\b[0-9a-f]{7,40}\b|#\d+|\S+@\S+\.\w+")
 _QUOTED = re.compile(r"`([^`\n]{2,80})`")
 _LONGEST: Final = 20_000
 """Characters of a text that are looked at for words."""
-_MOST_TERMS: Final = 120
-_FIRST: Final = 0.7
-"""Weight of the first line; the whole text has the rest."""
+_MOST_TERMS: Final = 160
+_MOST_TELLING: Final = 45
+"""Terms of a text that are looked for, by weight and rarity."""
+_FEW_TERMS: Final = 12
+"""So many terms are all looked for."""
+_EVERYWHERE: Final = 0.5
+"""Share of the files that have a term from which on it tells too little for its time, beside many others."""
+_WORTH: Final[Mapping[Part, float]] = {"title": 1.0, "words": 0.3, "code": 0.15, "output": 0.06}
+"""What a word counts by where it stands."""
+_AGAIN: Final = 1.0
+"""How much more it counts where it is said again."""
 _HALF: Final = 2.0
 """A term of this weight counts half of the most that any can."""
 _OF_TASK: Final = 0.5
@@ -101,14 +111,17 @@ _MARKED: Final = 1.5
 
 
 def query_of(text: str) -> Query:
-    """What a text asks for. Its first line counts more, as does what is written as a name in code."""
+    """What a text asks for. Its first line counts most, then sentences, then code and what programs wrote; what is
+    written as a name in code counts more than other words."""
     text = _ADDRESS.sub(" ", _TRAILER.sub(" ", text[:_LONGEST]))
-    first, _, _ = text.strip().partition("\n")
-    weights: dict[str, float] = {}
     quoted = frozenset(word for piece in _QUOTED.findall(text) for word in IDENTIFIER.findall(piece))
     names: set[str] = set()
     said: set[str] = set()
-    for line, worth in ((first, _FIRST), (text, 1.0 - _FIRST)):
+    counts: dict[Part, dict[str, float]] = {part: {} for part in _WORTH}
+    first = ""
+    for part, line in parts_of(text):
+        first = line if part == "title" else first
+        found = counts[part]
         before = ""
         for word in IDENTIFIER.findall(line):
             if len(word) > LONGEST or word.lower() in STOP_WORDS:
@@ -117,16 +130,21 @@ def query_of(text: str) -> Query:
             said.add(word.lower())
             compound = is_compound(word)
             marked = compound or word in quoted
-            if marked:
+            if marked and part != "output":
                 names.add(word)
             weight = _MARKED if marked else _OF_TASK if word.lower() in TASK_WORDS else 1.0
             for term in terms_of(word):
                 if term not in _STEMMED_STOPS:
-                    weights[term] = weights.get(term, 0.0) + worth * weight
+                    found[term] = found.get(term, 0.0) + weight
             if before and not compound:  # "shell config" may be written shellConfig
                 joined = f"{before}{word}".lower()
-                weights[joined] = weights.get(joined, 0.0) + worth
+                found[joined] = found.get(joined, 0.0) + 1.0
             before = "" if compound else word
+    weights: dict[str, float] = {}
+    for part, found in counts.items():
+        for term, count in found.items():
+            worth = count if count <= 1 else 1 + _AGAIN * log(count)
+            weights[term] = weights.get(term, 0.0) + _WORTH[part] * worth
     most = dict(sorted(weights.items(), key=lambda one: -one[1])[:_MOST_TERMS])
     kinds: set[Kind] = {"source"}
     kinds |= {kind for kind, pattern in _ASKS.items() if pattern.search(first)}
@@ -182,11 +200,27 @@ class Corpus(Struct, frozen=True):
         return self.index.definitions(number) if number < base else self.fresh[number - base].defined
 
 
+def telling(corpus: Corpus, query: Query) -> Query:
+    """The query with the terms alone that tell most: a long text has many that change nothing but the time."""
+    if len(query.terms) <= _FEW_TERMS:
+        return query
+    size = max(1, len(corpus.index.files))
+    told: dict[str, float] = {}
+    for term, weight in query.terms.items():
+        having = [count for where in _OF_FILES if (count := corpus.index.holding(where, term))]
+        if not having or max(having) <= _EVERYWHERE * size:
+            told[term] = weight * log(1 + size / min(having, default=size))
+    kept = frozenset(nlargest(_MOST_TELLING, told, key=told.__getitem__))
+    return replace(query, terms={term: weight for term, weight in query.terms.items() if term in kept})
+
+
 class Words:
     """The occurrences of a query's terms in a corpus."""
 
     def __init__(self, corpus: Corpus, query: Query) -> None:
         self.corpus = corpus
+        self._size = max(1, corpus.size)
+        self._rarity: dict[tuple[Field, str], float] = {}
         self._fresh = list(enumerate(corpus.fresh, len(corpus.index.files)))
         self.lengths = {number: one.length for number, one in self._fresh}
         self.found: dict[tuple[Field, str], list[tuple[int, int]]] = {
@@ -213,21 +247,30 @@ class Words:
 
     def rarity(self, where: Field, term: str) -> float:
         """How much it tells that a file has a term."""
-        size, having = max(1, self.corpus.size), len(self.found[where, term])
-        return log(1 + (size - having + 0.5) / (having + 0.5)) if having else 0.0
+        known = self._rarity.get((where, term))
+        if known is None:
+            having = len(self.found[where, term])
+            known = log(1 + (self._size - having + 0.5) / (having + 0.5)) if having else 0.0
+            self._rarity[where, term] = known
+        return known
 
     def scores(self, where: Field, query: Query) -> Scores:
         """BM25 of one field."""
         lengths, fresh = self.corpus.index.lengths, self.lengths
         base, share = len(self.corpus.index.files), _B[where]
         mean = max(1.0, sum(lengths) / max(1, len(lengths)))
+        least, more = _K1 * (1 - share), _K1 * share / mean
         scores: Scores = {}
+        known = scores.get
         for term, weight in query.terms.items():
-            rarity = weight * self.rarity(where, term)
-            for number, count in self.found[where, term]:
-                length = lengths[number] if number < base else fresh[number]
-                norm = _K1 * (1 - share + share * length / mean)
-                scores[number] = scores.get(number, 0.0) + rarity * count * (_K1 + 1) / (count + norm)
+            told = weight * self.rarity(where, term) * (_K1 + 1)
+            if more:
+                for number, count in self.found[where, term]:
+                    length = lengths[number] if number < base else fresh[number]
+                    scores[number] = known(number, 0.0) + told * count / (count + least + more * length)
+            else:
+                for number, count in self.found[where, term]:
+                    scores[number] = known(number, 0.0) + told * count / (count + least)
         return scores
 
     def coverage(self, query: Query) -> Scores:
@@ -309,8 +352,9 @@ def scored(corpus: Corpus, query: Query, words: Words, mentioned: Mapping[int, f
 
 def _add(total: Scores, name: str, scores: Mapping[int, float]) -> None:
     weight = WEIGHTS[name]
+    known = total.get
     for number, score in scores.items():
-        total[number] = total.get(number, 0.0) + weight * score
+        total[number] = known(number, 0.0) + weight * score
 
 
 class _Worth(dict[int, float]):

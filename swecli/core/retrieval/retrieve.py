@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Final
 
@@ -17,6 +17,7 @@ from swecli.core.retrieval.ranking import (
     Words,
     query_of,
     scored,
+    telling,
 )
 from swecli.core.retrieval.terms import IDENTIFIER, terms_of
 
@@ -36,6 +37,8 @@ _COMMON: Final = 1.0
 _NEAR_BEST: Final = 0.35
 """Of the best file's score, that a pointer has at least."""
 _UNSURE: Final = 0.5
+_FURTHER: Final = 0.7
+"""What a frame counts to the one that it called."""
 _PER_TOKEN: Final = 3.0
 """Characters of paths and names that a token stands for, at the least."""
 
@@ -77,10 +80,10 @@ def _cost(pointer: Ranked) -> int:
 def retrieve(corpus: Corpus | Index, text: str, files: Files | None = None) -> Retrieval:
     """What a text names and is about. Takes milliseconds."""
     corpus = Corpus(corpus) if isinstance(corpus, Index) else corpus
-    numbers = {path: number for number, path in corpus.paths()}
-    named = tuple((files or Files(numbers)).named_by(text))
-    query = query_of(text)
-    worth = {numbers[one.path]: 1.0 if one.sure else _UNSURE for one in named if one.path in numbers}
+    named = tuple((files or Files(path for _, path in corpus.paths())).named_by(text))
+    numbers = {path: number for number, path in corpus.paths()} if named else {}
+    query = telling(corpus, query_of(text))
+    worth = {numbers[path]: much for path, much in _worth(named) if path in numbers}
     if not query.terms and not worth:
         return Retrieval(named)
     words = Words(corpus, query)
@@ -92,6 +95,16 @@ def retrieve(corpus: Corpus | Index, text: str, files: Files | None = None) -> R
     sure = {one.path for one in named if one.sure}
     floor = FLOOR_OF_FEW if query.words <= FEW and not query.names else FLOOR
     return Retrieval(named, tuple(ranked), tuple(_pointers(ranked, evidence, floor, sure)), evidence)
+
+
+def _worth(named: Sequence[Named]) -> Iterator[tuple[str, float]]:
+    """What each file counts that is named; of frames that are not sure the last ones, where something broke, most."""
+    frames = [one.path for one in named if one.frame and not one.sure]
+    for one in named:
+        if one.sure or not one.frame:
+            yield one.path, 1.0 if one.sure else _UNSURE
+    for place, path in enumerate(reversed(frames)):
+        yield path, _UNSURE * _FURTHER**place
 
 
 def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Iterable[str]) -> list[Ranked]:

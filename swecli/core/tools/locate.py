@@ -22,14 +22,15 @@ class LocateParams(Params):
 
 
 class Locate(Tool[LocateParams]):
-    """``retrieval`` answers from the index, and None while there is none."""
+    """``retrieval`` answers from the index, and None while there is none; ``missing`` says why, a clause."""
 
     name = "locate"
     verb = "Locate"
     params = LocateParams
 
-    def __init__(self, retrieval: Callable[[str], Awaitable[Retrieval | None]]) -> None:
+    def __init__(self, retrieval: Callable[[str], Awaitable[Retrieval | None]], missing: Callable[[], str]) -> None:
         self._retrieval = retrieval
+        self._missing = missing
 
     def effects(self, params: LocateParams, ctx: ToolContext) -> Effects:
         return Effects(reads=(str(ctx.cwd),))
@@ -40,7 +41,7 @@ class Locate(Tool[LocateParams]):
     async def run(self, params: LocateParams, ctx: ToolContext) -> ToolOutcome:
         found = await self._retrieval(params.query)
         if found is None:
-            raise ToolError("There is no index of this folder yet. Use search or list_files.")
+            raise ToolError(f"This folder has no index: {self._missing()}. Use search or list_files.")
         if not found.ranked:
             return ToolOutcome("Nothing fits these words. Try other names, or search for text.", (), "nothing found")
         text = "\n".join(map(str, found.ranked[:_SHOWN]))

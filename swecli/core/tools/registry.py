@@ -77,16 +77,29 @@ class ToolRegistry:
     while it runs. A source is expected, then settled or dropped; what of its tools the model sees is recorded by
     ``OfferedTools`` of the engine before the next request."""
 
-    def __init__(self, tools: Iterable[AnyTool]) -> None:
-        self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
-        schemas = [schema_of(tool) for tool in self._tools.values()]
-        self._schemas = tuple(schema for schema in schemas if not is_special(schema.name))
-        self._special = tuple(schema for schema in schemas if is_special(schema.name))
+    def __init__(self, tools: Iterable[AnyTool], spare: Iterable[AnyTool] = ()) -> None:
+        """``spare`` tools are there only for a session that had them when it began."""
+        self._begin(tools)
+        self._spare = {tool.name: tool for tool in spare if tool.name not in self._tools}
         self._sources: dict[str, dict[str, AnyTool]] = {}
         self._pending: set[str] = set()
         self._settled = asyncio.Event()
         self.revision = 0
         """Changes with each change of the sources."""
+
+    def _begin(self, tools: Iterable[AnyTool]) -> None:
+        self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        schemas = [schema_of(tool) for tool in self._tools.values()]
+        self._schemas = tuple(schema for schema in schemas if not is_special(schema.name))
+        self._special = tuple(schema for schema in schemas if is_special(schema.name))
+
+    def restore(self, names: Collection[str]) -> bool:
+        """A session goes on that began with these tools: the spare ones among them are there again, so that the model
+        is told the same bytes. True where there were any."""
+        found = [self._spare.pop(name) for name in names if name in self._spare]
+        if found:
+            self._begin((*self._tools.values(), *found))
+        return bool(found)
 
     # --- sources ----------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from swecli.core.tools.task import TaskTool
 from swecli.library import ContextBudget
 
 MEMORY = MemoryTool(MemoryPlaces(None, None), 1_000, lambda text: False)
-LOCATE = Locate(ProjectIndex(Path(), None).retrieval)
+LOCATE = Locate(ProjectIndex(Path(), None).retrieval, ProjectIndex(Path(), None).missing)
 REGISTRY = ToolRegistry((*builtin_tools(), TaskTool(lambda: ()), MEMORY, Scratchpad(), Symbols(), LOCATE))
 HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
 

@@ -56,6 +56,16 @@ def test_sentences_that_nothing_was_learned_from_are_told_apart() -> None:
     assert sum(one.text in taken for one in facts) >= 0.5 * len(facts)
 
 
+def test_a_second_set_of_another_day_is_told_apart_as_well() -> None:
+    second = sentences("held_out_second")
+    advice = [one for one in second if not one.specific]
+    facts = [one for one in second if one.specific]
+    assert (len(advice), len(facts)) == (60, 26)
+    assert [one.text for one in advice if not ungrounded(one.text, support(one.text, one.cited))] == []
+    assert sum(not ungrounded(one.text) for one in facts) >= 0.8 * len(facts)
+    assert sum(not ungrounded(one.text, support(one.text, one.cited)) for one in facts) >= 0.95 * len(facts)
+
+
 def test_events_that_a_sentence_rests_on_tell_more_than_its_words() -> None:
     held_out = sentences("held_out")
     taken = [one for one in held_out if not ungrounded(one.text, support(one.text, one.cited))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,13 @@ def test_programs_come_first_where_there_are_too_many_files(tmp_path: Path) -> N
     tree = tree_of(made(tmp_path), most=67)
     assert not tree.complete
     assert all(kind_of(path) == "source" for path in tree.paths)
+    everything = tree_of(tmp_path)
+    assert everything.left_out == ()
+    left_out = Counter(
+        f"{path.partition('/')[0]}/" if "/" in path else "./" for path in {*everything.paths} - {*tree.paths}
+    )
+    assert dict(tree.left_out).items() <= left_out.items()
+    assert sum(left_out.values()) == len(everything.paths) - 67
 
 
 def test_changes_on_disk_are_found(tmp_path: Path) -> None:

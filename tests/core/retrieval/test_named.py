@@ -86,3 +86,9 @@ def test_many_and_long_texts_are_bounded() -> None:
     assert len(files.named_by(" ".join(f"src/unit_{number}.py" for number in range(100)))) == MOST
     assert files.named_by("x/" * 500_000) == []
     assert [one.path for one in files.named_by("é" * 300_000 + " src/unit_3.py")] == ["src/unit_3.py"]
+
+
+def test_data_without_a_blank_names_nothing() -> None:
+    files = Files(["a.py"])
+    assert files.named_by("a." * 500_000) == []
+    assert [one.path for one in files.named_by(f"{'a.' * 5_000} in a.py")] == ["a.py"]

@@ -151,7 +151,7 @@ async def made(name: str, folder: Path) -> Made:
     )
     skill = read_skill(found("---\nname: prices\ndescription: d\n---\nUse pounds.", "prices", "skills"))
     others: dict[str, AnyTool] = {
-        "locate": Locate(ProjectIndex(bench.context.cwd, None).retrieval),
+        "locate": Locate(ProjectIndex(bench.context.cwd, None).retrieval, lambda: "it is being made"),
         "skill": SkillTool(lambda: {"prices": skill}),
         "symbols": Symbols(),
         "task": TaskTool(lambda: (("explore", "Searches and reads."),)),
