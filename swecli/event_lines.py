@@ -52,6 +52,8 @@ MAX_LINES = 60
 """Lines of a diff or of a command's output where blocks are cut; a longer one is cut in the middle."""
 MAX_OTHER_LINES = 12
 """The same for all other blocks."""
+MAX_EARLIER_LINES = 8
+"""The same for what happened before a session was continued."""
 _BAR = re.compile(r"[\u2580-\u259f]+")
 _DRAWN = re.compile(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
 """A line that is drawn, of lines and blocks."""
@@ -67,6 +69,8 @@ class EventLines:
         self._write = write
         self._cut = cut
         self._past = past
+        self.earlier = False
+        """Whether what is told happened before the session was continued: then blocks are short."""
         self._restored: FilesRestored | None = None
         """Not told yet: a rewind says itself what became of files."""
         self._started: dict[str, ItemStarted] = {}
@@ -92,7 +96,8 @@ class EventLines:
             if not drawings:
                 lines = [_BAR.sub("", line) for line in lines if not _DRAWN.fullmatch(line)]
             limit = MAX_LINES if isinstance(block, DiffBlock | TerminalBlock) else MAX_OTHER_LINES
-            if self._cut and len(lines) > limit:
+            limit = MAX_EARLIER_LINES if self.earlier else limit
+            if (self._cut or self.earlier) and len(lines) > limit:
                 half = limit // 2
                 lines = [*lines[:half], f"... {len(lines) - 2 * half} lines ...", *lines[-half:]]
             self.say(lines)

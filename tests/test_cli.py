@@ -14,6 +14,7 @@ import pytest
 from swecli.cli import main
 from swecli.command_line import dispatch as dispatching
 from swecli.command_line.arguments import UsageError, clean, in_container, launch_options, main_parser, rules
+from swecli.command_line.habits import WORDS
 from swecli.command_line.standard_streams import MAX_BYTES, joined, read_piped
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -358,10 +359,10 @@ def test_other_words_are_messages(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["{}"], ["{}", "--help"], ["{}", "list", "--json"], ["-m", "a/b", "{}"]])
-@pytest.mark.parametrize("word", ["skills", "fleet"])
-def test_a_subcommand_of_another_version_is_never_sent(
+@pytest.mark.parametrize("word", ["skills", "fleet", "update", "mcp-server"])
+def test_a_subcommand_of_another_agent_is_never_sent(
     word: str, arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swecli.command_line.dispatch.launch", lambda *_: pytest.fail("a message was about to be sent"))
     assert main([argument.format(word) for argument in arguments]) == ExitCode.USAGE
-    assert f"{word} is a subcommand not available in this version; nothing was sent" in capsys.readouterr().err
+    assert f"{word} is not a subcommand here, nothing was sent: {WORDS[word]}" in capsys.readouterr().err

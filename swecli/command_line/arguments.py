@@ -43,6 +43,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     ),
     "mcp": Subcommand("mcp", "mcp", "MCP servers: add, list, remove, test, import, approve; serve"),
     "lab": Subcommand("lab", "lab replay|tune", "what other settings of the context would have done to a session"),
+    "models": Subcommand("models", "models [WORDS]", "list what your keys and servers offer, with windows and prices"),
     "doctor": Subcommand("models", "doctor", "check providers, keys, sandbox, stored sessions, terminal"),
     "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
     "logout": Subcommand("models"),
@@ -54,9 +55,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "for bug reports: decode recorded answers, run single tool calls",
     ),
 }
-
-LATER = ("agents", "fleet", "hooks", "memory", "playbook", "skills")
-"""Words that are subcommands in other versions: no message either."""
 
 _LINES = "\n".join(f"  swecli {each.usage:<16}  {each.summary}" for each in SUBCOMMANDS.values() if each.usage)
 _EPILOG = f"""subcommands:

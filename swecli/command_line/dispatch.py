@@ -9,20 +9,20 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import takewhile
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
 from msgspec.structs import replace
 
 from swecli.command_line.arguments import (
-    LATER,
     SUBCOMMANDS,
     Parser,
     UsageError,
     launch_options,
     main_parser,
 )
-from swecli.command_line.habits import answer_to, from_habit
+from swecli.command_line.habits import WORDS, answer_to, from_habit
 from swecli.command_line.standard_streams import (
     input_lines,
     is_terminal,
@@ -31,6 +31,7 @@ from swecli.command_line.standard_streams import (
     print_lines,
     read_piped,
 )
+from swecli.core.edit_distance import nearest
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, OutputFormat, StartError
 from swecli.output import Output, OutputClosed
@@ -220,8 +221,8 @@ def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
 
 
 def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
-    if arguments and arguments[0] in LATER:
-        raise _not_built(arguments[0])
+    if arguments and arguments[0] in WORDS:
+        raise _elsewhere(arguments[0])
     if arguments and arguments[0] in SUBCOMMANDS:
         module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]].module}")
         if terminal is not None:  # only the demonstration has a screen
@@ -247,6 +248,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
             raise UsageError(answer) from None
         with suppress(UsageError):
             _no_subcommand(parser.parse_known_args(arguments)[0].prompt, arguments)
+        if mistyped := _mistyped(parser, arguments):
+            raise UsageError(mistyped) from None
         raise
     _no_subcommand(found.prompt, arguments)
     return found
@@ -254,18 +257,29 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
     """Raises ``MeantAsSubcommand`` where the message is a subcommand at the wrong place, or nearly one."""
-    if not prompt.isascii() or not prompt.isidentifier():
+    if prompt not in WORDS and not (prompt.isascii() and prompt.isidentifier()):
         return
     if "--" in arguments[: arguments.index(prompt)] if prompt in arguments else ():  # said to be a message
         return
-    if prompt in LATER:
-        raise _not_built(prompt)
+    if prompt in WORDS:
+        raise _elsewhere(prompt)
     if prompt in SUBCOMMANDS:
         raise MeantAsSubcommand(f"{prompt} is a subcommand only as the first argument: swecli {prompt} …", prompt)
     near = [f"--{prompt}"] if prompt in ("help", "version") else []
-    near = near or difflib.get_close_matches(prompt.lower(), (*SUBCOMMANDS, *LATER), 1, NEAR)
+    near = near or difflib.get_close_matches(prompt.lower(), SUBCOMMANDS, 1, NEAR)
     if near:
         raise MeantAsSubcommand(f"unknown subcommand {prompt}; did you mean swecli {near[0]}?", prompt)
+
+
+def _mistyped(parser: Parser, arguments: Sequence[str]) -> str:
+    """What the first unknown long option was most likely meant to be; empty where nothing is near."""
+    known = [name for action in parser._actions for name in action.option_strings]  # pyright: ignore[reportPrivateUsage]
+    typed = [argument.partition("=")[0] for argument in takewhile(lambda argument: argument != "--", arguments)]
+    for name in typed:
+        if name.startswith("--") and name not in known:
+            near = nearest(name.lower().replace("_", "-"), known)
+            return f"unknown option {name}; did you mean {near}?" if near else ""
+    return ""
 
 
 class MeantAsSubcommand(StartError):
@@ -275,8 +289,8 @@ class MeantAsSubcommand(StartError):
         super().__init__(f"{message} To send the word as a message: swecli -- {word}", ExitCode.USAGE)
 
 
-def _not_built(word: str) -> MeantAsSubcommand:
-    return MeantAsSubcommand(f"{word} is a subcommand not available in this version; nothing was sent.", word)
+def _elsewhere(word: str) -> MeantAsSubcommand:
+    return MeantAsSubcommand(f"{word} is not a subcommand here, nothing was sent: {WORDS[word]}.", word)
 
 
 def is_root() -> bool:

@@ -1,4 +1,4 @@
-"""`swecli doctor`, `login` and `logout`."""
+"""`swecli doctor`, `models`, `login` and `logout`."""
 
 from __future__ import annotations
 
@@ -101,6 +101,34 @@ def _agrees(question: str) -> bool:
     sys.stdout.write(f"{question} [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def models(arguments: Sequence[str]) -> int:
+    """``swecli models``: what can be used now; with words, every known model whose name has them."""
+    parser = Parser(
+        prog="swecli models",
+        description="List the models that your keys and servers offer; with WORDS, every known model whose name has "
+        "them. Asks local servers and those at your own addresses what they serve.",
+    )
+    parser.add_argument("words", metavar="WORDS", nargs="*")
+    words = parser.parse_args(arguments).words
+    from swecli.commands.models import matching, model_table
+
+    options = LaunchOptions(cwd=Path.cwd(), store=False)
+    startup = read_startup(options.cwd, dict(os.environ), {})
+    for notice in startup.notices:
+        complain(f"warning: {notice}")
+    supply = ModelSupply(
+        options, startup.loaded.settings, startup.environment, startup.paths.data, KeyStore(startup.paths.config)
+    )
+    offers = asyncio.run(supply.offers())
+    for problem in supply.unlisted:
+        complain(f"warning: {problem}")
+    found = matching(offers, " ".join(words)) if words else [offer for offer in offers if offer.usable]
+    if not found:
+        said = f"no known model matches {' '.join(words)!r}" if words else supply.nothing_chosen
+        raise StartError(said, ExitCode.CONFIG)
+    return _show((model_table(found),))
 
 
 def login(arguments: Sequence[str]) -> int:

@@ -33,8 +33,17 @@ MODE_MEANINGS: dict[Mode, str] = {
     "default": "reading the workspace runs, everything else asks",
     "accept-edits": "file edits are accepted, commands still ask",
     "plan": "read-only, nothing will be changed",
-    "auto": "like accept-edits; commands run in a full sandbox",
+    "auto": "like accept-edits; sandboxed commands run unasked",
 }
+
+
+def mode_meaning(mode: Mode, sandbox: SandboxChanged | None) -> str:
+    """What a mode does with the sandbox of this machine, as far as that is known."""
+    if mode != "auto" or sandbox is None or sandbox.level == "full":
+        return MODE_MEANINGS[mode]
+    if sandbox.contains:
+        return "like accept-edits; a partial sandbox runs most commands"
+    return "file edits are accepted; commands ask (no sandbox)"
 
 
 async def _run_mode(session: Session, arguments: str) -> CommandResult:
@@ -46,7 +55,7 @@ async def _run_mode(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(f"Unknown mode {arguments}. Modes: {', '.join(get_args(Mode))}.", "error")
     mode: Mode = matches[0]
     session.send(SetMode(mode))
-    return CommandResult.text(f"Mode {mode}: {MODE_MEANINGS[mode]}.")
+    return CommandResult.text(f"Mode {mode}: {mode_meaning(mode, session.view.sandbox)}.")
 
 
 MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, arguments="[mode]")
@@ -103,7 +112,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ("Model", f"{model.ref}{window}" if model else "none; choose one with /model provider/name"),
             ("Address", model.address if model else ""),
             ("Sandbox", sandbox_text(view.sandbox)),
-            ("Mode", f"{view.mode}: {MODE_MEANINGS[view.mode]}"),
+            ("Mode", f"{view.mode}: {mode_meaning(view.mode, view.sandbox)}"),
             (
                 "Context",
                 f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",

@@ -173,6 +173,7 @@ class LinearFrontEnd:
         greeted = False
         async for event in session.subscribe(replay=True):
             self._note(event)
+            self._output.earlier = event.seq < session.view.started_seq
             self._output.event(event)
             match event.body:
                 case TurnEnded() | SessionStarted() if event.agent != MAIN:

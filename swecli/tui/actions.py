@@ -138,7 +138,7 @@ class Actions:
     # --- what the session is asked for ---
 
     def next_mode(self) -> None:
-        from swecli.commands.session import MODE_MEANINGS
+        from swecli.commands.session import mode_meaning
 
         modes: tuple[Mode, ...] = get_args(Mode)
         present = self._session.mode
@@ -149,17 +149,18 @@ class Actions:
         self._session.come_to_mode(mode)
         waiting = self._screen.dock.meaning_for_waiting(mode)
         self._screen.activity.flash(
-            f"Mode: {mode} ({waiting or MODE_MEANINGS[mode]})",
+            f"Mode: {mode} ({waiting or mode_meaning(mode, self._session.state.sandbox)})",
             holds=(lambda: bool(self._session.state.requests)) if waiting else None,
         )
 
     def set_mode(self, name: str) -> None:
-        from swecli.commands.session import MODE_MEANINGS
+        from swecli.commands.session import mode_meaning
 
-        for mode, meaning in MODE_MEANINGS.items():
+        modes: tuple[Mode, ...] = get_args(Mode)
+        for mode in modes:
             if mode == name:
                 self._session.send(SetMode(mode))
-                self._screen.activity.flash(f"Mode: {mode} ({meaning})")
+                self._screen.activity.flash(f"Mode: {mode} ({mode_meaning(mode, self._session.state.sandbox)})")
 
     def set_effort(self, word: str) -> None:
         """Ask the session for an effort: one of the model's words, or what it does by itself."""
@@ -337,12 +338,13 @@ class Actions:
         return Connection(self._screen, self._session, self._backend, self.set_model, self.model_tried)
 
     def pick_mode(self) -> None:
-        from swecli.commands.session import MODE_MEANINGS
+        from swecli.commands.session import mode_meaning
         from swecli.tui.dock.picker import Choice, Picker
 
         view = self._session.view
         present = view.mode if view else None
-        choices = [Choice(mode, mode, detail, mode == present) for mode, detail in MODE_MEANINGS.items()]
+        sandbox, modes = self._session.state.sandbox, get_args(Mode)
+        choices = [Choice(mode, mode, mode_meaning(mode, sandbox), mode == present) for mode in modes]
         self._screen.dock.show(Picker("Mode", choices, self.set_mode))
 
     async def pick_model(self) -> None:
@@ -465,7 +467,7 @@ class Actions:
     def _palette(self, models: Sequence[str]) -> list[Choice]:
         """What makes sense now: nothing that waits for the end of a turn while one runs, no mode, model or theme that
         is there already."""
-        from swecli.commands.session import MODE_MEANINGS
+        from swecli.commands.session import mode_meaning
         from swecli.tui.dock.picker import Choice
 
         view, appearance = self._session.view, self._appearance
@@ -476,8 +478,8 @@ class Actions:
         ]
         present = view.mode if view is not None else None
         choices += [
-            Choice(f"mode {mode}", f"mode: {mode}", meaning)
-            for mode, meaning in MODE_MEANINGS.items()
+            Choice(f"mode {mode}", f"mode: {mode}", mode_meaning(mode, self._session.state.sandbox))
+            for mode in get_args(Mode)
             if mode != present
         ]
         model = view.model.ref if view is not None and view.model is not None else None

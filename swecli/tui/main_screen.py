@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from swecli.tui.transcript.view import Transcript
 
 
-TODO_MARKS = {"pending": "☐", "in_progress": "▸", "completed": "☑"}
+TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 MAX_TODOS = 8
 
 

@@ -522,7 +522,7 @@ class SessionController:
         self.show()
 
     def _follow_plan(self, batch: Sequence[Event], view: SessionView) -> None:
-        """A plan is asked about when its turn has ended, and its steps are shown while it is carried out."""
+        """A plan is asked about when its turn has ended, and its steps are shown until all of them are done."""
         from swecli.core.engine.plan import ACCEPTED
 
         for event in batch:
@@ -530,6 +530,9 @@ class SessionController:
                 self._screen.dock.dismiss_plan()
             if isinstance(event.body, ModeChanged) and event.body.reason == ACCEPTED and self.state.todos:
                 self._screen.todos.display = True
+            ended = isinstance(event.body, TurnEnded)
+            if ended and self.state.todos and all(todo.status == "completed" for todo in self.state.todos):
+                self._screen.todos.display = False
         done = any(isinstance(event.body, TurnEnded) and event.body.outcome == "done" for event in batch)
         if done and not self.state.busy and view.mode == "plan":
             self._screen.post_message(self.Planned())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from swecli.command_line.arguments import UsageError, launch_options, main_parser
+from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_options, main_parser
 from swecli.command_line.dispatch import parsed
-from swecli.command_line.habits import ANSWERS, SAME, answer_to, from_habit
+from swecli.command_line.habits import ANSWERS, SAME, WORDS, answer_to, from_habit
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,13 @@ from swecli.command_line.habits import ANSWERS, SAME, answer_to, from_habit
         (["--", "--full-auto"], ["--", "--full-auto"]),
         (["-p", "exec --full-auto"], ["-p", "exec --full-auto"]),
         (["exec"], ["exec"]),
+        (["--mode", "acceptEdits", "fix it"], ["--permission-mode", "accept-edits", "fix it"]),
+        (["--mode=plan"], ["--permission-mode", "plan"]),
+        (["--accept-edits"], ["--permission-mode", "accept-edits"]),
+        (["--auto", "fix it"], ["--permission-mode", "auto", "fix it"]),
+        (["--sonnet", "fix it"], ["--model", "sonnet", "fix it"]),
+        (["--prompt-interactive", "fix it"], ["fix it"]),
+        (["--message", "fix it"], ["--print", "fix it"]),
         (["resume"], ["--resume"]),
         (["resume", "2026-11-23"], ["--resume", "2026-11-23"]),
         (["resume", "--last", "go on"], ["--continue", "go on"]),
@@ -56,8 +64,25 @@ def test_what_is_understood_is_an_option_here(tmp_path: Path, monkeypatch: pytes
 def test_what_has_no_counterpart_is_answered() -> None:
     with pytest.raises(UsageError, match="--mcp-config is not an option here: servers come from swecli mcp add"):
         parsed(["--mcp-config", "x.json", "hello"])
+    with pytest.raises(UsageError, match="--yes-always is not an option here: use --permission-mode"):
+        parsed(["--yes-always"])
     assert answer_to(["--verbose"]).startswith("--verbose is not an option here: -p with")
     assert answer_to(["--", "--verbose"]) == ""
     assert "/agents lists them" in answer_to(["--agent=review"])
     assert not [answer for answer in ANSWERS.values() if "not available" in answer]
     assert answer_to(["--nonsense"]) == ""
+
+
+def test_a_mistyped_option_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"unknown option --contine; did you mean --continue\?"):
+        parsed(["--contine", "--debug"])
+    with pytest.raises(UsageError, match=r"did you mean --permission-mode\?"):
+        parsed(["--permision_mode", "plan"])
+    with pytest.raises(UsageError, match="unrecognized arguments: --qqqq"):
+        parsed(["--qqqq"])
+
+
+def test_words_of_other_agents_are_no_subcommand_and_each_has_an_answer() -> None:
+    assert not set(WORDS) & set(SUBCOMMANDS)
+    named = {word for answer in WORDS.values() for word in re.findall(r"swecli ([a-z]+)", answer)}
+    assert named <= set(SUBCOMMANDS)

@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.commands.registry import Invocation, parse
-from swecli.commands.session import MODE_MEANINGS
+from swecli.commands.session import MODE_MEANINGS, mode_meaning
 from swecli.core.config.change import meaning
 from swecli.core.engine.session_view import Conversation
 from swecli.core.engine.state import AgentRecord, Totals
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.commands import SetMode, SetModel
-from swecli.core.protocol.events import AgentStarted, Price
+from swecli.core.protocol.events import AgentStarted, Price, SandboxChanged
 from swecli.core.protocol.messages import Usage
 from tests.commands.support import CommandSession
 
@@ -226,3 +226,12 @@ def test_the_setting_says_of_each_mode_what_the_command_says() -> None:
     words = " ".join(described.about.split())
     for text in MODE_MEANINGS.values():
         assert all(part in words for part in re.split(r"[:;,] ", text)), text
+
+
+def test_auto_is_named_after_what_the_sandbox_here_lets_run() -> None:
+    assert "unasked" in mode_meaning("auto", None)
+    assert "unasked" in mode_meaning("auto", SandboxChanged("full", "bwrap", contains=True))
+    assert "partial sandbox" in mode_meaning("auto", SandboxChanged("partial", "landlock", contains=True))
+    assert "commands ask" in mode_meaning("auto", SandboxChanged("partial", "landlock"))
+    assert "commands ask" in mode_meaning("auto", SandboxChanged("off", "none"))
+    assert mode_meaning("plan", SandboxChanged("off", "none")) == MODE_MEANINGS["plan"]

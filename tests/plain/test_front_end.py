@@ -22,6 +22,7 @@ from swecli.core.protocol.events import (
     QuestionAsked,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.event_lines import MAX_EARLIER_LINES
 from swecli.plain.front_end import LinearFrontEnd
 from tests.support.fake_session import FakeSession
 
@@ -56,8 +57,10 @@ async def play(
     first: str = "",
     folder: Path = Path("/work"),
     mentionables: tuple[Mentionable, ...] = (),
+    started: int = 1,
 ) -> tuple[FakeSession, list[str]]:
     session = FakeSession(*turns)
+    session.view.started_seq = started
     session.view.cwd, session.mentionables = folder, mentionables
 
     async def opened() -> FakeSession:
@@ -188,3 +191,13 @@ async def test_what_a_message_mentions_is_weighed_before_it_is_sent(tmp_path: Pa
     weighed = next(line for line in said[1] if line.startswith("Attached: "))
     assert "3 mentions: ~" in weighed
     assert "@docs:a ~1.0K · @docs:b size unknown until it is read · @notes.txt ~" in weighed
+
+
+@pytest.mark.parametrize(("started", "shown"), [(1, 40), (10_000, MAX_EARLIER_LINES)])
+async def test_long_output_of_earlier_turns_is_short(started: int, shown: int) -> None:
+    ran = TerminalBlock("seq 40", "".join(f"{n}\n" for n in range(40)), 0)
+    work = (ItemStarted("t9", "tool", "run_command"), ItemCompleted("t9", "ok", (), (ran,), "exit 0"))
+    _, lines = await play("go\n", work, started=started)
+    assert ("20" in lines) == (shown == 40)
+    assert ("... 34 lines ..." in lines) == (shown < 40)
+    assert {"0", "39", "exit 0"} <= set(lines)

@@ -244,7 +244,7 @@ async def test_control_t_shows_todos_when_there_are_some() -> None:
         await it.say("go")
         await it.until(lambda: it.app.session.state.todos)
         await it.press("ctrl+t")
-        await it.shows("Todos 1/2", "☑ look", "▸ fix [b]it[/b]")
+        await it.shows("Todos 1/2", "☑ look", "▶ fix [b]it[/b]")
         await it.press("ctrl+t")
         await it.hides("Todos 1/2")
 

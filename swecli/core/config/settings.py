@@ -474,7 +474,7 @@ class ApprovalSettings(Section):
 
     mode: Mode = "default"
     """default: reading the workspace runs, everything else asks; accept-edits: file edits are accepted, commands still
-    ask; plan: read-only, nothing will be changed; auto: like accept-edits, and commands run in a full sandbox."""
+    ask; plan: read-only, nothing will be changed; auto: like accept-edits, and sandboxed commands run unasked."""
     allow: tuple[str, ...] = ()
     """Rules about what runs without a question, such as Bash(npm test *)."""
     ask: tuple[str, ...] = ()

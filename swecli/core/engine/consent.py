@@ -341,7 +341,8 @@ class SandboxWatch:
         self._advised = False
 
     def advice(self, effects: Effects) -> str:
-        """How to get a full sandbox, the first time that auto mode asks about a command for want of one; else empty."""
+        """How to get a full sandbox as a sentence, the first time that auto mode asks about a command for want of one;
+        else empty."""
         wanted = effects.command is not None and self._recorder.state.mode == "auto" and not self._advised
         if not wanted or not self._sandbox.state.advice:
             return ""
@@ -512,13 +513,14 @@ class Consents:
             return None, replace(outcome, text=f"{outcome.text}\n{declined} {rejected}")
         preview = await call.tool.preview(call.params, call.ctx)
         shown = self._bind(call, preview.state)
+        advice = self._sandbox.advice(call.effects)
         asked = PermissionRequested(
             self._requests.new_id("p"),
             call.item,
             call.tool.name,
             call.title,
             blocks=outcome.blocks or preview.blocks,
-            reason=f"The sandbox probably blocked this: {outcome.blocked}. Run it again unsandboxed?",
+            reason=f"The sandbox probably blocked this: {outcome.blocked}. Run it again unsandboxed? {advice}".rstrip(),
             binding=shown,
             facts=(OUTSIDE, *preview.facts),
             warnings=self._uncovered(call),
@@ -593,10 +595,10 @@ class Consents:
             call.tool.name,
             call.title,
             blocks=preview.blocks or (TextBlock(call.title),),
-            reason=decision.reason,
+            reason=f"{decision.reason} {advice}".rstrip(),
             binding=shown,
             rule=decision.offer,
-            evidence=(*decision.evidence, *((advice,) if advice else ())),
+            evidence=decision.evidence,
             hunks=preview.hunks,
             facts=(*self._place(call, decision), *preview.facts),
             warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *hooked, *warnings),

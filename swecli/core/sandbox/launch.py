@@ -199,7 +199,7 @@ def advice() -> str:
         text = Path("/etc/os-release").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
-    return f"To run commands unasked in a full sandbox: {install_hint(text)}"
+    return f"A full sandbox asks less: {install_hint(text)}."
 
 
 def landlock_abi() -> int:

@@ -30,8 +30,7 @@ class UpdateTodos(Tool[UpdateTodosParams]):
         return Effects(internal=True)
 
     def title(self, params: UpdateTodosParams, ctx: ToolContext) -> str:
-        current = next((todo.text for todo in params.todos if todo.status == "in_progress"), "")
-        return current or _summary(params)
+        return next((todo.text for todo in params.todos if todo.status == "in_progress"), "")
 
     async def run(self, params: UpdateTodosParams, ctx: ToolContext) -> ToolOutcome:
         todos = tuple(Todo(todo.text, todo.status) for todo in params.todos)

@@ -77,6 +77,10 @@ async def test_another_mode_settles_the_question_and_the_plan_is_shown_while_it_
         session.emit(ModeChanged("default", ACCEPTED))
         await it.hides("Carry out this plan?")
         await it.shows("Todos 0/3", "Add a test for ten pens")
+        session.emit(TodosChanged(tuple(Todo(step, "completed") for step in STEPS)))
+        await it.shows("Todos 3/3")
+        session.emit(TurnEnded("done", duration=2.0))
+        await it.hides("Todos 3/3")
 
 
 async def test_an_answer_that_is_no_plan_asks_nothing() -> None:

@@ -1,0 +1,44 @@
+"""`swecli models`: what can be used, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from swecli.assembly import models as supply
+from swecli.cli import main
+from swecli.exit_codes import ExitCode
+
+
+@pytest.fixture(autouse=True)
+def no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none() -> Sequence[object]:
+        return ()
+
+    monkeypatch.setattr(supply, "find_local_servers", none)
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_models_of_the_keys_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-none")
+    assert main(["models"]) == ExitCode.OK
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert rows
+    assert all(row.startswith("anthropic/") for row in rows)
+
+
+def test_words_find_models_that_need_a_key(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "claude", "sonnet"]) == ExitCode.OK
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert any(row.endswith("needs ANTHROPIC_API_KEY") for row in rows)
+    assert all("claude" in row and "sonnet" in row for row in rows)
+
+
+def test_where_there_is_nothing_one_line_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == ExitCode.CONFIG
+    assert "No model is configured" in capsys.readouterr().err
+    assert main(["models", "zzz", "9"]) == ExitCode.CONFIG
+    assert "no known model matches 'zzz 9'" in capsys.readouterr().err
