@@ -18,7 +18,6 @@ ELSEWHERE: Mapping[str, str] = {
     "prompts": "/commands lists your own commands",
     "plugin": f"plugins are {_LATER}",
     "plugins": f"plugins are {_LATER}",
-    "vim": "vim keys are a setting: /config ui.editing",
     "editor": "Ctrl+G opens the message in your editor",
     "terminal-setup": "nothing to set up: Ctrl+J is a newline everywhere, and so is \\ before Enter",
     "keybindings": "/keys shows and changes them",
