@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.services import Mentionable
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
-from swecli.core.protocol.commands import Answer, ReplyPermission, SetMode, Submit
+from swecli.core.protocol.commands import Answer, Compact, ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
     Body,
     ItemCheckpointed,
@@ -56,8 +57,11 @@ async def play(
     first: str = "",
     folder: Path = Path("/work"),
     mentionables: tuple[Mentionable, ...] = (),
+    plan: CompactionPlan | None = None,
 ) -> tuple[FakeSession, list[str]]:
     session = FakeSession(*turns)
+    if plan is not None:
+        session.plan_compaction = lambda: plan  # type: ignore[method-assign]
     session.view.cwd, session.mentionables = folder, mentionables
 
     async def opened() -> FakeSession:
@@ -188,3 +192,38 @@ async def test_what_a_message_mentions_is_weighed_before_it_is_sent(tmp_path: Pa
     weighed = next(line for line in said[1] if line.startswith("Attached: "))
     assert "3 mentions: ~" in weighed
     assert "@docs:a ~1.0K · @docs:b size unknown until it is read · @notes.txt ~" in weighed
+
+
+PLAN = CompactionPlan(100_000, 30_000, 160_000, 12, 80, 15_000, 80_000, 6_400)
+ASKED = "Compact from 100,000 to about 30,000 tokens?"
+CHOICES = "Answer with y apply (/compact undo restores it), or n cancel (nothing changes)."
+
+
+@pytest.mark.parametrize("typed", ["/compact\ny\n", "/compact the login bug\nYES\n"])
+async def test_a_compaction_is_made_once_its_plan_was_accepted(typed: str) -> None:
+    session, lines = await play(typed, plan=PLAN)
+    focus = typed.splitlines()[0].removeprefix("/compact").strip()
+    assert session.commands == [Compact(focus)]
+    at = lines.index(ASKED)
+    assert any("80,000" in line for line in lines[:at]), "the plan comes before the question"
+    assert lines[at + 1] == CHOICES
+
+
+@pytest.mark.parametrize("typed", ["/compact\nn\n", "/compact\n", "/compact\nno thanks\n", "/compact\n/compact\nn\n"])
+async def test_a_plan_that_nobody_accepts_changes_nothing(typed: str) -> None:
+    session, lines = await play(typed, plan=PLAN)
+    assert not any(isinstance(command, Compact) for command in session.commands)
+    assert "Cancelled: nothing was changed." in lines
+
+
+async def test_a_line_that_was_piped_in_is_no_answer_to_a_plan() -> None:
+    session, lines = await play("/compact\nfix it\ny\n", (), plan=PLAN)
+    assert [command for command in session.commands if not isinstance(command, Submit)] == []
+    assert session.commands[0] == Submit("fix it")
+    assert "Cancelled: nothing was changed." in lines
+
+
+async def test_a_compaction_can_be_made_at_once() -> None:
+    session, lines = await play("/compact now the login bug\n", plan=PLAN)
+    assert session.commands == [Compact("the login bug")]
+    assert ASKED not in lines

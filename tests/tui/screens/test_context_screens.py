@@ -9,7 +9,7 @@ import pytest
 from textual import events
 
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
-from swecli.core.protocol.events import CompactionUndone, ContextChange
+from swecli.core.protocol.events import CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
 from swecli.tui.screens.cache import CacheBoard
 from swecli.tui.screens.inspector import Inspector
@@ -359,6 +359,27 @@ async def test_dropping_what_a_pinned_item_needs_is_refused_at_once() -> None:
         await it.press("escape", "slash", *"t2 ", "enter", "home", "d")
         await it.shows("pinned and needs its call")
         assert list(it.app.main.list_view.list.staged) == ["t2.result"]  # type: ignore[union-attr]
+
+
+async def test_what_was_dropped_is_sorted_by_the_size_that_is_shown() -> None:
+    inspected = Inspected().fill(6)
+    picture = inspected.inspection.picture()
+    assert picture is not None
+    largest = max((item for item in picture.items if item.kind == "result"), key=lambda item: item.tokens)
+    call = largest.id.removesuffix(".result")
+    away = tuple(ViewEntry("dropped", name) for name in (call, largest.id))
+    inspected.said.tell(ContextEdited((ContextChange("drop", largest.id),), away))
+    async with running(session=prepared(inspected)) as it:
+        await inspector(it)
+        view = it.app.main.list_view
+        assert isinstance(view, Inspector)
+        await it.press("s")
+        await it.shows("by size")
+        sizes = [view.shown_tokens(item) for item in view.list.rows]
+        assert sizes == sorted(sizes, reverse=True)
+        dropped = next(place for place, item in enumerate(view.list.rows) if item.id == largest.id)
+        assert view.list.rows[dropped].tokens == 0
+        assert dropped < len(view.list.rows) // 2
 
 
 async def test_fixed_parts_and_summaries_can_be_read_only() -> None:
