@@ -127,7 +127,7 @@ def history_text(session: Session) -> str:
             record.trigger,
             f"{number(record.before)} -> {number(record.after)}",
             f"{record.kept} of {record.anchors} kept" if record.anchors else "",
-            "" if record.in_force else "undone",
+            session.inspection.compaction_state(record).replace("in force", ""),
         )
         for record in records
     ]

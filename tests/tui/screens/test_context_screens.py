@@ -9,7 +9,7 @@ import pytest
 from textual import events
 
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
-from swecli.core.protocol.events import CompactionUndone, ContextChange, ContextEdited, ViewEntry
+from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
 from swecli.tui.screens.cache import CacheBoard
 from swecli.tui.screens.inspector import Inspector
@@ -623,5 +623,23 @@ async def test_undo_and_redo_in_the_history() -> None:
         await it.until(lambda: session.sent(UndoCompaction))
         assert session.sent(UndoCompaction) == [UndoCompaction("k9")]
         inspected._tell(5, CompactionUndone("k9"))
+        inspected.said.tell(CompactionUndone("k9"))
         await it.press("u")
         await it.until(lambda: session.sent(RedoCompaction))
+
+
+async def test_what_a_later_compaction_replaced_is_not_offered_back() -> None:
+    inspected = Inspected().fill(8).rewritten()
+    for body in (CompactionUndone("k9"), CompactionCompleted("k10", (), 30_000, 12_000, 40, 12, ("record",))):
+        inspected._tell(5, body)
+        inspected.said.tell(body)
+    session = prepared(inspected)
+    async with running(session=session, size=(120, 40)) as it:
+        await history(it)
+        await it.shows("k10 turn 5", "in force", "undo back to here")
+        await it.press("down")
+        await it.shows("replaced")
+        await it.until(lambda: "undo back" not in it.screen() and "redo up" not in it.screen())
+        await it.press("u")
+        await it.shows("k9 can't come back")
+        assert not session.sent(RedoCompaction)
