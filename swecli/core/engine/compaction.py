@@ -452,7 +452,11 @@ class Compactions:
         ledger = self._recorder.ledger
         wanted = item or ledger.redoable or ""
         if ledger.view_with(wanted) is None:
-            self._notice(f"Compaction {item} was not undone, or later work took its place." if item else "There is no compaction to redo.")
+            self._notice(
+                f"Compaction {item} was not undone, or later work took its place."
+                if item
+                else "There is no compaction to redo."
+            )
             return
         before, count = ledger.view, 0
         while ledger.view_with(wanted) is not None and ledger.redoable is not None:
