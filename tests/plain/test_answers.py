@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import Compact, ReplyPermission
 from swecli.core.protocol.events import Hunk, Option, PermissionRequested, Question
-from swecli.commands.base import Offer
 from swecli.plain.answers import (
     NotUnderstood,
     accepted,
@@ -123,5 +123,5 @@ def test_an_offer_is_accepted_by_a_clear_yes_only() -> None:
     ]
     assert [accepted(OFFER, line) for line in ("y", " Yes. ", "n", "NO")] == [True, True, False, False]
     for line in ("", "  ", "yy", "yes please", "always", "1"):
-        with pytest.raises(NotUnderstood, match="Nothing was changed. Answer with y apply"):
+        with pytest.raises(NotUnderstood, match=r"Nothing was changed\. Answer with y apply"):
             accepted(OFFER, line)
