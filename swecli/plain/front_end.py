@@ -94,7 +94,9 @@ class Lines:
 
 
 GRACE = 0.3
-"""Seconds after a permission question in which a typed line is not yet an answer to it."""
+"""Seconds after a question in which a typed line is not yet an answer to it."""
+
+EARLY = "That line was typed before the question appeared; please answer again."
 
 READY = "Ready. Type a message, /help for commands, Ctrl+D to leave."
 LEAVING = "Press Ctrl+C again to leave."
@@ -240,7 +242,7 @@ class LinearFrontEnd:
             self._armed = False
             if self._requests:
                 self._answer(line, lines.by_hand)
-            elif self._offer is not None and self._decided(self._offer, line.text, lines.by_hand):
+            elif self._offer is not None and self._decided(self._offer, line, lines.by_hand):
                 if not lines.by_hand:
                     await self._begun()
             elif line.text.strip():
@@ -282,7 +284,7 @@ class LinearFrontEnd:
     def _answer(self, line: Line, by_hand: bool) -> None:
         request, text = self._requests[0], line.text or ""
         if by_hand and line.at - self._asked_at < GRACE:
-            self._output.say(["That line was typed before the question appeared; please answer again."])
+            self._output.say([EARLY])
             return
         try:
             if isinstance(request, PermissionRequested):
@@ -317,13 +319,17 @@ class LinearFrontEnd:
     def _propose(self, offer: Offer) -> None:
         """Ask whether to do something; the next line answers."""
         self._offer = offer
+        self._asked_at = time.monotonic()
         self._output.say(offer_lines(offer))
 
-    def _decided(self, offer: Offer, text: str, by_hand: bool) -> bool:
+    def _decided(self, offer: Offer, line: Line, by_hand: bool) -> bool:
         """Whether a line was an answer to the offer. Of lines that are piped in, any other one declines and is taken
         as what it is: they were written before the offer was seen."""
+        if by_hand and line.at - self._asked_at < GRACE:
+            self._output.say([EARLY])
+            return True
         try:
-            said_yes = accepted(offer, text)
+            said_yes = accepted(offer, line.text or "")
         except NotUnderstood as error:
             if by_hand:
                 self._output.say([str(error)])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from swecli.commands.base import Offer
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.services import Mentionable
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
@@ -23,7 +24,7 @@ from swecli.core.protocol.events import (
     QuestionAsked,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from swecli.plain.front_end import LinearFrontEnd
+from swecli.plain.front_end import GRACE, Line, LinearFrontEnd
 from tests.support.fake_session import FakeSession
 
 EDIT = DiffBlock("shop/pricing.py", "a\n", "b\n")
@@ -227,3 +228,32 @@ async def test_a_compaction_can_be_made_at_once() -> None:
     session, lines = await play("/compact now the login bug\n", plan=PLAN)
     assert session.commands == [Compact("the login bug")]
     assert ASKED not in lines
+
+
+class Asked(LinearFrontEnd):
+    """A front-end that has just proposed a compaction to somebody at the keyboard."""
+
+    def __init__(self, session: FakeSession) -> None:
+        async def opened() -> FakeSession:
+            return session
+
+        self.said = io.StringIO()
+        super().__init__(opened, opened, source=io.StringIO(), target=self.said)  # type: ignore[arg-type]
+        self._session = session  # type: ignore[assignment]
+        self.offer = Offer(ASKED, Compact(), ("Apply", "a"), ("Cancel", "b"))
+        self._propose(self.offer)
+
+    def type(self, text: str, later: float) -> bool:
+        return self._decided(self.offer, Line(text, self._asked_at + later), by_hand=True)
+
+
+async def test_a_line_typed_before_the_plan_was_seen_accepts_nothing() -> None:
+    session = FakeSession()
+    front_end = Asked(session)
+    assert front_end.type("y", GRACE / 2)
+    assert session.commands == []
+    assert "typed before the question appeared" in front_end.said.getvalue()
+    assert front_end.type("perhaps", GRACE * 2)
+    assert session.commands == []
+    assert front_end.type("y", GRACE * 3)
+    assert session.commands == [Compact()]
