@@ -81,27 +81,38 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
         case "free":
             session.send(Compact(without_model=True))
             return CommandResult()
+        case "now":
+            plan, command = session.plan_compaction(), Compact(item)
+            return _nothing_to_gain(plan) or _sent(session, command)
         case "history":
             return CommandResult.text(history_text(session))
         case "plan" | "preview" | "dry-run":
             return replace(_plan(session), screen="compact") if not session.view.busy else _plan(session)
         case _:
             pass
-    plan = session.plan_compaction()
-    if plan is not None and not plan.worthwhile:
-        return CommandResult.text(
-            f"Nothing to compact yet ({_count(plan.kept_messages, 'message')}, {_count(plan.kept_tokens, 'token')})."
-        )
-    command = Compact(arguments.strip())
+    plan, command = session.plan_compaction(), Compact(arguments.strip())
     if plan is None:
-        session.send(command)
-        return CommandResult()
-    if not command.focus and not session.view.busy:  # where items can be moved, the plan is a screen
-        offer = Offer("", command, ("", ""), ("", ""))
-        return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
+        return _sent(session, command)
+    if nothing := _nothing_to_gain(plan):
+        return nothing
     title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
     offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
+    if not command.focus and not session.view.busy:  # where items can be moved, the plan is a screen
+        return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
     return CommandResult((_table(plan),), offer=offer)
+
+
+def _nothing_to_gain(plan: CompactionPlan | None) -> CommandResult | None:
+    if plan is None or plan.worthwhile:
+        return None
+    return CommandResult.text(
+        f"Nothing to compact yet ({_count(plan.kept_messages, 'message')}, {_count(plan.kept_tokens, 'token')})."
+    )
+
+
+def _sent(session: Session, command: Compact) -> CommandResult:
+    session.send(command)
+    return CommandResult()
 
 
 def history_text(session: Session) -> str:
@@ -116,7 +127,7 @@ def history_text(session: Session) -> str:
             record.trigger,
             f"{number(record.before)} -> {number(record.after)}",
             f"{record.kept} of {record.anchors} kept" if record.anchors else "",
-            "" if record.in_force else "undone",
+            session.inspection.compaction_state(record).replace("in force", ""),
         )
         for record in records
     ]
@@ -162,7 +173,7 @@ def _words(plan: CompactionPlan) -> str:
     return (
         f"From {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens (-{percent(saved)}). "
         "The record keeps your own messages, files, checks and todos. "
-        "/compact [focus] applies it, /compact undo restores it."
+        "/compact now [focus] applies it, /compact undo restores it."
     )
 
 
@@ -171,7 +182,7 @@ COMPACT = SlashCommand(
     "Free space in the context; also undo, redo and plan",
     _run_compact,
     aliases=("compress", "summarize"),
-    arguments="[focus | free | plan | history | undo [ID] | redo [ID]]",
+    arguments="[focus | now | free | plan | history | undo [ID] | redo [ID]]",
 )
 
 

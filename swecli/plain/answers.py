@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import PermissionRequested, Question, hunk_texts
@@ -130,3 +131,27 @@ def _label(question: Question, number: int) -> str:
     if not 1 <= number <= len(question.options):
         raise NotUnderstood(f"There are options 1 to {len(question.options)}. {question_hint(question)}")
     return question.options[number - 1].label
+
+
+def offer_lines(offer: Offer) -> Sequence[str]:
+    return [offer.title, f"Answer with y {_choice(offer.yes)}, or n {_choice(offer.no)}."]
+
+
+def _choice(labels: tuple[str, str]) -> str:
+    label, follows = labels
+    return f"{label.lower()} ({follows})"
+
+
+def accepted(offer: Offer, line: str) -> bool:
+    """Whether a line says yes to an offer, or no.
+
+    Raises:
+        NotUnderstood: it says neither. An empty line never accepts.
+    """
+    match _WORDS.get(line.strip().lower().strip(",.")):
+        case "once":
+            return True
+        case "reject":
+            return False
+        case _:
+            raise NotUnderstood(f"Nothing was changed. {offer_lines(offer)[-1]}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from msgspec import Struct
 
-from swecli.commands.base import SHELL_USE, CommandResult, run_command
+from swecli.commands.base import SHELL_USE, CommandResult, Offer, run_command
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of, parse
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
@@ -28,7 +28,16 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.event_lines import EventLines
-from swecli.plain.answers import NotUnderstood, answer, approval_hint, hunk_lines, question_lines, reply
+from swecli.plain.answers import (
+    NotUnderstood,
+    accepted,
+    answer,
+    approval_hint,
+    hunk_lines,
+    offer_lines,
+    question_lines,
+    reply,
+)
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
@@ -85,7 +94,9 @@ class Lines:
 
 
 GRACE = 0.3
-"""Seconds after a permission question in which a typed line is not yet an answer to it."""
+"""Seconds after a question in which a typed line is not yet an answer to it."""
+
+EARLY = "That line was typed before the question appeared; please answer again."
 
 READY = "Ready. Type a message, /help for commands, Ctrl+D to leave."
 LEAVING = "Press Ctrl+C again to leave."
@@ -119,6 +130,8 @@ class LinearFrontEnd:
         self._task: asyncio.Task[None] | None = None
         """The newest command."""
         self._answers: list[tuple[str, ...]] = []
+        self._offer: Offer | None = None
+        """What a command would do once the user says yes."""
         self._asked_at = 0.0
         self._busy = False
         self._armed = False
@@ -149,6 +162,7 @@ class LinearFrontEnd:
         self._session = session
         first = self._first
         self._requests.clear()
+        self._offer = None
         self._busy = False
         if self._stop.code is None:
             self._left.clear()
@@ -204,6 +218,7 @@ class LinearFrontEnd:
             case PermissionRequested() | QuestionAsked():
                 self._requests.append(body)
                 self._asked_at = time.monotonic()
+                self._withdraw()
             case PermissionResolved() | QuestionAnswered():
                 self._requests = [entry for entry in self._requests if entry.request != body.request]
             case _:
@@ -219,6 +234,7 @@ class LinearFrontEnd:
             line = await lines.queue.get()
             lines.taken()
             if line.text is None:
+                self._withdraw()
                 while not lines.by_hand and (self._busy or self._requests):
                     if self._requests:
                         self._dismiss()
@@ -227,6 +243,9 @@ class LinearFrontEnd:
             self._armed = False
             if self._requests:
                 self._answer(line, lines.by_hand)
+            elif self._offer is not None and self._decided(self._offer, line, lines.by_hand):
+                if not lines.by_hand:
+                    await self._begun()
             elif line.text.strip():
                 await self._do(line.text)
                 if not lines.by_hand:
@@ -266,7 +285,7 @@ class LinearFrontEnd:
     def _answer(self, line: Line, by_hand: bool) -> None:
         request, text = self._requests[0], line.text or ""
         if by_hand and line.at - self._asked_at < GRACE:
-            self._output.say(["That line was typed before the question appeared; please answer again."])
+            self._output.say([EARLY])
             return
         try:
             if isinstance(request, PermissionRequested):
@@ -297,6 +316,39 @@ class LinearFrontEnd:
             self._session.send(reply(request, "n The input has ended; no answer is possible."))
         else:
             self._session.send(Answer(request.request, ()))
+
+    def _propose(self, offer: Offer) -> None:
+        """Ask whether to do something; the next line answers."""
+        self._offer = offer
+        self._asked_at = time.monotonic()
+        self._output.say(offer_lines(offer))
+
+    def _decided(self, offer: Offer, line: Line, by_hand: bool) -> bool:
+        """Whether a line was an answer to the offer. Of lines that are piped in, any other one declines and is taken
+        as what it is: they were written before the offer was seen."""
+        if by_hand and line.at - self._asked_at < GRACE:
+            self._output.say([EARLY])
+            return True
+        try:
+            said_yes = accepted(offer, line.text or "")
+        except NotUnderstood as error:
+            if by_hand:
+                self._output.say([str(error)])
+                return True
+            self._withdraw()
+            return False
+        if said_yes:
+            self._offer = None
+            self._session.send(offer.command)
+        else:
+            self._withdraw()
+        return True
+
+    def _withdraw(self) -> None:
+        """Another question has come, the input has ended, or the user has said no."""
+        if self._offer is not None:
+            self._offer = None
+            self._output.say(["Cancelled: nothing was changed."])
 
     # --- messages and commands ---
 
@@ -344,7 +396,7 @@ class LinearFrontEnd:
         result = await run_command(found.command, self._session, found.arguments)
         self._show(result)
         if result.offer is not None:
-            self._session.send(result.offer.command)
+            self._propose(result.offer)
         match result.screen:
             case "quit":
                 self._left.set()
@@ -389,9 +441,11 @@ class LinearFrontEnd:
             self._output.say(["This command needs an argument here; /help shows which."])
 
     def _interrupted(self) -> None:
-        """Ctrl+C: interrupt the turn; twice without one leaves."""
+        """Ctrl+C: interrupt the turn, or decline what is offered; twice without either leaves."""
         if self._busy:
             self._session.send(Interrupt(skip=True))
+        elif self._offer is not None:
+            self._withdraw()
         elif self._armed:
             self._left.set()
         else:

@@ -35,6 +35,13 @@ async def test_the_focus_goes_with_the_command() -> None:
     assert "100,000 to about 30,000 tokens" in result.offer.title
 
 
+async def test_now_asks_nothing() -> None:
+    session = Planned(PLAN)
+    assert not (await COMPACT.run(session, "now")).blocks
+    await COMPACT.run(session, "now the login bug")
+    assert session.got == [Compact(), Compact("the login bug")]
+
+
 async def test_undo_and_redo() -> None:
     session = Planned(PLAN)
     await COMPACT.run(session, "undo")
@@ -64,8 +71,9 @@ async def test_cache_and_cost_are_part_of_the_plan() -> None:
 
 async def test_where_nothing_can_be_gained_nothing_is_done() -> None:
     session = Planned(CompactionPlan(900, 900, 160_000, 4, 0, 300, 0, 6_400))
-    result = await COMPACT.run(session, "")
-    assert session.got == []
-    assert "Nothing to compact" in str(result.blocks)
+    for arguments in ("", "now", "now the login bug"):
+        result = await COMPACT.run(session, arguments)
+        assert session.got == []
+        assert "Nothing to compact" in str(result.blocks)
     without_model = Planned(None)
     assert "No model" in str((await COMPACT.run(without_model, "plan")).blocks)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.commands import Compact, ReplyPermission
 from swecli.core.protocol.events import Hunk, Option, PermissionRequested, Question
-from swecli.plain.answers import NotUnderstood, answer, approval_hint, hunk_lines, question_lines, reply
+from swecli.plain.answers import (
+    NotUnderstood,
+    accepted,
+    answer,
+    approval_hint,
+    hunk_lines,
+    offer_lines,
+    question_lines,
+    reply,
+)
 
 ASK = PermissionRequested("p", "t", "run_command", "make", (), "Commands ask.", "hash", "Bash(make)")
 CHOICE = Question("Which price?", (Option("95", "as in the README"), Option("90")), header="Price")
@@ -101,3 +111,17 @@ def test_changes_are_chosen_by_their_numbers() -> None:
     for line in ("e", "e 3", "e 0", "e 1 x", "e -1"):
         with pytest.raises(NotUnderstood, match="1 to 2"):
             reply(HUNKS, line)
+
+
+OFFER = Offer("Compact?", Compact(), ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
+
+
+def test_an_offer_is_accepted_by_a_clear_yes_only() -> None:
+    assert list(offer_lines(OFFER)) == [
+        "Compact?",
+        "Answer with y apply (/compact undo restores it), or n cancel (nothing changes).",
+    ]
+    assert [accepted(OFFER, line) for line in ("y", " Yes. ", "n", "NO")] == [True, True, False, False]
+    for line in ("", "  ", "yy", "yes please", "always", "1"):
+        with pytest.raises(NotUnderstood, match=r"Nothing was changed\. Answer with y apply"):
+            accepted(OFFER, line)

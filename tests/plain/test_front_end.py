@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from swecli.commands.base import Offer
+from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.services import Mentionable
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
-from swecli.core.protocol.commands import Answer, ReplyPermission, SetMode, Submit
+from swecli.core.protocol.commands import Answer, Compact, ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
     Body,
     ItemCheckpointed,
@@ -23,7 +25,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from swecli.event_lines import MAX_EARLIER_LINES
-from swecli.plain.front_end import LinearFrontEnd
+from swecli.plain.front_end import GRACE, Line, LinearFrontEnd
 from tests.support.fake_session import FakeSession
 
 EDIT = DiffBlock("shop/pricing.py", "a\n", "b\n")
@@ -58,9 +60,12 @@ async def play(
     folder: Path = Path("/work"),
     mentionables: tuple[Mentionable, ...] = (),
     started: int = 1,
+    plan: CompactionPlan | None = None,
 ) -> tuple[FakeSession, list[str]]:
     session = FakeSession(*turns)
     session.view.started_seq = started
+    if plan is not None:
+        session.plan_compaction = lambda: plan  # type: ignore[method-assign]
     session.view.cwd, session.mentionables = folder, mentionables
 
     async def opened() -> FakeSession:
@@ -201,3 +206,67 @@ async def test_long_output_of_earlier_turns_is_short(started: int, shown: int) -
     assert ("20" in lines) == (shown == 40)
     assert ("... 34 lines ..." in lines) == (shown < 40)
     assert {"0", "39", "exit 0"} <= set(lines)
+
+
+PLAN = CompactionPlan(100_000, 30_000, 160_000, 12, 80, 15_000, 80_000, 6_400)
+ASKED = "Compact from 100,000 to about 30,000 tokens?"
+CHOICES = "Answer with y apply (/compact undo restores it), or n cancel (nothing changes)."
+
+
+@pytest.mark.parametrize("typed", ["/compact\ny\n", "/compact the login bug\nYES\n"])
+async def test_a_compaction_is_made_once_its_plan_was_accepted(typed: str) -> None:
+    session, lines = await play(typed, plan=PLAN)
+    focus = typed.splitlines()[0].removeprefix("/compact").strip()
+    assert session.commands == [Compact(focus)]
+    at = lines.index(ASKED)
+    assert any("80,000" in line for line in lines[:at]), "the plan comes before the question"
+    assert lines[at + 1] == CHOICES
+
+
+@pytest.mark.parametrize("typed", ["/compact\nn\n", "/compact\n", "/compact\nno thanks\n", "/compact\n/compact\nn\n"])
+async def test_a_plan_that_nobody_accepts_changes_nothing(typed: str) -> None:
+    session, lines = await play(typed, plan=PLAN)
+    assert not any(isinstance(command, Compact) for command in session.commands)
+    assert "Cancelled: nothing was changed." in lines
+
+
+async def test_a_line_that_was_piped_in_is_no_answer_to_a_plan() -> None:
+    session, lines = await play("/compact\nfix it\ny\n", (), plan=PLAN)
+    assert [command for command in session.commands if not isinstance(command, Submit)] == []
+    assert session.commands[0] == Submit("fix it")
+    assert "Cancelled: nothing was changed." in lines
+
+
+async def test_a_compaction_can_be_made_at_once() -> None:
+    session, lines = await play("/compact now the login bug\n", plan=PLAN)
+    assert session.commands == [Compact("the login bug")]
+    assert ASKED not in lines
+
+
+class Asked(LinearFrontEnd):
+    """A front-end that has just proposed a compaction to somebody at the keyboard."""
+
+    def __init__(self, session: FakeSession) -> None:
+        async def opened() -> FakeSession:
+            return session
+
+        self.said = io.StringIO()
+        super().__init__(opened, opened, source=io.StringIO(), target=self.said)  # type: ignore[arg-type]
+        self._session = session  # type: ignore[assignment]
+        self.offer = Offer(ASKED, Compact(), ("Apply", "a"), ("Cancel", "b"))
+        self._propose(self.offer)
+
+    def type(self, text: str, later: float) -> bool:
+        return self._decided(self.offer, Line(text, self._asked_at + later), by_hand=True)
+
+
+async def test_a_line_typed_before_the_plan_was_seen_accepts_nothing() -> None:
+    session = FakeSession()
+    front_end = Asked(session)
+    assert front_end.type("y", GRACE / 2)
+    assert session.commands == []
+    assert "typed before the question appeared" in front_end.said.getvalue()
+    assert front_end.type("perhaps", GRACE * 2)
+    assert session.commands == []
+    assert front_end.type("y", GRACE * 3)
+    assert session.commands == [Compact()]

@@ -93,10 +93,12 @@ class Inspected:
         """A compaction and a cache miss on the record."""
         self._tell(3, CacheBreak("the cache expired: 12 minutes between two requests", 2_400))
         self._tell(5, CompactionStarted("k9", "auto", "chain", 30_000))
+        view = self.said.ledger.view
         made = CompactionCompleted(
-            "k9", (), 30_000, 9_000, 40, 12, ("summary",), f"{SUMMARY} [u1, t2]", anchors=12, anchors_kept=12
+            "k9", view, 30_000, 9_000, 40, 12, ("summary",), f"{SUMMARY} [u1, t2]", anchors=12, anchors_kept=12
         )
         self._tell(5, made)
+        self.said.tell(made)
         return self
 
     def delegated(self) -> Inspected:

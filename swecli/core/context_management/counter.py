@@ -18,10 +18,20 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 from weakref import WeakSet
 
-from swecli.core.context_management.prompts import is_pointers
+from swecli.core.context_management.prompts import ATTACHED_NOTE, SUMMARY_MARK, is_pointers
 from swecli.core.context_management.ranks import RanksError, read_ranks
 from swecli.core.llm.types import ToolSchema
-from swecli.core.protocol.budget import ASSISTANT, CALLS, PLAYBOOK, REASONING, RESULTS, RETRIEVED, USER
+from swecli.core.protocol.budget import (
+    ASSISTANT,
+    ATTACHED,
+    CALLS,
+    PLAYBOOK,
+    REASONING,
+    RESULTS,
+    RETRIEVED,
+    SUMMARIES,
+    USER,
+)
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -640,12 +650,12 @@ class SizeCache:
         counts: dict[str, int] = {}
         for component, tokens in self._parts(message):
             counts[component] = counts.get(component, 0) + tokens
-        first = next(iter(counts), USER if message.role == "user" else ASSISTANT)
+        first = next(iter(counts), _spoken(message))
         counts[first] = counts.get(first, 0) + MESSAGE_OVERHEAD
         return MessageSize(message.role, message.parts, tuple(counts.items()))
 
     def _parts(self, message: Message) -> Iterable[tuple[str, int]]:
-        spoken = USER if message.role == "user" else ASSISTANT
+        spoken = _spoken(message)
         for part in message.parts:
             match part:
                 case TextPart(text=text):
@@ -664,6 +674,17 @@ class SizeCache:
     def _opaque(self, data: Any) -> int:
         # Encrypted reasoning and signatures: the provider counts what is inside, which its length tells roughly.
         return len(_compact(data)) // 5
+
+
+def _spoken(message: Message) -> str:
+    """The component of a message's words and images. What swecli puts before a summary or an attached file, such as the
+    environment, counts with it."""
+    if message.role != "user":
+        return ASSISTANT
+    said = [part.text for part in message.parts if isinstance(part, TextPart)]
+    if any(text.startswith(SUMMARY_MARK) for text in said):
+        return SUMMARIES
+    return ATTACHED if any(text.startswith(ATTACHED_NOTE) for text in said) else USER
 
 
 def _component_of(text: str, spoken: str) -> str:

@@ -17,7 +17,7 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import unmarked
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, USER, Budget
+from swecli.core.protocol.budget import ASSISTANT, ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, USER, Budget
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
@@ -25,7 +25,7 @@ ItemState = Literal["live", "offloaded", "dropped", "summarised", "gone", "fixed
 """``fixed``: a part of every request, such as the system prompt. ``gone``: left out by a compaction without a
 summary."""
 
-CONVERSATION: Final = (USER, ASSISTANT, REASONING, CALLS, RESULTS)
+CONVERSATION: Final = (USER, ATTACHED, SUMMARIES, ASSISTANT, REASONING, CALLS, RESULTS)
 """Components that consist of items of the ledger."""
 SUMMARY: Final = "summary"
 """``ContextItem.kind`` of a text that a compaction wrote."""
@@ -34,9 +34,9 @@ _REPORT: Final = re.compile(r"<swecli-note>\n\[(\S+) \(")
 """How the report of a subagent in the background begins as a note."""
 _COMPONENTS: Final[Mapping[str, str]] = {
     "user": USER,
-    "attachment": USER,
+    "attachment": ATTACHED,
     "note": USER,
-    SUMMARY: USER,
+    SUMMARY: SUMMARIES,
     "text": ASSISTANT,
     "opaque": ASSISTANT,
     "reasoning": REASONING,
@@ -110,7 +110,7 @@ def _shown(ledger: Ledger, shown: ViewEntry, placed: tuple[str, int] | None, use
     known = ledger.entries.get(shown.id)
     component, tokens = placed or (_component(ledger, shown), 0)
     if known is None:
-        return ContextItem(shown.id, SUMMARY, "", USER, tokens, "live", sources=shown.sources)
+        return ContextItem(shown.id, SUMMARY, "", SUMMARIES, tokens, "live", sources=shown.sources)
     states: Mapping[str, ItemState] = {"stub": "offloaded", "dropped": "dropped"}
     return _item(ledger, known, tokens, states.get(shown.kind, "live"), used, component)
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.context_management.entry_bodies import Bodies, EntryBody, body_of
+from swecli.core.context_management.prompts import SUMMARY_MARK
 from swecli.core.context_management.read_set import ReadSet
 from swecli.core.context_management.view_stack import View, Views, ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
@@ -132,9 +133,6 @@ GO_ON_NOTE = (
 )
 CONTINUATION = "[The conversation continues.]"
 
-
-SUMMARY_MARK = "<compacted"
-"""What the text that takes the place of older messages begins with."""
 
 APART = "\n\n"
 """After what is put before the words of the user: most hosts get the parts of a message as one text."""

@@ -449,7 +449,11 @@ class Compactions:
         ledger = self._recorder.ledger
         wanted = item or ledger.redoable or ""
         if ledger.view_with(wanted) is None:
-            self._notice(f"Compaction {item} was not undone." if item else "There is no compaction to redo.")
+            self._notice(
+                f"Compaction {item} was not undone, or later work took its place."
+                if item
+                else "There is no compaction to redo."
+            )
             return
         before, count = ledger.view, 0
         while ledger.view_with(wanted) is not None and ledger.redoable is not None:
@@ -483,9 +487,10 @@ class Compactions:
         if after.level != "block" or after.used <= now.used:
             return ""
         over = max(1, after.upper - after.block_at)
+        likely = f"{after.used:,}" if after.upper == after.used else f"about {after.used:,}, at most {after.upper:,}"
         return (
-            f"with what comes back the context has {after.used:,} tokens, {over:,} more than fit "
-            f"the {after.effective:,} of {client.info.ref}."
+            f"with what comes back the context has {likely} tokens, up to {over:,} more than fit: "
+            f"{client.info.ref} has room for {after.block_at:,}."
         )
 
     def change(self, client: ModelClient | None, wish: ChangeContext) -> None:

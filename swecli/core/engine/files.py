@@ -19,6 +19,7 @@ from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
 from swecli.core.checkpoints.git_changes import GitChanges, against
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Recent, Target
+from swecli.core.context_management.prompts import ATTACHED_NOTE
 from swecli.core.engine.consent import NOT_ALLOWED
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
@@ -296,7 +297,7 @@ async def attach_passages(
         arguments: dict[str, object] = {"path": one.path}
         if one.last:
             arguments |= {"offset": one.first, "limit": one.last - one.first + 1}
-        note = f"[Attached by swecli: the message names {one.word}]"
+        note = f"{ATTACHED_NOTE}swecli: the message names {one.word}]"
         calls[one.path] = _begin_call(recorder, ReadFile.name, arguments, note)
     if calls:
         await scheduler.run(tuple(calls.values()))
@@ -314,7 +315,7 @@ def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
 
 
 def _by_the_user(word: str) -> str:
-    return f"[Attached by the user: @{word}]"
+    return f"{ATTACHED_NOTE}the user: @{word}]"
 
 
 def _begin_call(

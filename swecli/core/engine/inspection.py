@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -23,7 +24,7 @@ from swecli.core.context_management.items import (
 from swecli.core.context_management.ledger import RESULT
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.context_management.prompts import without_notes
-from swecli.core.context_management.timeline import Timeline
+from swecli.core.context_management.timeline import CompactionRecord, Timeline
 from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
@@ -67,6 +68,16 @@ class Inspection:
     @property
     def timeline(self) -> Timeline:
         return self._recorder.timeline
+
+    def turn_back(self, compaction: str) -> Literal["undo", "redo", ""]:
+        """What can be done with a compaction that was made: nothing where later work took its place."""
+        in_force, undone = self._recorder.ledger.compactions
+        return "undo" if compaction in in_force else "redo" if compaction in undone else ""
+
+    def compaction_state(self, record: CompactionRecord) -> str:
+        """What became of a compaction, in two words."""
+        states = {"undo": "in force", "redo": "undone"}
+        return states.get(self.turn_back(record.item), "replaced" if not record.in_force else "rewound")
 
     def picture(self) -> Picture | None:
         """The items and their measure as they are now; None without a model."""

@@ -263,8 +263,15 @@ class PlanBoard(Board):
     def _turn_back(self) -> None:
         records = self._records
         if self._at[0] < len(records):
-            record = records[self._at[0]]
-            self._send(UndoCompaction(record.item) if record.in_force else RedoCompaction(record.item))
+            item = records[self._at[0]].item
+            match self._session.inspection.turn_back(item):
+                case "undo":
+                    self._send(UndoCompaction(item))
+                case "redo":
+                    self._send(RedoCompaction(item))
+                case _:
+                    self._flash(f"{item} can't come back: the conversation went another way since")
+                    return
             self._renew()
 
     def clicked(self, x: int, y: int) -> None:
@@ -488,12 +495,12 @@ class PlanBoard(Board):
             chosen = first + number == at
             saved = 1 - record.after / max(1, record.before)
             kept = f"{record.kept}/{record.anchors} kept" if record.anchors else ""
-            state = "in force" if record.in_force else "undone"
+            state = self._session.inspection.compaction_state(record)
             lines.append(
                 text_line(
                     ("›" if chosen else " ", palette.cursor),
                     (fitted_text(f"{record.item} turn {record.turn}", 14), palette.accent),
-                    (f"{state:<9} ", palette.dim if record.in_force else palette.warning),
+                    (f"{state:<9} ", palette.dim if state == "in force" else palette.warning),
                     (f"{short(record.before):>6} → {short(record.after):>5} ", palette.text),
                     (f"-{saved * 100:.0f}%  ", palette.success),
                     (fitted_text(kept, 12) + " ", palette.dim),
@@ -503,11 +510,11 @@ class PlanBoard(Board):
         if not records:
             lines.append(text_line(("  Nothing was compacted yet.", palette.dim)))
         lines += [[] for _ in range(height - 1 - len(lines))]
-        chosen_record = records[at] if at < len(records) else None
-        verb = (
-            "redo up to this one" if chosen_record is not None and not chosen_record.in_force else "undo back to here"
-        )
-        keys = [("enter", "summary"), (self.keymap.shown("undo_compaction"), verb)]
+        keys = [("enter", "summary")]
+        way = self._session.inspection.turn_back(records[at].item) if at < len(records) else ""
+        if way:
+            verb = "undo back to here" if way == "undo" else "redo up to this one"
+            keys.append((self.keymap.shown("undo_compaction"), verb))
         lines.append(self.keys_foot(keys, ("esc", "back"), width, palette))
         return [fit(line, width) for line in lines]
 

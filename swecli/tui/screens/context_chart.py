@@ -10,9 +10,11 @@ from rich.style import Style
 from swecli.core.context_management.timeline import Mark, TurnPoint
 from swecli.core.protocol.budget import (
     ASSISTANT,
+    ATTACHED,
     CALLS,
     REASONING,
     RESULTS,
+    SUMMARIES,
     SYSTEM,
     TAIL,
     USER,
@@ -40,6 +42,8 @@ def colours(palette: Palette, names: Sequence[str]) -> Mapping[str, Style]:
     usual: dict[str, Style] = {
         SYSTEM: tokens.comment,
         USER: palette.accent,
+        ATTACHED: palette.success,
+        SUMMARIES: palette.warning,
         ASSISTANT: tokens.string,
         REASONING: palette.link,
         CALLS: tokens.function,

@@ -35,6 +35,8 @@ HEADING: Final = 46
 """Cells that the heading of a text has besides the name of the item."""
 ID, STATE = 11, 10
 """Cells of the id of an item and of its state."""
+GONE: Final = ("dropped", "summarised", "gone")
+"""States of items of which nothing is sent."""
 _STAGED: Final[dict[str, tuple[str, str]]] = {
     "pin": ("+", "pin"),
     "unpin": ("-", "unpin"),
@@ -64,7 +66,9 @@ class Inspector(Board):
         self._clock = clock
         self._picture: Picture | None = session.inspection.picture()
         items = self._picture.items if self._picture is not None else ()
-        self.list = InspectorList(items, session.inspection.title)
+        self._sizes: dict[str, int] = {}
+        """Of items of which nothing is sent, by id."""
+        self.list = InspectorList(items, session.inspection.title, self.shown_tokens)
         self.words = self.list.words = words
         self.list.narrow()
         self._effect: tuple[tuple[object, ...], Effect | None] = ((), None)
@@ -279,14 +283,23 @@ class Inspector(Board):
         key = (item, chosen, staged, times)
         return self.once(key, lambda: [self._item(item, chosen, staged, times, width, palette)])
 
+    def shown_tokens(self, item: ContextItem) -> int:
+        """Those that it takes; where nothing of it is sent, those that it had."""
+        if item.state not in GONE:
+            return item.tokens
+        known = self._sizes.get(item.id)
+        if known is None:
+            known = self._sizes[item.id] = self._session.inspection.size(item.id)
+        return known
+
     def _item(
         self, item: ContextItem, chosen: bool, staged: Action | None, times: str, width: int, palette: Palette
     ) -> Line:
         state = "pinned" if item.pinned else _STATES.get(item.state, item.state)
         if staged is not None:
             state = f"{_STAGED[staged][0]} {_STAGED[staged][1]}"
-        gone = item.state in ("dropped", "summarised", "gone")
-        tokens = f"{item.tokens:,}" if not gone else f"({short(self._session.inspection.size(item.id))})"
+        gone = item.state in GONE
+        tokens = f"({short(self.shown_tokens(item))})" if gone else f"{item.tokens:,}"
         figures = f"{tokens:>8}{times}  "
         room = max(8, width - cells(figures) - STATE - ID - 4)
         base = palette.dim if gone or item.state == "offloaded" else palette.text

@@ -16,10 +16,17 @@ CHANGED: Final = "changed"
 
 
 class InspectorList:
-    """``title`` gives the words of an item; they are made when they are needed first."""
+    """``title`` gives the words of an item, ``size`` the tokens that are shown of it; both are made when they are
+    needed first."""
 
-    def __init__(self, items: Sequence[ContextItem], title: Callable[[ContextItem], str]) -> None:
+    def __init__(
+        self,
+        items: Sequence[ContextItem],
+        title: Callable[[ContextItem], str],
+        size: Callable[[ContextItem], int],
+    ) -> None:
         self._title = title
+        self._size = size
         self._titles: dict[tuple[str, str], str] = {}
         self.items: Sequence[ContextItem] = items
         self.sort: Sort = "order"
@@ -65,7 +72,7 @@ class InspectorList:
             rows = [item for item in rows if self._has(item, words)]
         match self.sort:
             case "size":
-                rows.sort(key=lambda item: -item.tokens)
+                rows.sort(key=lambda item: -self._size(item))
             case "age":
                 rows.sort(key=lambda item: item.created)
             case "last use":

@@ -76,6 +76,30 @@ def test_the_band_widens_with_the_errors_seen_lately() -> None:
     assert budget.upper - budget.used > 3_000
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_band_is_never_narrower_than_the_error_seen_last(seed: int) -> None:
+    """Every result costs between half and one and a half times what it is taken for."""
+    chance, monitor, truth = random.Random(seed), TokenMonitor(), Tokenizer(1.0)
+    history: tuple[Message, ...] = (user("u0"),)
+    surprises, error, errors, new = 0, 0.0, 0, 0
+    for step in range(25):
+        size = chance.randrange(400, 4_000)
+        sent = request(*history)
+        budget = monitor.measure(sent, Limits(), INFO)
+        true = truth.tokens(sent) + surprises
+        if new and step > 1:
+            assert budget.upper - budget.used >= 0.98 * min(1.0, error) * new, step
+            error = abs(true - budget.used) / new
+            errors += error > 0.1
+        reply = answer(f"a{step}")
+        monitor.observe(sent, Usage(input_total=true, output_total=truth.output(reply)), INFO)
+        history = (*history, reply, result(f"r{step}", size))
+        known = true + truth.output(reply)
+        new = monitor.measure(request(*history), Limits(), INFO).used - known
+        surprises += round(chance.uniform(-0.5, 0.5) * size)
+    assert errors > 10
+
+
 async def test_it_is_kept_when_it_rests_on_twice_as_much(tmp_path: Path) -> None:
     class Counting(LearnedRatios):
         kept: list[float] = []

@@ -11,7 +11,7 @@ from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.calibration import family_ratio
 from swecli.core.context_management.monitor import GUARD_TOKENS, TokenMonitor
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
-from swecli.core.protocol.budget import CALLS, REASONING, RESULTS, SYSTEM, TAIL, TOOLS, USER
+from swecli.core.protocol.budget import ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, SYSTEM, TAIL, TOOLS, USER
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -92,6 +92,22 @@ def test_before_the_first_report_everything_is_estimated_by_component() -> None:
     assert budget.source == "estimated"
     assert budget.upper == pytest.approx(1.1 * budget.used, abs=2)
     assert (budget.window, budget.reserve, budget.effective) == (200_000, 16_000, 184_000)
+
+
+def test_attached_files_and_summaries_are_components_of_their_own() -> None:
+    """What stands before them, such as the environment, counts with them; what the user says never does."""
+    image = ImagePart("image/png", "AAAA")
+    said = {
+        USER: Message("user", (TextPart("Look at [Attached by me], " + words(50)), image), "u1"),
+        ATTACHED: Message("user", (TextPart(f"[Attached by the user: @a.png]{words(70)}"), image), "t2"),
+        SUMMARIES: Message("user", (TextPart(words(20)), TextPart(f"<compacted entries=3>{words(90)}")), "k3"),
+    }
+    monitor = TokenMonitor()
+    for name, message in said.items():
+        assert [part for part, _ in monitor.shares((message,), GPT)[0].items()] == [name]
+    budget = monitor.measure(request(*said.values()), LIMITS, GPT)
+    assert set(said) <= {component.name for component in budget.components}
+    assert sum(component.tokens for component in budget.components) == budget.used
 
 
 def test_a_model_family_has_its_own_measure_from_the_start() -> None:

@@ -9,7 +9,7 @@ import pytest
 from textual import events
 
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
-from swecli.core.protocol.events import CompactionUndone, ContextChange
+from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
 from swecli.tui.screens.cache import CacheBoard
 from swecli.tui.screens.inspector import Inspector
@@ -361,6 +361,27 @@ async def test_dropping_what_a_pinned_item_needs_is_refused_at_once() -> None:
         assert list(it.app.main.list_view.list.staged) == ["t2.result"]  # type: ignore[union-attr]
 
 
+async def test_what_was_dropped_is_sorted_by_the_size_that_is_shown() -> None:
+    inspected = Inspected().fill(6)
+    picture = inspected.inspection.picture()
+    assert picture is not None
+    largest = max((item for item in picture.items if item.kind == "result"), key=lambda item: item.tokens)
+    call = largest.id.removesuffix(".result")
+    away = tuple(ViewEntry("dropped", name) for name in (call, largest.id))
+    inspected.said.tell(ContextEdited((ContextChange("drop", largest.id),), away))
+    async with running(session=prepared(inspected)) as it:
+        await inspector(it)
+        view = it.app.main.list_view
+        assert isinstance(view, Inspector)
+        await it.press("s")
+        await it.shows("by size")
+        sizes = [view.shown_tokens(item) for item in view.list.rows]
+        assert sizes == sorted(sizes, reverse=True)
+        dropped = next(place for place, item in enumerate(view.list.rows) if item.id == largest.id)
+        assert view.list.rows[dropped].tokens == 0
+        assert dropped < len(view.list.rows) // 2
+
+
 async def test_fixed_parts_and_summaries_can_be_read_only() -> None:
     async with running(session=prepared(Inspected().fill(2))) as it:
         await inspector(it)
@@ -602,5 +623,23 @@ async def test_undo_and_redo_in_the_history() -> None:
         await it.until(lambda: session.sent(UndoCompaction))
         assert session.sent(UndoCompaction) == [UndoCompaction("k9")]
         inspected._tell(5, CompactionUndone("k9"))
+        inspected.said.tell(CompactionUndone("k9"))
         await it.press("u")
         await it.until(lambda: session.sent(RedoCompaction))
+
+
+async def test_what_a_later_compaction_replaced_is_not_offered_back() -> None:
+    inspected = Inspected().fill(8).rewritten()
+    for body in (CompactionUndone("k9"), CompactionCompleted("k10", (), 30_000, 12_000, 40, 12, ("record",))):
+        inspected._tell(5, body)
+        inspected.said.tell(body)
+    session = prepared(inspected)
+    async with running(session=session, size=(120, 40)) as it:
+        await history(it)
+        await it.shows("k10 turn 5", "in force", "undo back to here")
+        await it.press("down")
+        await it.shows("replaced")
+        await it.until(lambda: "undo back" not in it.screen() and "redo up" not in it.screen())
+        await it.press("u")
+        await it.shows("k9 can't come back")
+        assert not session.sent(RedoCompaction)

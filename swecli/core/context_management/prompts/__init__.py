@@ -57,6 +57,12 @@ def note(text: str) -> str:
     return f"<swecli-note>\n{text}\n</swecli-note>"
 
 
+SUMMARY_MARK = "<compacted"
+"""What the text that takes the place of older messages begins with."""
+ATTACHED_NOTE = "[Attached by "
+"""How what a message brings along begins: files that it names, with or without ``@``."""
+
+
 def is_pointers(text: str) -> bool:
     """Whether a note has pointers."""
     return text.startswith(_POINTERS)
