@@ -16,6 +16,7 @@ PARTS = (
     "session",
     "screen",
     "inspector",
+    "lab",
     "context",
     "store",
     "sessions",

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from swecli.core.context_management.compaction.clearing import arguments_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
@@ -146,11 +147,19 @@ def constraints(ledger: Ledger) -> list[Anchor]:
     """Sentences of the user that forbid, demand or prefer something; newest kept when there are many."""
     found: dict[str, Anchor] = {}
     for source, text in user_texts(ledger):
-        for sentence in SENTENCE.split(text):
-            clean = " ".join(sentence.split())
-            if clean and len(clean) <= ANCHORS_LONGEST and CONSTRAINT.search(clean):
-                found[clean.casefold()] = Anchor(clean, source)
+        for clean in _demands(text) if len(text) <= REMEMBERED else _demands.__wrapped__(text):
+            found[clean.casefold()] = Anchor(clean, source)
     return list(found.values())[-MOST:]
+
+
+REMEMBERED = 4_000
+"""Characters of a message that is taken apart once, though each step of a compaction asks again."""
+
+
+@lru_cache(maxsize=512)
+def _demands(text: str) -> tuple[str, ...]:
+    sentences = (" ".join(sentence.split()) for sentence in SENTENCE.split(text))
+    return tuple(one for one in sentences if one and len(one) <= ANCHORS_LONGEST and CONSTRAINT.search(one))
 
 
 def missing(anchors: list[Anchor], text: str) -> list[Anchor]:
@@ -189,18 +198,24 @@ PLAN = 8_000
 
 
 class SessionFacts(Struct, frozen=True):
-    """What the ledger does not hold."""
+    """What the ledger does not hold. For one ledger only."""
 
     mode: str = "default"
     todos: tuple[Todo, ...] = ()
     jobs: tuple[str, ...] = ()
     plan: PlanChanged | None = None
     """One that is not carried out yet."""
+    _log: WorkLog = field(default_factory=WorkLog)
+
+    def work(self, ledger: Ledger) -> WorkLog:
+        """What the ledger tells of the work. A step of a compaction asks again, and only what is new is looked at."""
+        self._log.absorb(ledger)
+        return self._log
 
 
 def state_block(ledger: Ledger, facts: SessionFacts) -> str:
     """Files, checks, decisions, open errors, todos, mode, jobs; sections without content are left out."""
-    log = WorkLog.of(ledger)
+    log = facts.work(ledger)
     sections = [
         _section("Files", _file_lines(log.files())),
         _section("Last test and build commands", _command_lines(log.checks())),

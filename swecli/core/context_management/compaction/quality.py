@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
-from swecli.core.context_management.compaction.package import SessionFacts, constraints
+from swecli.core.context_management.compaction.package import REMEMBERED, SessionFacts, constraints
 from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.work_log import WorkLog, user_texts
+from swecli.core.context_management.work_log import user_texts
 
 _IDENTIFIER = re.compile(r"`([^`\n]{2,60})`|\b([\w.-]*(?:[/_]|\.\w|[a-z][A-Z])[\w./:-]*\w)\b")
 """What a user typed as a name: between backticks, or a path, a dotted or a compound word."""
@@ -33,7 +34,7 @@ class Quality(Struct, frozen=True):
 def anchors_of(ledger: Ledger, removed: Collection[str], facts: SessionFacts) -> tuple[str, ...]:
     """What must not be lost with these entries: demands of the user, changed files, checks that ran, errors still open,
     decisions, todos, names that the user typed."""
-    log = WorkLog.of(ledger)
+    log = facts.work(ledger)
     found: list[str] = []
     found += [anchor.text for anchor in constraints(ledger) if anchor.source in removed]
     found += [file.path for file in log.files() if {"edited", "written"} & set(file.operations)]
@@ -48,8 +49,13 @@ def anchors_of(ledger: Ledger, removed: Collection[str], facts: SessionFacts) ->
 def _typed(ledger: Ledger, removed: Collection[str]) -> Iterator[str]:
     for source, text in user_texts(ledger):
         if source in removed:
-            for match in _IDENTIFIER.finditer(text[:20_000]):
-                yield (match[1] or match[2]).strip()
+            short = len(text) <= REMEMBERED
+            yield from _identifiers(text) if short else _identifiers.__wrapped__(text[:20_000])
+
+
+@lru_cache(maxsize=512)
+def _identifiers(text: str) -> tuple[str, ...]:
+    return tuple((match[1] or match[2]).strip() for match in _IDENTIFIER.finditer(text))
 
 
 def graded(anchors: Sequence[str], text: str, summary: str = "") -> Quality:

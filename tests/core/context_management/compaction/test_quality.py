@@ -12,7 +12,9 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import Todo
 from tests.support.said import Said
 
-FACTS = SessionFacts(todos=(Todo("write the changelog"), Todo("done", "completed")))
+
+def facts() -> SessionFacts:
+    return SessionFacts(todos=(Todo("write the changelog"), Todo("done", "completed")))
 
 
 def session(seed: int) -> Said:
@@ -31,7 +33,7 @@ def test_thirty_sessions_keep_every_demand_and_every_changed_path() -> None:
         chance = random.Random(seed)
         ledger = session(seed).ledger
         removed = tuple(ledger.entries)
-        anchors = anchors_of(ledger, removed, FACTS)
+        anchors = anchors_of(ledger, removed, facts())
         demands = [anchor for anchor in anchors if "must not" in anchor]
         paths = [anchor for anchor in anchors if anchor.startswith("src/part")]
         assert len(demands) == 6
@@ -40,14 +42,14 @@ def test_thirty_sessions_keep_every_demand_and_every_changed_path() -> None:
         assert "done" not in anchors
         assert f"module_{seed}_3" in anchors
         summary = "\n".join(anchor for anchor in anchors if chance.random() > 0.4)
-        text = build_package(ledger, removed, summary, FACTS, sizes, Allowances.of(196_000)).text
+        text = build_package(ledger, removed, summary, facts(), sizes, Allowances.of(196_000)).text
         quality = graded(anchors, text, summary)
         assert quality.kept == quality.anchors == len(anchors)
         assert quality.missing == ()
         assert 0 < quality.written < quality.kept
         whole = "\n".join(anchors)
         besides = [
-            sizes.text(build_package(ledger, removed, said, FACTS, sizes, Allowances.of(196_000)).text)
+            sizes.text(build_package(ledger, removed, said, facts(), sizes, Allowances.of(196_000)).text)
             - sizes.text(said)
             for said in (summary, whole)
         ]
