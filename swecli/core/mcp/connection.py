@@ -35,6 +35,8 @@ BACKOFF: Final = (0.0, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each start in a row."""
 MOST_PAGES: Final = 100
 MOST_TOOLS: Final = 5_000
+PONG: Final = 10.0
+"""Seconds that a call waits for a program that is still held up by one that was given up, before it is started anew."""
 MOST_MESSAGES: Final = 200
 """Log messages of a server in one connection that are written down."""
 
@@ -134,6 +136,10 @@ class Connection:
         self._running: dict[str, Asker] = {}
         """Calls that run, the newest last: what the server asks the user belongs to one of them."""
         self._refused: dict[str, str] = {}
+        self._limits: dict[asyncio.Timeout, float] = {}
+        """Of requests that run: the time limit, and its seconds."""
+        self._doubt: tuple[StdioServer, asyncio.Task[None]] | None = None
+        """The program in which a request was given up, and the ping that shows when it listens again."""
 
     @property
     def name(self) -> str:
@@ -154,6 +160,7 @@ class Connection:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         self._client = None
+        self._trust()
         self._move(state, reason)
 
     def hold(self, state: State, reason: str = "") -> None:
@@ -427,10 +434,56 @@ class Connection:
         """Whether the program has ended, though what was connected to it has not yet."""
         return self._server is not None and self._server.ended.is_set()
 
+    def _suspect(self, client: Client) -> None:
+        """A request was given up: a program that does one thing at a time may still be at it."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        server = self._server
+        if server is None or self._client is not client or client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return  # at an address each request stands alone, and newer servers know no ping
+        self._trust()
+        self._doubt = (server, asyncio.create_task(_pong(client), name=f"mcp {self.name} ping"))
+
+    def _trust(self) -> None:
+        """It is not waited for any more."""
+        doubt, self._doubt = self._doubt, None
+        if doubt is not None:
+            doubt[1].cancel()
+
+    async def _listening(self, tell: Callable[[str], None]) -> None:
+        """Returns when the program hears what it is sent, or was ended because it does not: never while other requests
+        run, which would be lost."""
+        if self._doubt is None:
+            return
+        server, pong = self._doubt
+        ended = asyncio.ensure_future(server.ended.wait())
+        try:
+            done, _ = await asyncio.wait({pong, ended}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                tell(f"{self.name} is still busy with a call that was given up; restarting it in {PONG:g} s\n")
+                await asyncio.wait({pong, ended}, timeout=PONG, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+        if self._doubt != (server, pong):  # another call has settled it meanwhile
+            return
+        if not pong.done() and not server.ended.is_set():
+            if self._limits:
+                return
+            server.trouble = "it did not answer after a call was given up"
+            self.log.line(server.trouble)
+            tell(f"Restarting {self.name}: {server.trouble}\n")
+            server.ended.set()
+        self._trust()
+
     async def ask(
-        self, work: Callable[[Client, Callable[[], None]], Awaitable[T]], *, timeout: float | None = None
+        self,
+        work: Callable[[Client, Callable[[], None]], Awaitable[T]],
+        *,
+        timeout: float | None = None,
+        tell: Callable[[str], None] = lambda text: None,
     ) -> T:
-        """``work`` with the client; the second argument is what it calls at a sign of progress.
+        """``work`` with the client; the second argument is what it calls at a sign of progress. ``tell`` takes what is
+        waited for before.
 
         Raises:
             ServerError: the server is not there, ended meanwhile, refused, or took too long.
@@ -439,23 +492,33 @@ class Connection:
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
+        await self._listening(tell)
         client = await self.ready()
         seconds = timeout or self.definition.call_timeout
         loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(seconds)
+        self._limits[limit] = seconds
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 found = await work(client, lambda: limit.reschedule(loop.time() + seconds))
+        except asyncio.CancelledError:
+            self._suspect(client)
+            raise
         except TimeoutError:
+            self._suspect(client)
             raise ServerError(f"no answer within {seconds:g} s; the call was cancelled") from None
         except MCPError as error:
-            reason = await self._refusal(error)
+            reason = _one_line(error)
             if error.code == CONNECTION_CLOSED:
+                reason = await self._refusal(error)
                 reason = f"{reason} while the call ran, so its effect is unknown; swecli restarts it"
             raise ServerError(reason) from error
         except ValidationError as error:
             raise ServerError(f"its answer does not follow the protocol ({_validation(error)})") from error
         except (OSError, RuntimeError) as error:
             raise ServerError(_one_line(error)) from error
+        finally:
+            del self._limits[limit]
         self.calls += 1
         self._worked = True
         return found
@@ -485,7 +548,15 @@ class Connection:
         self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult:
         item, asker = next(reversed(self._running.items()), ("", self._watcher.asker))
-        result, why = await elicit(params, self.name, item, asker)
+        held = dict(self._limits)
+        for limit in held:  # the user may think as long as they like
+            limit.reschedule(None)
+        try:
+            result, why = await elicit(params, self.name, item, asker)
+        finally:
+            now = asyncio.get_running_loop().time()
+            for limit in held.keys() & self._limits.keys():
+                limit.reschedule(now + held[limit])
         if why:
             self.log.line(f"asked for input: {why}")
             self._refused[item] = why
@@ -548,6 +619,15 @@ async def _http(
     ):
         client.event_hooks = {"response": [seen]}
         yield found
+
+
+async def _pong(client: Client) -> None:
+    """Returns when the server answered anything, be it that it knows no ping, or when the connection ended."""
+    import anyio
+    from mcp import MCPError
+
+    with contextlib.suppress(MCPError, OSError, RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        await client.session.send_ping()
 
 
 async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:

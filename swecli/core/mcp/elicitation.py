@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from swecli.core.ports import Asker
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     import mcp_types
 
 MOST_FIELDS = 24
+MOST_ROUNDS = 4
+"""Times that the user is asked for what a form takes."""
 DECLINE = "Decline"
+SKIP = "Leave it out"
 NOBODY = "nobody can answer here, so it was declined"
 REFUSED = "the user declined"
 
@@ -50,18 +53,66 @@ async def elicit(
     if not fields:
         agreed = answers[0] == ("Yes",)
         return mcp_types.ElicitResult(action="accept" if agreed else "decline"), "" if agreed else REFUSED
+    given = dict(zip(fields, answers, strict=True))
     content: dict[str, Any] = {}
-    for (name, field), answer in zip(fields.items(), answers, strict=True):
-        if answer == (DECLINE,):
+    wrong: dict[str, str] = {}
+    for number in range(MOST_ROUNDS):
+        if (DECLINE,) in given.values():
             return mcp_types.ElicitResult(action="decline"), REFUSED
+        content, wrong = _content(fields, given, required)
+        if not wrong:
+            return mcp_types.ElicitResult(action="accept", content=content), ""
+        if number == MOST_ROUNDS - 1:
+            break
+        again = [_question(name, fields[name], why, server, name in required) for name, why in wrong.items()]
+        answers = await asker.ask(item, again)
+        if not answers:
+            return mcp_types.ElicitResult(action="cancel" if answers is not None else "decline"), _why(answers)
+        given.update(zip(wrong, answers, strict=True))
+    return mcp_types.ElicitResult(action="decline"), f"{'; '.join(wrong.values())}, so it was declined"
+
+
+def _content(
+    fields: Mapping[str, Mapping[str, Any]], given: Mapping[str, Sequence[str]], required: Collection[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the form wants, and by field why an answer is none."""
+    content: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for name, field in fields.items():
+        answer = given[name]
+        said = ", ".join(answer)[:80]
         try:
             value = _value(field, answer)
         except ValueError:
-            kind = field.get("type", "value")
-            return mcp_types.ElicitResult(action="decline"), f"{', '.join(answer)!r} is no {kind} for {name}"
-        if value is not None:
+            wrong[name] = f"{said!r} is no {field.get('type', 'value')}"
+            continue
+        if value is None:
+            if name in required:
+                wrong[name] = f"{field.get('title') or name} needs an answer"
+        elif why := _outside(field, value):
+            wrong[name] = f"{said!r} {why}"
+        else:
             content[name] = value
-    return mcp_types.ElicitResult(action="accept", content=content), ""
+    return content, wrong
+
+
+def _outside(field: Mapping[str, Any], value: Any) -> str:
+    """Why a value is not within the bounds of its field, as a clause; empty where it is."""
+    bounds = ("minItems", "maxItems") if isinstance(value, list) else ("minLength", "maxLength")
+    unit = "choices" if isinstance(value, list) else "characters"
+    size: float = 0
+    if isinstance(value, bool):
+        return ""
+    if isinstance(value, (int, float)):
+        bounds, unit, size = ("minimum", "maximum"), "", value
+    elif isinstance(value, (str, list)):
+        size = len(cast("Sequence[Any]", value))
+    least, most = (field.get(bound) for bound in bounds)
+    if isinstance(least, (int, float)) and size < least:
+        return f"is less than {least} {unit}".rstrip()
+    if isinstance(most, (int, float)) and size > most:
+        return f"is more than {most} {unit}".rstrip()
+    return ""
 
 
 def _why(answers: object) -> str:
@@ -81,13 +132,17 @@ def _choices(field: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _question(name: str, field: Mapping[str, Any], message: str, server: str, required: bool) -> Question:
     title = str(field.get("title") or name)
-    about = f": {field['description']}" if field.get("description") else ""
-    optional = "" if required else " (optional)"
-    default = f" [default: {field['default']}]" if field.get("default") not in (None, "") else ""
-    text = f"{server}: {message}\n{title}{about}{optional}{default}"
+    about = str(field.get("description") or field.get("format") or "")
+    default = field.get("default")
+    said = ("yes" if default else "no") if isinstance(default, bool) else default
+    notes = (about, "" if required else "(optional)", f"[default: {said}]" if said not in (None, "") else "")
+    text = "\n".join(filter(None, (f"{server}: {message}", " ".join(filter(None, notes)))))
     if field.get("type") == "boolean":
-        return Question(text, (Option("Yes"), Option("No"), Option(DECLINE)), header=title, closed=True)
+        skip = () if required else (Option(SKIP),)
+        return Question(text, (Option("Yes"), Option("No"), *skip, Option(DECLINE)), header=title, closed=True)
     options = [Option(label) for _, label in _choices(field)]
+    if options and not required:
+        options.append(Option(SKIP))
     if options and field.get("type") != "array":
         options.append(Option(DECLINE))
     return Question(text, tuple(options), field.get("type") == "array", title, closed=bool(options))
@@ -99,6 +154,8 @@ def _value(field: Mapping[str, Any], answer: Sequence[str]) -> Any:
     Raises:
         ValueError: it is no such value.
     """
+    if SKIP in answer:
+        return None
     values = {label: value for value, label in _choices(field)}
     chosen = [values.get(one, one) for one in answer]
     if field.get("type") == "array":

@@ -104,7 +104,7 @@ class ResourceTool(DynamicTool):
             return await client.read_resource(str(params.arguments["uri"]))
 
         try:
-            result = await self._connection.ask(ask)
+            result = await self._connection.ask(ask, tell=ctx.output)
         except ServerError as error:
             raise ToolError(f"MCP server {self.source}: {error}.") from error
         texts: list[str] = []

@@ -108,7 +108,7 @@ class McpTool(DynamicTool):
 
         try:
             with connection.calling(ctx.item, ctx.asker) as notes:
-                result = await connection.ask(call)
+                result = await connection.ask(call, tell=ctx.output)
         except ServerError as error:
             raise ToolError(f"MCP server {self.source}: {error}.") from error
         return outcome_of(result, self.source, notes)
@@ -213,4 +213,4 @@ def _image(data: str, kind: str) -> tuple[str, ImagePart | None]:
 
 
 def _size(data: str) -> str:
-    return readable_size(len(data) * 3 // 4)
+    return readable_size(len(data) * 3 // 4 - data[-2:].count("="))

@@ -97,9 +97,9 @@ async def test_what_the_command_shows(tmp_path: Path) -> None:
         assert "Says it is: unkind 1.2" in detail
         assert "/mcp__hub__review" in detail
         assert "@hub:note://one" in detail
-        assert "11 tools" in detail
+        assert "13 tools" in detail
         table = next(block for block in await blocks_of(made, "hub") if isinstance(block, TableBlock))
-        assert len(table.rows) == 11
+        assert len(table.rows) == 13
         assert "needs the name of a server. There are: hub, gone" in await shown(made, "enable")
         assert "No MCP server 'nowhere'" in await shown(made, "nowhere")
         assert "hub is off" in await shown(made, "disable hub")
@@ -109,8 +109,8 @@ async def test_what_the_command_shows(tmp_path: Path) -> None:
 async def test_tools_that_are_all_withheld_are_counted_once(tmp_path: Path) -> None:
     async with served(TEXT, tmp_path, unkind(), tool_deferral=0.0001) as (made, _):
         await made.say("go")
-        assert "11, all deferred" in await shown(made)
-        assert "11 tools, all deferred (tool_search finds them), 0 tokens in each request" in await shown(made, "hub")
+        assert "13, all deferred" in await shown(made)
+        assert "13 tools, all deferred (tool_search finds them), 0 tokens in each request" in await shown(made, "hub")
 
 
 async def test_without_servers_it_says_how_to_add_one(tmp_path: Path) -> None:

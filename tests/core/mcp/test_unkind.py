@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.mcp.connection import Connection
+from swecli.core.mcp.elicitation import MOST_ROUNDS, SKIP
 from swecli.core.mcp.servers import TAKE, Decisions
 from swecli.core.mcp.stdio import StdioServer
 from swecli.core.permissions.types import Policy
@@ -24,7 +26,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.workspace.process_tree import owned
-from tests.core.engine.support import until
+from tests.core.engine.support import Bench, until
 from tests.core.mcp.support import ALLOWED, TEXT, call, served, unkind
 from tests.support.waiting import PATIENCE
 
@@ -151,6 +153,44 @@ async def test_a_cancelled_call_leaves_the_server_in_use(tmp_path: Path) -> None
         assert texts(made)[1] == "still here"
 
 
+async def deaf_and_cancelled(made: Bench, deaf: Path) -> None:
+    """A turn whose first call was cancelled while the server hears nothing."""
+    made.send(Submit("go"))
+    await until(deaf.exists)
+    made.send(CancelItem(next(body.item for body in made.bodies(ItemStarted) if body.name == "mcp__hub__deaf")))
+    await until(lambda: any("still busy" in delta.text for delta in made.bodies(ItemDelta)))
+
+
+async def test_a_server_that_stays_deaf_after_a_cancelled_call_is_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.mcp.connection.PONG", 0.1)
+    never = json.dumps({"path": str(tmp_path / "never")})
+    script = call("deaf", never) + call("echo", '{"text": "still here"}') + TEXT
+    async with served(script, tmp_path, unkind()) as (made, _):
+        await deaf_and_cancelled(made, tmp_path / "never.deaf")
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert texts(made)[1] == "still here"
+        told = "".join(delta.text for delta in made.bodies(ItemDelta))
+        assert "hub is still busy with a call that was given up" in told
+        assert "Restarting hub: it did not answer after a call was given up" in told
+    await until(lambda: not owned())
+
+
+async def test_a_server_that_hears_again_after_a_cancelled_call_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.mcp.connection.PONG", PATIENCE)
+    again = tmp_path / "again"
+    script = call("deaf", json.dumps({"path": str(again)})) + call("echo", '{"text": "still here"}') + TEXT
+    async with served(script, tmp_path, unkind()) as (made, _):
+        await deaf_and_cancelled(made, tmp_path / "again.deaf")
+        again.touch()
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert texts(made)[1] == "still here"
+        assert not any("Restarting" in delta.text for delta in made.bodies(ItemDelta))
+
+
 async def test_an_interrupt_ends_the_call_and_close_the_server(tmp_path: Path) -> None:
     async with served(call("slow") + TEXT, tmp_path, unkind()) as (made, _):
         made.send(Submit("go"))
@@ -163,10 +203,20 @@ async def test_an_interrupt_ends_the_call_and_close_the_server(tmp_path: Path) -
 
 
 async def test_a_call_that_takes_too_long(tmp_path: Path) -> None:
-    script = call("ask") + TEXT
+    script = call("deaf", json.dumps({"path": str(tmp_path / "never")})) + TEXT
     async with served(script, tmp_path, unkind(call_timeout=0.5)) as (made, _):
         await made.say("go")
         assert "no answer within 0.5 s" in texts(made)[0]
+
+
+async def test_no_time_limit_runs_while_the_user_is_asked(tmp_path: Path) -> None:
+    async with served(call("ask") + TEXT, tmp_path, unkind(call_timeout=2.0)) as (made, servers):
+        made.send(Submit("go"))
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        (limit,) = servers.connections["hub"]._limits  # pyright: ignore[reportPrivateUsage]
+        assert limit.when() is None
+        made.send(Answer(made.bodies(QuestionAsked)[0].request, (("Ann",), ("Yes",))))
+        await until(lambda: bool(made.bodies(TurnEnded)))
 
 
 async def test_elicitation_asks_the_user(tmp_path: Path) -> None:
@@ -179,6 +229,31 @@ async def test_elicitation_asks_the_user(tmp_path: Path) -> None:
         made.send(Answer(asked.request, (("Ann",), ("Yes",))))
         await until(lambda: bool(made.bodies(TurnEnded)))
         assert texts(made) == ["accept: name='Ann' again=True"]
+
+
+async def test_elicitation_asks_again_for_what_the_form_does_not_take(tmp_path: Path) -> None:
+    async with served(call("bounded") + TEXT, tmp_path, unkind()) as (made, _):
+        made.send(Submit("go"))
+        replies = ((("x",), ("nine",), (SKIP,)), (("Ann",), ("9",)), (("4",),))
+        for number, reply in enumerate(replies):
+            await until(lambda: len(made.bodies(QuestionAsked)) > number)  # noqa: B023
+            made.send(Answer(made.bodies(QuestionAsked)[number].request, reply))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert texts(made) == ["accept: name='Ann' count=4 force=False"]
+        first, second, third = ([question.text for question in asked.questions] for asked in made.bodies(QuestionAsked))
+        assert first == ["hub: Say more.", "hub: Say more.\nhow many", "hub: Say more.\n(optional) [default: no]"]
+        assert second == ["hub: 'x' is less than 2 characters", "hub: 'nine' is no integer\nhow many"]
+        assert third == ["hub: '9' is more than 5\nhow many"]
+
+
+async def test_elicitation_ends_where_no_answer_fits(tmp_path: Path) -> None:
+    async with served(call("bounded") + TEXT, tmp_path, unkind()) as (made, _):
+        made.send(Submit("go"))
+        for number in range(MOST_ROUNDS):
+            await until(lambda: len(made.bodies(QuestionAsked)) > number)  # noqa: B023
+            made.send(Answer(made.bodies(QuestionAsked)[number].request, ((), ("nine",), ("No",))[: 3 - bool(number)]))
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        assert "Name needs an answer; 'nine' is no integer, so it was declined" in texts(made)[0]
 
 
 async def test_elicitation_where_nobody_answers(tmp_path: Path) -> None:

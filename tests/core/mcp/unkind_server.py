@@ -11,7 +11,7 @@ import anyio
 from mcp import MCPError
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 WAYS = sys.argv[1:]
 READS = ToolAnnotations(read_only_hint=True)
@@ -50,6 +50,14 @@ async def slow(ctx: Context) -> str:
     return "slept"
 
 
+@server.tool(description="Hears nothing until there is a file.")
+async def deaf(path: str) -> str:
+    write(f"{path}.deaf")
+    while not os.path.exists(path):  # noqa: ASYNC240 - this is what is tried
+        time.sleep(0.02)  # noqa: ASYNC251
+    return "hears again"
+
+
 @server.tool(description="Gives many bytes.")
 def large(size: int) -> str:
     return "0123456789" * (size // 10)
@@ -77,6 +85,18 @@ def fail() -> str:
 @server.tool(description="Asks the user.")
 async def ask(ctx: Context) -> str:
     answer = await ctx.elicit("Who are you?", Form)
+    return f"{answer.action}: {getattr(answer, 'data', None)}"
+
+
+class Bounded(BaseModel):
+    name: str = Field(min_length=2)
+    count: int = Field(ge=1, le=5, description="how many")
+    force: bool = False
+
+
+@server.tool(description="Asks the user for what has bounds.")
+async def bounded(ctx: Context) -> str:
+    answer = await ctx.elicit("Say more.", Bounded)
     return f"{answer.action}: {getattr(answer, 'data', None)}"
 
 
