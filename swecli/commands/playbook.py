@@ -20,7 +20,7 @@ NONE = (
     "worked, a command that you changed, a correction. /playbook add TEXT writes a preference down yourself."
 )
 USAGE = (
-    "Use /playbook, /playbook ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, add TEXT, "
+    "Use /playbook, /playbook why ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, add TEXT, "
     "everywhere TEXT or reflect after it; off and on alone switch the playbook for this session."
 )
 
@@ -57,6 +57,10 @@ async def _done(playbook: SessionPlaybook, arguments: str) -> CommandResult:
         case "add" | "everywhere" if rest.strip():
             said, anyway = _insisted(rest)
             return CommandResult.text(await playbook.write_down(said, own=word == "everywhere", anyway=anyway))
+        case "list" if not name:
+            return await _listed(playbook, "")
+        case "why" | "evidence" if name:
+            return await _listed(playbook, rest.strip())
         case "reflect":
             return CommandResult.text(await playbook.reflect())
         case "edit" if name and text.strip():
@@ -81,7 +85,7 @@ async def _listed(playbook: SessionPlaybook, words: str) -> CommandResult:
     one = next((each for each in shown if each.bullet.id == words), None)
     if one is not None:
         return CommandResult((bullet_details(one),))
-    if words.split(" ")[0] in ("up", "down", "freeze", "off", "on", "delete", "edit", "add", "everywhere"):
+    if words.split(" ")[0] in ("up", "down", "freeze", "off", "on", "delete", "edit", "add", "everywhere", "why", "evidence"):
         return CommandResult.text(USAGE, "error")
     found = [each for each in shown if words.casefold() in f"{each.bullet.id} {each.bullet.content}".casefold()]
     if not found and (words or not shown):
@@ -127,7 +131,7 @@ def bullet_details(shown: ShownBullet) -> TextBlock:
                 ("Kind", f"{bullet.type}, in {bullet.section}"),
                 ("State", f"{state_of(shown)}{f': {shown.stale}' if shown.stale else ''}"),
                 ("Learned", _day(bullet.created_at)),
-                ("Evidence", evidence or "written down by the user"),
+                ("Evidence", evidence or "none; it was written down by hand"),
                 ("Told when", _when(trigger.commands, trigger.errors, trigger.paths, trigger.keywords)),
                 (
                     "Outcomes",

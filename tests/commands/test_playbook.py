@@ -68,6 +68,10 @@ async def test_it_lists_and_explains(tmp_path: Path) -> None:
         one = await shown(it.session, "tes-00001")
         for said in ("session s-1 t2 t3 abc123", "pytest is run", "helpful 1, harmful 0"):
             assert said in one
+        assert await shown(it.session, "why tes-00001") == one
+        assert await shown(it.session, "evidence tes-00001") == one
+        assert await shown(it.session, "list") == listed
+        assert (await shown(it.session, "why")).startswith("Use /playbook")
         assert "gone.css is gone" in await shown(it.session, "fil-00002")
 
 

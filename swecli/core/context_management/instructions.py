@@ -221,17 +221,17 @@ class _Reader:
                 self.notices.append(f"{path} is not used as project instructions: {error.strerror or error}.")
                 continue
             if head.text.strip():
-                self._add(path, head, within, "", 0)
+                self._add(path, head, within, ())
                 found = True
                 if not whole:
                     break
         return found
 
-    def _add(self, path: Path, head: FileHead, within: Path | None, importer: str, depth: int) -> None:
+    def _add(self, path: Path, head: FileHead, within: Path | None, chain: tuple[Path, ...]) -> None:
+        """``chain`` are the files that import it, the outermost first."""
         if head.digest in self.seen:
             return
-        inside = within is not None and path.is_relative_to(within)
-        name = path.relative_to(self._root).as_posix() if inside else str(path)
+        name = self._name(path, within)
         if len(head.text) > self._left:
             self.notices.append(f"{name} is left out: instruction files have more than {MOST_BYTES:,} bytes together.")
             return
@@ -241,22 +241,28 @@ class _Reader:
         quoted = self._approved is not None and within is not None and not self._approved(path, head.digest)
         own = within is None
         self.files.append(
-            InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted, own, importer)
+            InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted, own, self._name(chain[-1], within) if chain else "")
         )
         self.notices.extend(_cost(name, head, tokens))
         if self._imports and not quoted:
             for word in imported_paths(head.text):
-                self._import(word, path, name, within, depth + 1)
+                self._import(word, (*chain, path), within)
 
-    def _import(self, word: str, path: Path, name: str, within: Path | None, depth: int) -> None:
+    def _name(self, path: Path, within: Path | None) -> str:
+        inside = within is not None and path.is_relative_to(within)
+        return path.relative_to(self._root).as_posix() if inside else str(path)
+
+    def _import(self, word: str, chain: tuple[Path, ...], within: Path | None) -> None:
         """Take in what a file imports. The user's own may import from anywhere, one of a project from the project."""
+        path = chain[-1]
+        name = self._name(path, within)
         target = Path(os.path.normpath(path.parent / Path(word).expanduser())) if word != "~" else path.parent
         trouble = ""
         if within is not None and not target.is_relative_to(within):
             trouble = "it is outside of the project"
         elif is_secret(str(target)):
             trouble = "its name says that it holds secrets"
-        elif depth > IMPORT_DEPTH:
+        elif len(chain) > IMPORT_DEPTH:
             trouble = f"imports go {IMPORT_DEPTH} files deep"
         elif self._imported >= MOST_IMPORTS:
             trouble = f"at most {MOST_IMPORTS} files are imported"
@@ -270,9 +276,12 @@ class _Reader:
             else:
                 if "\0" in head.text:
                     trouble = "it is no text"
+                elif target in chain:
+                    circle = [self._name(one, within) for one in (*chain[chain.index(target) :], target)]
+                    self.notices.append(f"Imports go in a circle ({' -> '.join(circle)}); each file is read once.")
                 elif head.text.strip():
                     self._imported += 1
-                    self._add(target, head, within, name, depth)
+                    self._add(target, head, within, chain)
         if trouble and (target.suffix in _PROSE or target.is_file()):
             self.notices.append(f"{name} imports @{word}, which was not read: {trouble}.")
 

@@ -33,7 +33,8 @@ ERROR_LINES = 12
 KEPT = 40
 """Requests and wishes of the user that are remembered, the newest."""
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
-_ERROR = re.compile(r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot)\b", re.I)
+_ERROR = re.compile(r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot|not found|no such|no rule)\b", re.I)
+_POINTS_ELSEWHERE = re.compile(r"\b(?:complete|full|debug|detailed) logs?\b|^for (?:more|further|full) \w+", re.I)
 _WISH = re.compile(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
 _NOT_STARTED = (126, 127)
 """Exit statuses of a command that is not there or can't be run: it has checked nothing."""
@@ -183,9 +184,9 @@ def _result(record: ItemRecord) -> str:
 
 
 def error_lines(text: str, limit: int = 6) -> list[str]:
-    """Lines that look like errors, the last ones, shortened."""
-    found = [" ".join(line.split())[:200] for line in text.splitlines() if _ERROR.search(line)]
-    return found[-limit:]
+    """Lines that look like errors, the last ones, shortened; none that only says where more stands."""
+    found = (" ".join(line.split())[:200] for line in text.splitlines() if _ERROR.search(line))
+    return [line for line in found if not _POINTS_ELSEWHERE.search(line)][-limit:]
 
 
 def user_texts(ledger: Ledger) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ nowhere else: there is no way up, and no part of it may be a link.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from itertools import islice
@@ -24,6 +25,8 @@ MAX_FILES = 200
 """In each of the two folders."""
 _MAX_PARTS = 8
 _MAX_NAME = 120
+_ENCODED = re.compile(r"%(?:2[ef]|5c|25|00)", re.IGNORECASE)
+"""A dot, slash, backslash, percent sign or zero as in an address: a way out for whoever decodes it."""
 
 
 class MemoryPathError(Exception):
@@ -112,7 +115,7 @@ def _parts(path: str) -> tuple[str, ...]:
             raise MemoryPathError(f"{shown} is not below {ROOT}, where all memories are.")
         parts = parts[1:]
     for part in parts:
-        if part == ".." or part.startswith("~") or "\\" in part or not part.isprintable():
+        if part == ".." or _ENCODED.search(part) or part.startswith("~") or "\\" in part or not part.isprintable():
             raise MemoryPathError(f"{shown} is no path of a memory: it has {part[:40]!r} in it.")
         if part.startswith(".") or part != part.strip():
             raise MemoryPathError(f"{shown} has the name {part[:40]!r}: one that is hidden holds no memory.")

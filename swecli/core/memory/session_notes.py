@@ -36,6 +36,8 @@ _NOT_SHARED = f"{NOTES}\n.*.lock\n.gitignore\n"
 
 _HEADING = re.compile(r"^### +(.+?)[ \t]*#*[ \t]*$")
 _RECORD = re.compile(r"^<!-- swecli notes:([ 0-9a-f]*)-->[ \t]*$")
+_RAN = re.compile(r"^- (?:\[ \]|Test or build command:) `([^`]+)`(?: exits with status |$)")
+"""A line about how a command ended."""
 
 Lines = Mapping[str, Sequence[str]]
 """Lines by section."""
@@ -108,6 +110,14 @@ class NotesDocument:
         for one in surplus:
             section.lines.remove(one)
 
+    def settle(self, now: Lines) -> None:
+        """Take out what swecli noted as failing, in whichever session, of each command of which there is news now."""
+        commands = {match[1] for name in (ISSUES, PATTERNS) for line in now.get(name, ()) if (match := _RAN.match(line))}
+        for line in self.lines().get(ISSUES, ()):
+            failed = _RAN.match(line)
+            if failed and failed[1] in commands and _mark(line) in self._own and line not in now.get(ISSUES, ()):
+                self.remove(ISSUES, line)
+
     def remove(self, name: str, line: str) -> None:
         """Take out a line, where it is there as it was written, and the section with its last line."""
         section = self._section(name)
@@ -158,6 +168,7 @@ def _mark(line: str) -> str:
 
 def merge(document: NotesDocument, before: Lines, now: Lines) -> None:
     """Bring a session's lines from what they were when it wrote last to what they are now."""
+    document.settle(now)
     for name in SECTIONS:
         old, new = before.get(name, ()), now.get(name, ())
         for line in old:

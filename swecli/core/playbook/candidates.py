@@ -113,14 +113,24 @@ def _fixed(evidence: Evidence) -> Bullet | None:
     failed, worked = evidence.failed, evidence.worked
     if not _fits(worked, *failed):
         return None
-    for tried in (failed, failed[-1:]):
-        for why in (f" ({evidence.error})" if evidence.error else "", ""):
-            verb = "fails" if len(tried) == 1 else "fail"
-            text = f"{' and '.join(f'`{one}`' for one in tried)} {verb} here{why}; use `{worked}`."
-            if len(text) <= LONGEST:
-                trigger = Trigger((), failed, (evidence.error,) if evidence.error else (), _keywords(evidence, worked))
-                return Bullet("", _section(worked), text, type="command", trigger=trigger, guard=Guard(command=worked))
+    errors = evidence.errors or ("",) * len(failed)
+    for tried, why in ((failed, errors), (failed, ()), (failed[-1:], errors[-1:]), (failed[-1:], ())):
+        text = f"{_failing(tried, why)}; use `{worked}`."
+        if len(text) <= LONGEST:
+            told = tuple(dict.fromkeys(filter(None, errors)))
+            trigger = Trigger((), failed, told, _keywords(evidence, worked))
+            return Bullet("", _section(worked), text, type="command", trigger=trigger, guard=Guard(command=worked))
     return None
+
+
+def _failing(commands: Sequence[str], errors: Sequence[str]) -> str:
+    """That these fail here, each with its own error; one that they share, or that one alone has, stands behind."""
+    verb = "fails" if len(commands) == 1 else "fail"
+    shared = len(set(errors)) == 1 and errors[0]
+    behind = f" ({errors[0]})" if shared else ""
+    own = [f" ({error})" if error and not shared else "" for error in errors] or [""] * len(commands)
+    names = (f"`{command}`{error}" for command, error in zip(commands, own, strict=True))
+    return f"{' and '.join(names)} {verb} here{behind}"
 
 
 def _changed(evidence: Evidence) -> Bullet | None:

@@ -47,14 +47,14 @@ What = Literal[
 
 class Evidence(Struct, frozen=True):
     """Events (``items``) that belong together. ``failed`` are commands that went wrong and ``worked`` is the one that
-    did not; ``error`` is a signature; ``words`` are the user's own or a pattern that was searched; ``task`` is what the
+    did not; ``errors`` are their signatures, empty where there is none; ``words`` are the user's own or a pattern that was searched; ``task`` is what the
     user had asked for; ``count`` is how often, or how many seconds."""
 
     what: What
     items: tuple[str, ...]
     failed: tuple[str, ...] = ()
     worked: str = ""
-    error: str = ""
+    errors: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     words: str = ""
     symbol: str = ""
@@ -255,10 +255,10 @@ class EvidenceWatch:
         if before and differs(before, ran.command):
             found.append(Evidence("changed by the user", (ran.item,), (before,), ran.command, task=self._task))
         elif fixed:
-            failed = tuple(dict.fromkeys(one.command for one in fixed))[-2:]
-            error = next((one.error for one in reversed(fixed) if one.error), "")
+            errors = {one.command: one.error for one in fixed}
+            failed = tuple(errors)[-2:]
             items = (*(one.item for one in fixed[-3:]), ran.item)
-            found.append(Evidence("fixed", items, failed, ran.command, error, task=self._task))
+            found.append(Evidence("fixed", items, failed, ran.command, tuple(map(errors.__getitem__, failed)), task=self._task))
         elif (slow := self._slow.pop(ran.command, None)) is not None and ran.seconds > slow.seconds:
             found.append(
                 Evidence(

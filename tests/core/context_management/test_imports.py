@@ -62,7 +62,21 @@ def test_imports_follow_their_file_and_are_relative_to_it(project: Path) -> None
 def test_circles_end(project: Path) -> None:
     (project / "AGENTS.md").write_text("One. @b.md @AGENTS.md")
     (project / "b.md").write_text("Two. @AGENTS.md @b.md")
-    assert names(project) == ["AGENTS.md", "b.md"]
+    found = load_instructions(project)
+    assert [file.name for file in found.files] == ["AGENTS.md", "b.md"]
+    assert found.notices == tuple(
+        f"Imports go in a circle ({way}); each file is read once."
+        for way in ("AGENTS.md -> b.md -> AGENTS.md", "b.md -> b.md", "AGENTS.md -> AGENTS.md")
+    )
+
+
+def test_what_is_imported_twice_is_no_circle(project: Path) -> None:
+    (project / "AGENTS.md").write_text("One. @b.md @c.md")
+    (project / "b.md").write_text("Two. @c.md")
+    (project / "c.md").write_text("Three.")
+    found = load_instructions(project)
+    assert [file.name for file in found.files] == ["AGENTS.md", "b.md", "c.md"]
+    assert not found.notices
 
 
 def test_imports_go_five_files_deep(project: Path) -> None:

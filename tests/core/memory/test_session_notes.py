@@ -95,6 +95,22 @@ def test_two_sessions_at_once_lose_nothing(tmp_path: Path) -> None:
     assert sorted(lines[ISSUES]) == ["- [ ] a", "- [ ] b"]
 
 
+def test_news_of_a_command_settle_what_an_earlier_session_noted_of_it(tmp_path: Path) -> None:
+    old = {ISSUES: ["- [ ] `make a` exits with status 2", "- [ ] `make b` exits with status 2", "- [ ] tidy `make a`"]}
+    write_notes(tmp_path, {}, old, TITLE)
+    path = tmp_path / "session_notes.md"
+    path.write_text(path.read_text() + "\n- [ ] `make a` exits with status 3, says Ann\n")
+    write_notes(tmp_path, {}, {PATTERNS: ["- Test or build command: `make a`"]}, TITLE)
+    failed = "- [ ] `make b` exits with status 1: no rule"
+    write_notes(tmp_path, {}, {ISSUES: [failed]}, TITLE)
+    text = path.read_text()
+    assert "`make a` exits with status 2" not in text
+    assert "`make b` exits with status 2" not in text
+    assert failed in text
+    assert "- [ ] tidy `make a`" in text
+    assert "says Ann" in text
+
+
 def test_swecli_has_a_bounded_number_of_lines_and_people_any(tmp_path: Path) -> None:
     document = NotesDocument(f"### {FILES}\n" + "".join(f"- mine {n}\n" for n in range(30)))
     merge(document, {}, {FILES: [f"- `{n}.py` (updated)" for n in range(40)]})

@@ -39,7 +39,12 @@ def test_a_failure_and_what_then_worked_give_one_sentence() -> None:
 def test_two_ways_that_failed_are_one_sentence() -> None:
     told = Told().says("x").runs("npm test", 1, "Missing script: test").runs("yarn test", 127).runs("pnpm -r test:ci")
     (bullet,) = bullets(told)
-    assert bullet.content.startswith("`npm test` and `yarn test` fail here (exit status 127); use `pnpm -r test:ci`.")
+    assert bullet.content == (
+        "`npm test` (Missing script: test) and `yarn test` (exit status 127) fail here; use `pnpm -r test:ci`."
+    )
+    assert bullet.trigger.errors == ("Missing script: test", "exit status 127")
+    told = Told().says("x").runs("npm test", 127).runs("yarn test", 127).runs("pnpm -r test:ci")
+    assert bullets(told)[0].content.startswith("`npm test` and `yarn test` fail here (exit status 127); use")
 
 
 def test_the_users_own_command_can_be_what_worked() -> None:

@@ -81,6 +81,8 @@ async def test_the_documents_own_rename_by_path_works_too(memory: MemoryBench) -
     "path",
     [
         "/memories/../secret",
+        "/memories/%2e%2e/secret",
+        "/memories/..%2Fsecret",
         "/memories/a/../../x",
         "../x",
         "/memories-x/a",
