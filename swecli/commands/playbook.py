@@ -20,8 +20,8 @@ NONE = (
     "worked, a command that you changed, a correction. /playbook add TEXT writes a preference down yourself."
 )
 USAGE = (
-    "Use /playbook, /playbook why ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, add TEXT, "
-    "everywhere TEXT or reflect after it; off and on alone switch the playbook for this session."
+    "Use /playbook, /playbook why ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, "
+    "add TEXT, everywhere TEXT or reflect after it; off and on alone switch the playbook for this session."
 )
 
 
@@ -85,7 +85,19 @@ async def _listed(playbook: SessionPlaybook, words: str) -> CommandResult:
     one = next((each for each in shown if each.bullet.id == words), None)
     if one is not None:
         return CommandResult((bullet_details(one),))
-    if words.split(" ")[0] in ("up", "down", "freeze", "off", "on", "delete", "edit", "add", "everywhere", "why", "evidence"):
+    if words.split(" ")[0] in (
+        "up",
+        "down",
+        "freeze",
+        "off",
+        "on",
+        "delete",
+        "edit",
+        "add",
+        "everywhere",
+        "why",
+        "evidence",
+    ):
         return CommandResult.text(USAGE, "error")
     found = [each for each in shown if words.casefold() in f"{each.bullet.id} {each.bullet.content}".casefold()]
     if not found and (words or not shown):

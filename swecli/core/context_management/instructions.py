@@ -241,7 +241,17 @@ class _Reader:
         quoted = self._approved is not None and within is not None and not self._approved(path, head.digest)
         own = within is None
         self.files.append(
-            InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted, own, self._name(chain[-1], within) if chain else "")
+            InstructionFile(
+                path,
+                name,
+                head.text,
+                head.digest,
+                tokens,
+                head.whole,
+                quoted,
+                own,
+                self._name(chain[-1], within) if chain else "",
+            )
         )
         self.notices.extend(_cost(name, head, tokens))
         if self._imports and not quoted:

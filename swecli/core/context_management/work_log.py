@@ -33,7 +33,11 @@ ERROR_LINES = 12
 KEPT = 40
 """Requests and wishes of the user that are remembered, the newest."""
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
-_ERROR = re.compile(r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot|not found|no such|no rule)\b", re.I)
+_ERROR = re.compile(
+    r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot"
+    r"|not found|no such|no rule)\b",
+    re.I,
+)
 _POINTS_ELSEWHERE = re.compile(r"\b(?:complete|full|debug|detailed) logs?\b|^for (?:more|further|full) \w+", re.I)
 _WISH = re.compile(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
 _NOT_STARTED = (126, 127)

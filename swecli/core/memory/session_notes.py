@@ -112,7 +112,9 @@ class NotesDocument:
 
     def settle(self, now: Lines) -> None:
         """Take out what swecli noted as failing, in whichever session, of each command of which there is news now."""
-        commands = {match[1] for name in (ISSUES, PATTERNS) for line in now.get(name, ()) if (match := _RAN.match(line))}
+        commands = {
+            match[1] for name in (ISSUES, PATTERNS) for line in now.get(name, ()) if (match := _RAN.match(line))
+        }
         for line in self.lines().get(ISSUES, ()):
             failed = _RAN.match(line)
             if failed and failed[1] in commands and _mark(line) in self._own and line not in now.get(ISSUES, ()):

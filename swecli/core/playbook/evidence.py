@@ -47,8 +47,8 @@ What = Literal[
 
 class Evidence(Struct, frozen=True):
     """Events (``items``) that belong together. ``failed`` are commands that went wrong and ``worked`` is the one that
-    did not; ``errors`` are their signatures, empty where there is none; ``words`` are the user's own or a pattern that was searched; ``task`` is what the
-    user had asked for; ``count`` is how often, or how many seconds."""
+    did not; ``errors`` are their signatures, empty where there is none; ``words`` are the user's own or a pattern that
+    was searched; ``task`` is what the user had asked for; ``count`` is how often, or how many seconds."""
 
     what: What
     items: tuple[str, ...]
@@ -258,7 +258,9 @@ class EvidenceWatch:
             errors = {one.command: one.error for one in fixed}
             failed = tuple(errors)[-2:]
             items = (*(one.item for one in fixed[-3:]), ran.item)
-            found.append(Evidence("fixed", items, failed, ran.command, tuple(map(errors.__getitem__, failed)), task=self._task))
+            found.append(
+                Evidence("fixed", items, failed, ran.command, tuple(map(errors.__getitem__, failed)), task=self._task)
+            )
         elif (slow := self._slow.pop(ran.command, None)) is not None and ran.seconds > slow.seconds:
             found.append(
                 Evidence(
