@@ -19,7 +19,6 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from swecli.core.protocol.hook_words import running_words
 from swecli.figures import BAR, bar, dollars, duration, percent, tokens
 from swecli.safe_text import safe_line
 from swecli.tui.tool_words import OWN_COMMAND, words_for
@@ -180,6 +179,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
 
 def _doing(state: UiState) -> str:
     for hooks in state.hooks.values():
+        from swecli.core.protocol.hook_words import running_words
+
         return running_words(hooks.event, hooks.commands)
     running = state.running
     executing = [item for item in running.values() if item.executing and item.kind == "tool"]

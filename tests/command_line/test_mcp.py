@@ -34,7 +34,7 @@ def test_added_listed_tried_and_removed(capsys: pytest.CaptureFixture[str]) -> N
     assert (entry["name"], entry["state"], entry["scope"]) == ("hub", "on", "user")
     assert mcp(["test", "hub"]) == 0
     shown = capsys.readouterr().out
-    assert "hub works (unkind 1.2): 10 tools" in shown
+    assert "hub works (unkind 1.2): 12 tools" in shown
     assert "  echo  Says the text again." in shown
     with pytest.raises(UsageError, match="already"):
         mcp(["add", "hub", "--", "x"])
