@@ -70,7 +70,7 @@ class EventLines:
         self._cut = cut
         self._past = past
         self.earlier = False
-        """Whether what is told happened before the session was continued: then blocks are short."""
+        """Whether what is written happened before the session was continued: then blocks are short."""
         self._restored: FilesRestored | None = None
         """Not told yet: a rewind says itself what became of files."""
         self._started: dict[str, ItemStarted] = {}

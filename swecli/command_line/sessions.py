@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sqlite3
@@ -330,6 +331,8 @@ def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object)
 
 
 _AGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([hdw]?)", re.IGNORECASE)
+_MOST_BYTES = 1e18
+"""A size from which on it is none."""
 _BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
@@ -342,8 +345,8 @@ def _days(text: str) -> float:
 
 def _bytes(text: str) -> int:
     found = _BYTES.fullmatch(text.strip())
-    size = float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2].upper()] if found else 1e18
-    if size >= 1e18:
+    size = float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2].upper()] if found else math.inf
+    if size >= _MOST_BYTES:
         raise UsageError(f"--max-size {text!r} is not a size such as 500M")
     return int(size)
 

@@ -23,6 +23,8 @@ USAGE = (
     "Use /playbook, /playbook why ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, "
     "add TEXT, everywhere TEXT or reflect after it; off and on alone switch the playbook for this session."
 )
+_WORDS = frozenset(["up", "down", "freeze", "off", "on", "delete", "edit", "add", "everywhere", "why", "evidence"])
+"""First words that want more than was typed."""
 
 
 async def _run_playbook(session: Session, arguments: str) -> CommandResult:
@@ -85,19 +87,7 @@ async def _listed(playbook: SessionPlaybook, words: str) -> CommandResult:
     one = next((each for each in shown if each.bullet.id == words), None)
     if one is not None:
         return CommandResult((bullet_details(one),))
-    if words.split(" ")[0] in (
-        "up",
-        "down",
-        "freeze",
-        "off",
-        "on",
-        "delete",
-        "edit",
-        "add",
-        "everywhere",
-        "why",
-        "evidence",
-    ):
+    if words.split(" ")[0] in _WORDS:
         return CommandResult.text(USAGE, "error")
     found = [each for each in shown if words.casefold() in f"{each.bullet.id} {each.bullet.content}".casefold()]
     if not found and (words or not shown):

@@ -111,7 +111,7 @@ class ContextManager:
         self._prompt.memory = memory
 
     def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
-        """A session goes on: the model is told of the tools that it was told of. Only before its first request."""
+        """A session goes on with the tools that it had. Only before its first request."""
         self._prompt.adopt_tools(tools, lean_tools)
 
     def adjust(self, limits: Limits, advice: Sequence[str]) -> None:

@@ -309,7 +309,7 @@ class Session:
             self._services.project.begin_soon()
 
     def _adopt_tools(self) -> None:
-        """What the model was told of before, it is told of again: the tools are the beginning of every request."""
+        """Offer the model the tools that it had before: they are the beginning of every request."""
         prefix, tools = self._recorder.cache.prefix, self._services.tools
         if prefix is not None and tools.restore([part.name for part in prefix.tools]):
             self._services.context.adopt_tools(tools.schemas(), lean_schemas(tools))

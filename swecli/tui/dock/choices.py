@@ -354,8 +354,9 @@ class PlanPanel(ChoicePanel):
 
     def __init__(self, plan: ProposedPlan, done: Callable[[str], None]) -> None:
         """``done`` gets "default", "accept-edits", "edit", "change" or "keep"."""
-        steps = len(plan.steps)
-        size = f" ({steps} {'step' if steps == 1 else 'steps'})" if steps else ""
+        from swecli.core.tools.base import plural  # the first frame needs it not
+
+        size = f" ({plural(len(plan.steps), 'step')})" if plan.steps else ""
         super().__init__(
             f"Carry out this plan?{size}",
             (),

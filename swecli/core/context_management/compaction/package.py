@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -147,16 +147,22 @@ def constraints(ledger: Ledger) -> list[Anchor]:
     """Sentences of the user that forbid, demand or prefer something; newest kept when there are many."""
     found: dict[str, Anchor] = {}
     for source, text in user_texts(ledger):
-        for clean in _demands(text) if len(text) <= REMEMBERED else _demands.__wrapped__(text):
+        for clean in _demands(text):
             found[clean.casefold()] = Anchor(clean, source)
     return list(found.values())[-MOST:]
 
 
-REMEMBERED = 4_000
-"""Characters of a message that is taken apart once, though each step of a compaction asks again."""
+_REMEMBERED = 4_000
+"""Characters of a message that is taken apart once; of a longer one nothing is held."""
 
 
-@lru_cache(maxsize=512)
+def remembered(parts: Callable[[str], tuple[str, ...]]) -> Callable[[str], tuple[str, ...]]:
+    """``parts`` of a message, found once though each step of a compaction asks again."""
+    found = lru_cache(maxsize=512)(parts)
+    return lambda text: found(text) if len(text) <= _REMEMBERED else parts(text)
+
+
+@remembered
 def _demands(text: str) -> tuple[str, ...]:
     sentences = (" ".join(sentence.split()) for sentence in SENTENCE.split(text))
     return tuple(one for one in sentences if one and len(one) <= ANCHORS_LONGEST and CONSTRAINT.search(one))

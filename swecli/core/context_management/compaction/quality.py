@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
 
 from msgspec import Struct
 
-from swecli.core.context_management.compaction.package import REMEMBERED, SessionFacts, constraints
+from swecli.core.context_management.compaction.package import SessionFacts, constraints, remembered
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.work_log import user_texts
 
@@ -49,13 +48,12 @@ def anchors_of(ledger: Ledger, removed: Collection[str], facts: SessionFacts) ->
 def _typed(ledger: Ledger, removed: Collection[str]) -> Iterator[str]:
     for source, text in user_texts(ledger):
         if source in removed:
-            short = len(text) <= REMEMBERED
-            yield from _identifiers(text) if short else _identifiers.__wrapped__(text[:20_000])
+            yield from _identifiers(text)
 
 
-@lru_cache(maxsize=512)
+@remembered
 def _identifiers(text: str) -> tuple[str, ...]:
-    return tuple((match[1] or match[2]).strip() for match in _IDENTIFIER.finditer(text))
+    return tuple((match[1] or match[2]).strip() for match in _IDENTIFIER.finditer(text[:20_000]))
 
 
 def graded(anchors: Sequence[str], text: str, summary: str = "") -> Quality:
