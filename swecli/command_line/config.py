@@ -120,7 +120,7 @@ def settings_table(rows: Sequence[Described]) -> TableBlock:
     cells = (
         (each.name, "(not shown)" if each.secret and each.shown else each.shown, str(each.origin)) for each in rows
     )
-    return TableBlock(("setting", "value", "from"), tuple(cells))
+    return TableBlock(("Setting", "Value", "From"), tuple(cells))
 
 
 def _get(arguments: Sequence[str]) -> int:

@@ -129,7 +129,7 @@ def tune(arguments: Sequence[str]) -> int:
     rows = tuple(
         (one.name, f"{one.cost / 1000:,.1f}k", str(one.lost), str(one.needed_again), str(one.blocked)) for one in tried
     )
-    lines = block_lines(TableBlock(("strategy", "cost", "anchors lost", "needed again", "blocked"), rows))
+    lines = block_lines(TableBlock(("Strategy", "Cost", "Anchors lost", "Needed again", "Blocked"), rows))
     said = [
         f"{len(recordings):,} session{'' if len(recordings) == 1 else 's'} of this folder.",
         "",

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
@@ -280,7 +281,7 @@ async def _tried(servers: McpServers, name: str) -> int:
 
 
 def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0][:100]
+    return shorten((text or "").strip().partition("\n")[0], width=100, placeholder="…")
 
 
 def serve(arguments: Sequence[str]) -> int:

@@ -49,7 +49,7 @@ def rules_block(rules: FolderRules) -> DisplayBlock:
     cells = tuple((row.id, row.effect, row.rule, row.origin, row.used, row.void or "in force") for row in rules.rows())
     if not cells:
         return TextBlock("No rules yet. Reading in the folder runs; anything that may change files asks first.")
-    return TableBlock(("id", "", "rule", "from", "used", "effect"), cells)
+    return TableBlock(("Id", "", "Rule", "From", "Used", "Effect"), cells)
 
 
 def _rules(folder: Path) -> FolderRules:

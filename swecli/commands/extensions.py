@@ -179,7 +179,7 @@ def _skill_rows(session: Session, files: ExtensionFiles) -> TableBlock:
         )
         for skill in skills
     )
-    return TableBlock(("skill", "for", "used by", "tokens listed + used", "from"), rows)
+    return TableBlock(("Skill", "For", "Used by", "Tokens listed + used", "From"), rows)
 
 
 def _users(model: bool, user: bool) -> str:
@@ -196,7 +196,7 @@ def _command_rows(session: Session, files: ExtensionFiles) -> TableBlock:
         )
         for command in sorted(files.now.commands.values(), key=lambda command: command.name)
     )
-    return TableBlock(("command", "what it does", "tokens", "from"), rows)
+    return TableBlock(("Command", "What it does", "Tokens", "From"), rows)
 
 
 def _agent_rows(session: Session, files: ExtensionFiles) -> TableBlock:
@@ -209,7 +209,7 @@ def _agent_rows(session: Session, files: ExtensionFiles) -> TableBlock:
         gets = ", ".join(filter(None, (tools, made.mode, profile.model)))
         row = (profile.name, _short(profile.description), gets, _tokens(profile.prompt), profile.origin.source.label)
         rows.append(row)
-    return TableBlock(("agent", "for", "gets", "tokens", "from"), tuple(rows))
+    return TableBlock(("Agent", "For", "Gets", "Tokens", "From"), tuple(rows))
 
 
 # --- one of them ---

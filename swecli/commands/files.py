@@ -41,7 +41,7 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
             listed, generated = list(how), GeneratedFiles()
         rows = tuple((shown_path(path, cwd), how[path]) for path in listed[:SHOWN])
         blocks.append(
-            TableBlock(("file", "now"), rows, _count(len(listed) + generated.files, "file changed", "files changed"))
+            TableBlock(("File", "Now"), rows, _count(len(listed) + generated.files, "file changed", "files changed"))
         )
         if len(listed) > SHOWN:
             blocks.append(TextBlock(f"and {len(listed) - SHOWN:,} more files", "dim"))
@@ -231,7 +231,7 @@ async def _listed(session: Session, recent: Recent) -> CommandResult:
         paths = dict.fromkeys(change.path for one in shown for change in one.active)
         listed = frozenset((await session.files.generated(list(paths)))[0])
         rows = tuple(_row(operation, cwd, listed) for operation in shown)
-        blocks.append(TableBlock(("call", "turn", "at", "files", "what"), rows, "Can be undone, newest first"))
+        blocks.append(TableBlock(("Call", "Turn", "At", "Files", "What"), rows, "Can be undone, newest first"))
         if len(recent.operations) > _SHOWN:
             blocks.append(TextBlock("and older ones", "dim"))
     else:

@@ -69,6 +69,8 @@ async def _changed(servers: McpServers, word: str, name: str) -> CommandResult:
             return CommandResult.text(f"{name} is off, in later sessions too; /mcp enable {name} switches it on.")
         case "log":
             return end_of(connection.log)
+        case "login" if connection.definition.transport == "stdio":
+            return CommandResult.text(f"{name} is a program on this machine and needs no login; nothing changed.")
         case _:
             await servers.reconnect(name, login=word == "login")
     # What it needs the user for comes as a question: this must not wait for it.

@@ -121,7 +121,7 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
         rows = tuple((shown_path(file.path, cwd), file.how) for file in going[:_SHOWN])
         more = len(going) - len(rows)
         goes = "1 file goes back" if len(going) == 1 else f"{len(going):,} files go back"
-        blocks.append(TableBlock(("file", "would be"), rows, goes))
+        blocks.append(TableBlock(("File", "Would be"), rows, goes))
         blocks += [TextBlock(f"and {more:,} more files", "dim")] if more else []
     else:
         blocks.append(TextBlock(files.reason or "No file would change.", "dim"))

@@ -358,7 +358,7 @@ def _listed(session: Session) -> tuple[DisplayBlock, ...]:
     jobs = session.view.jobs
     if not jobs:
         return (TextBlock("No background jobs.", "dim"),)
-    return (TableBlock(("job", "status", "age", "output", "command"), tuple(_row(job) for job in jobs)),)
+    return (TableBlock(("Job", "Status", "Age", "Output", "Command"), tuple(_row(job) for job in jobs)),)
 
 
 def _row(job: JobInfo) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def result_of(found: Retrieval, state: IndexState) -> CommandResult:
         more = "" if state.complete else f" {indexed(state)}"
         return CommandResult.text(f"Nothing in this folder fits these words.{more}")
     sure = "" if found.pointers or named else f"A message with these words gets no pointers: {_why_none(state.files)}."
-    blocks = (TableBlock(("place", "symbol", "score"), rows), *((TextBlock(sure, "dim"),) if sure else ()))
+    blocks = (TableBlock(("Place", "Symbol", "Score"), rows), *((TextBlock(sure, "dim"),) if sure else ()))
     return CommandResult(blocks)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from swecli.core.ports import Asker
@@ -41,11 +43,10 @@ async def elicit(
     if len(fields) > MOST_FIELDS:
         return mcp_types.ElicitResult(action="decline"), f"its form has {len(fields)} fields, more than {MOST_FIELDS}"
     required = set(cast("Sequence[str]", schema.get("required") or ()))
-    questions = [_question(name, field, params.message, server, name in required) for name, field in fields.items()]
+    asked = f"{server} asks: {params.message}"
+    questions = [_question(name, field, asked, name in required) for name, field in fields.items()]
     if not questions:
-        questions = [
-            Question(f"{server}: {params.message}", (Option("Yes"), Option(DECLINE)), header=server, closed=True)
-        ]
+        questions = [Question(asked, (Option("Yes"), Option(DECLINE)), header=server, closed=True)]
     answers = await asker.ask(item, questions)
     if not answers:
         action = "cancel" if answers is not None else "decline"
@@ -64,7 +65,8 @@ async def elicit(
             return mcp_types.ElicitResult(action="accept", content=content), ""
         if number == MOST_ROUNDS - 1:
             break
-        again = [_question(name, fields[name], why, server, name in required) for name, why in wrong.items()]
+        lead = f"{server} wants another answer: "
+        again = [_question(name, fields[name], lead + why, name in required) for name, why in wrong.items()]
         answers = await asker.ask(item, again)
         if not answers:
             return mcp_types.ElicitResult(action="cancel" if answers is not None else "decline"), _why(answers)
@@ -96,8 +98,31 @@ def _content(
     return content, wrong
 
 
+def _dated(read: Callable[[str], object]) -> Callable[[str], bool]:
+    def is_one(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return True
+
+    return is_one
+
+
+_FORMATS: dict[str, tuple[str, Callable[[str], object] | None]] = {
+    "email": ("an email address", re.compile(r"[^@\s]+@[^@\s]+").fullmatch),
+    "uri": ("an address such as https://example.org", re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch),
+    "date": ("a date such as 2026-01-31", _dated(date.fromisoformat)),
+    "date-time": ("a date with time such as 2026-01-31T09:30:00Z", _dated(datetime.fromisoformat)),
+}
+"""The formats of the specification, each in words and as a check that is no stricter than the format."""
+
+
 def _outside(field: Mapping[str, Any], value: Any) -> str:
     """Why a value is not within the bounds of its field, as a clause; empty where it is."""
+    shape, read = _FORMATS.get(str(field.get("format")), ("", None))
+    if read and isinstance(value, str) and not read(value):
+        return f"is not {shape}"
     bounds = ("minItems", "maxItems") if isinstance(value, list) else ("minLength", "maxLength")
     unit = "choices" if isinstance(value, list) else "characters"
     size: float = 0
@@ -130,13 +155,24 @@ def _choices(field: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(value, names[at] if at < len(names) else value) for at, value in enumerate(values)]
 
 
-def _question(name: str, field: Mapping[str, Any], message: str, server: str, required: bool) -> Question:
+def _default(field: Mapping[str, Any]) -> str:
+    """What counts where nothing is said, in the words of the choices."""
+    default = field.get("default")
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    if default is None:
+        return ""
+    labels = dict(_choices(field))
+    values = cast("Sequence[Any]", default) if isinstance(default, list) else [default]
+    return ", ".join(labels.get(str(value), str(value)) for value in values)
+
+
+def _question(name: str, field: Mapping[str, Any], asked: str, required: bool) -> Question:
     title = str(field.get("title") or name)
     about = str(field.get("description") or field.get("format") or "")
-    default = field.get("default")
-    said = ("yes" if default else "no") if isinstance(default, bool) else default
-    notes = (about, "" if required else "(optional)", f"[default: {said}]" if said not in (None, "") else "")
-    text = "\n".join(filter(None, (f"{server}: {message}", " ".join(filter(None, notes)))))
+    said = _default(field)
+    notes = (about, "" if required else "(optional)", f"[default: {said}]" if said else "")
+    text = "\n".join(filter(None, (" ".join(filter(None, notes)), asked)))
     if field.get("type") == "boolean":
         skip = () if required else (Option(SKIP),)
         return Question(text, (Option("Yes"), Option("No"), *skip, Option(DECLINE)), header=title, closed=True)
@@ -145,7 +181,8 @@ def _question(name: str, field: Mapping[str, Any], message: str, server: str, re
         options.append(Option(SKIP))
     if options and field.get("type") != "array":
         options.append(Option(DECLINE))
-    return Question(text, tuple(options), field.get("type") == "array", title, closed=bool(options))
+    blank = f"takes {said}" if said else "" if required else "leaves it out"
+    return Question(text, tuple(options), field.get("type") == "array", title, bool(options), "" if options else blank)
 
 
 def _value(field: Mapping[str, Any], answer: Sequence[str]) -> Any:

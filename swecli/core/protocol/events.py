@@ -392,13 +392,14 @@ class Option(Struct, frozen=True):
 
 class Question(Struct, frozen=True):
     """One question of the model to the user; without options it asks for free text. ``closed``: nothing but its options
-    is an answer."""
+    is an answer. ``blank``: what an empty line means, as "leaves it out"; without it, it is no answer."""
 
     text: str
     options: tuple[Option, ...] = ()
     multiple: bool = False
     header: str = ""
     closed: bool = False
+    blank: str = ""
 
 
 class UntrustedContent(Tagged, frozen=True, tag="untrusted_content"):

@@ -107,8 +107,9 @@ class QuestionPanel(DockPanel):
         """Show the question at hand, with the answer that it has already."""
         question, count = self._question, len(self.request.questions)
         place = f" ({self._at + 1} of {count})" if count > 1 else ""
-        header = f"{safe_line(question.header)}: " if question.header else ""
-        self._lead = f"{self._tabs()}{header}{sanitise(question.text)}{place}"
+        header = f"{safe_line(question.header)}{place}: " if question.header else ""
+        self._lead = f"{self._tabs()}{header}{sanitise(question.text)}{'' if header else place}"
+        self._text.placeholder = f"Your answer; Enter {safe_line(question.blank)}" if question.blank else "Your answer"
         self.query_one("#title", Static).update(Content(self._lead))
         checked, self._text.value = self._kept.get(self._at, (set[int](), ""))
         self._text.cursor_position = len(self._text.value)
@@ -241,11 +242,20 @@ class QuestionPanel(DockPanel):
             self._checked = {index}
             self._next((options[index].label,))
 
+    @on(Input.Changed)
+    def _writing(self) -> None:
+        if self.said:
+            self.said = ""
+            self.key_handled()
+
     @on(Input.Submitted)
     def _wrote(self, event: Input.Submitted) -> None:
         event.stop()
         text = event.value.strip()
-        if text:
+        if not text and not self._question.blank:
+            self.said = "Type an answer first; Esc leaves without one."
+            self.key_handled()
+        else:
             if not self._question.multiple:
                 self._checked.clear()
             ticked = tuple(self._question.options[number].label for number in sorted(self._checked))

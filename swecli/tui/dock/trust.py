@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
@@ -54,7 +55,10 @@ def item_panel(item: TrustItem, done: Callable[[ItemChoice], None]) -> ChoicePan
 
 
 def _cut(value: str) -> list[str]:
-    return [value[at : at + WIDTH] for at in range(0, min(len(value), 2_000), WIDTH)]
+    # Between words where it can be; no character of what would run is lost.
+    return textwrap.wrap(
+        value[:2_000], WIDTH, expand_tabs=False, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False
+    )
 
 
 def _lines(items: Sequence[TrustItem]) -> list[str]:

@@ -241,9 +241,16 @@ async def test_elicitation_asks_again_for_what_the_form_does_not_take(tmp_path: 
         await until(lambda: bool(made.bodies(TurnEnded)))
         assert texts(made) == ["accept: name='Ann' count=4 force=False"]
         first, second, third = ([question.text for question in asked.questions] for asked in made.bodies(QuestionAsked))
-        assert first == ["hub: Say more.", "hub: Say more.\nhow many", "hub: Say more.\n(optional) [default: no]"]
-        assert second == ["hub: 'x' is less than 2 characters", "hub: 'nine' is no integer\nhow many"]
-        assert third == ["hub: '9' is more than 5\nhow many"]
+        assert first == [
+            "hub asks: Say more.",
+            "how many\nhub asks: Say more.",
+            "(optional) [default: no]\nhub asks: Say more.",
+        ]
+        assert second == [
+            "hub wants another answer: 'x' is less than 2 characters",
+            "how many\nhub wants another answer: 'nine' is no integer",
+        ]
+        assert third == ["how many\nhub wants another answer: '9' is more than 5"]
 
 
 async def test_elicitation_ends_where_no_answer_fits(tmp_path: Path) -> None:

@@ -56,6 +56,19 @@ async def test_free_text_and_something_else() -> None:
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("me",), ("green",)))])
 
 
+async def test_an_empty_line_answers_only_where_it_means_something() -> None:
+    questions = (Question("Name?"), Question("Mail?", header="Mail", blank="leaves it out"))
+    async with running((asked(*questions),)) as it:
+        await appear(it, "Name? (1 of 2)")
+        await it.press("enter")
+        await it.shows("Type an answer first; Esc leaves without one.")
+        await it.press("m", "enter")
+        await it.shows("Mail (2 of 2): Mail?", "Your answer; Enter leaves it out")
+        it.clock.now += 1
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("m",), ("",)))])
+
+
 async def test_several_questions_are_tabs_that_keep_what_was_begun() -> None:
     questions = (
         Question("Name?", header="Name"),
