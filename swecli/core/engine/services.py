@@ -130,8 +130,8 @@ class ExtensionHost(Protocol):
         ...
 
     def tell_model(self, title: str, text: str) -> None:
-        """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
-        user."""
+        """Append a note to the conversation, before the next request; at once while nothing runs: ``text`` for the
+        model, ``title`` for the user."""
         ...
 
     def offer(

@@ -252,8 +252,8 @@ class Session:
         self._retrieval = (
             PromptRetrieval(services, recorder, self._scheduler, self._ask_briefly) if outer is None else None
         )
-        self._news = ExtensionNews(services, recorder, self.tell_model)
-        self.memory = SessionMemory(services, recorder, self.tell_model, inner=outer is not None)
+        self._news = ExtensionNews(services, recorder, self._offered.tell_model)
+        self.memory = SessionMemory(services, recorder, self._offered.tell_model, inner=outer is not None)
         self.files = SessionFiles(services, recorder, self._work)
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
@@ -265,7 +265,7 @@ class Session:
         def spent() -> Awaitable[str]:
             return self._spending.reached(services.clock())
 
-        return Subagents(services, recorder, self.hooks, self._begin_inner, self._heard, spent)
+        return Subagents(services, recorder, self.hooks, self._begin_inner, self.tell_model, spent)
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first, or those of
@@ -364,9 +364,15 @@ class Session:
         return self._requests
 
     def tell_model(self, title: str, text: str) -> None:
-        """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
-        user."""
-        self._offered.tell_model(title, text)
+        """Append a note to the conversation, before the next request; at once while nothing runs: ``text`` for the
+        model, ``title`` for the user."""
+        if self._closed:
+            return
+        if self._work.busy:
+            self._offered.tell_model(title, text)
+        else:
+            add_note(self._recorder, title, text)
+            self._models.measure()
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
         self._recorder.emit(Notice(text, level, "session", hint))
@@ -584,16 +590,6 @@ class Session:
     def settle_decided(self) -> None:
         """Settle the open requests that need no question any more."""
         self._requests.settle_decided()
-
-    def _heard(self, title: str, text: str) -> None:
-        """A subagent in the background reports."""
-        if self._closed:
-            return
-        if self._work.busy:
-            self._offered.tell_model(title, text)
-        else:
-            add_note(self._recorder, title, text)
-            self._models.measure()
 
     async def worked(self) -> None:
         """Returns when nothing runs."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -40,6 +40,10 @@ class LanguageServer(Struct, frozen=True):
     """What it gets when it asks for its configuration, by section."""
     env: Mapping[str, str] = field(default_factory=lambda: {})
     sandboxed: bool = True
+    local: tuple[str, ...] = ()
+    """Folders of a project where its program is looked for when it is not on PATH."""
+    needs: Literal["", "tsserver", "typescript 7"] = ""
+    """What it can't work without, besides its program."""
     quiet: bool = False
     """Whether it is not reported that it can't be started: its program is mostly there for something else."""
     origin: str = ""
@@ -85,6 +89,8 @@ def known() -> Mapping[str, LanguageServer]:
             tuple(table["roots"]),
             table.get("options", {}),
             env=table.get("env", {}),
+            local=tuple(table.get("local", ())),
+            needs=table.get("needs", ""),
             quiet=table.get("quiet", False),
         )
         for name, table in tomllib.loads(text).items()
@@ -125,6 +131,7 @@ def _merged(name: str, one: LanguageServerSettings, base: LanguageServer, origin
         settings={**base.settings, **_nested(one.settings)},
         env={**base.env, **one.env},
         sandboxed=one.sandbox,
+        needs="" if one.command else base.needs,
         origin=origin,
     )
 
@@ -150,17 +157,28 @@ def _ending(text: str) -> str:
 
 
 def found_program(server: LanguageServer, search_path: str, roots: Sequence[Path]) -> Program | None:
-    """The program of a server by the absolute entries of PATH, or by its absolute path; None where there is none."""
+    """The program of a server by the absolute entries of PATH, by its absolute path, or in the project; None where
+    there is none."""
     entries = [entry for entry in search_path.split(os.pathsep) if entry.startswith("/")]
+    own = [str(root / folder) for root in roots for folder in server.local]
     word = os.path.expanduser(server.command[0])
     if os.sep in word and not word.startswith("/"):
         return None  # what a relative path means depends on where swecli was started
-    path = shutil.which(word, path=os.pathsep.join(entries))
-    if path is None:
-        return None
-    real = Path(os.path.realpath(path))
-    inside = any(Path(one).is_relative_to(root) for one in (path, real) for root in roots)
-    return Program(server, path, inside)
+    for places in (entries, own):
+        path = shutil.which(word, path=os.pathsep.join(places))
+        if path is not None and _suffices(server, path):
+            real = Path(os.path.realpath(path))
+            inside = any(Path(one).is_relative_to(root) for one in (path, real) for root in roots)
+            return Program(server, path, inside)
+    return None
+
+
+def _suffices(server: LanguageServer, path: str) -> bool:
+    if server.needs != "typescript 7":
+        return True
+    from swecli.core.language_servers.typescript import is_too_old  # few have a tsc
+
+    return not is_too_old(path)
 
 
 def usable(

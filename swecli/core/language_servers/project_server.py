@@ -15,9 +15,10 @@ from swecli.core.language_servers.changes import FileSnapshot
 from swecli.core.language_servers.definitions import Program, Surroundings
 from swecli.core.language_servers.findings import Finding, brought
 from swecli.core.language_servers.peer import ServerEnded, beside
-from swecli.core.language_servers.protocol import Diagnostic, read_errors
+from swecli.core.language_servers.protocol import Diagnostic, read_errors, table
 from swecli.core.language_servers.server import Document, RunningServer, python_of
 from swecli.core.language_servers.starting import start_command
+from swecli.core.language_servers.typescript import LACKING, tsserver_for
 from swecli.core.workspace.server_log import ServerLog
 
 MOST_FAILURES: Final = 3
@@ -87,6 +88,9 @@ class ProjectServer:
         self._behind = 0
         self._failures = 0
         self._has_run = False
+        self._tsserver: Path | None = None
+        self.lacks = ""
+        """What keeps it from being started, as a clause."""
         self.contained = False
         self.error = ""
         """What went wrong last, as a clause."""
@@ -123,7 +127,22 @@ class ProjectServer:
     @property
     def is_useless(self) -> bool:
         """Whether it could not even be started."""
-        return self._failures > 0 and not self._has_run
+        return bool(self.lacks) or (self._failures > 0 and not self._has_run)
+
+    def prepare(self, path: Path) -> None:
+        """Look for what it needs besides its program, for this file. Something may have installed it meanwhile."""
+        if self._run is not None or self.program.server.needs != "tsserver":
+            return
+        if "path" in table(self.program.server.options.get("tsserver")):
+            return  # the user's choice
+        search = self._around.environment.get("PATH", "")
+        self._tsserver, possible = tsserver_for(path.parent, self.program.path, search)
+        if possible and self.lacks:
+            self.lacks, self.error, self._state = "", "", "not started"
+        elif not possible and not self.lacks:
+            self.lacks = self.error = LACKING
+            self._state = "failed"
+            self._failed(self)
 
     # --- a run ------------------------------------------------------------------------------------------------
 
@@ -137,6 +156,8 @@ class ProjectServer:
         async with self._starting:
             if self._run is not None and not self._run.peer.ended.is_set():
                 return self._run
+            if self.lacks:
+                raise ServerEnded(self.lacks)
             if self._state == "stopped":
                 raise ServerEnded("it was stopped")
             if self._failures >= MOST_FAILURES:
@@ -159,6 +180,9 @@ class ProjectServer:
         python = python_of(self.root) if ".py" in server.languages and self.contained else None
         if python is not None:  # it runs there, so only in the sandbox
             server = replace(server, settings={"python": {"pythonPath": python}, **server.settings})
+        if self._tsserver is not None:
+            own = {"fallbackPath": str(self._tsserver), **table(server.options.get("tsserver"))}
+            server = replace(server, options={**server.options, "tsserver": own})
         run = RunningServer(server, self.root, self.log, self._published)
         self.log.line(f"starts: {' '.join(command.words)}")
         await run.start(command)

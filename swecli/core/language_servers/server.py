@@ -24,6 +24,7 @@ from swecli.core.language_servers.protocol import (
     uri_of,
     whole,
 )
+from swecli.core.language_servers.tsserver import ERROR_REQUESTS, error_request, errors_of, hands_on
 from swecli.core.workspace.server_log import ServerLog
 
 START_SECONDS: Final = 30.0
@@ -97,6 +98,8 @@ class RunningServer:
         self._settled = False
         self._versions = False
         """Whether its lists name versions: then there is one for each text."""
+        self._hands_on = False
+        """Whether it asks tsserver for errors on request."""
         self._slowest = 0.0
         """Seconds that it usually takes for a list, by the slowest of late."""
         self._silences = 0
@@ -123,6 +126,7 @@ class RunningServer:
             await self.peer.close("its start was cancelled")
             raise
         self.capabilities = table(table(read_json(answer)).get("capabilities"))
+        self._hands_on = hands_on(self.capabilities)
         self.peer.notify("initialized", {})
         if self.definition.settings:
             self.peer.notify("workspace/didChangeConfiguration", {"settings": self.definition.settings})
@@ -162,6 +166,8 @@ class RunningServer:
                 pass
 
     def _published(self, params: msgspec.Raw) -> None:
+        if self._hands_on:
+            return  # it is asked, and these may be about an older text
         said = read_published(params)
         path = path_of(said.uri) if said is not None else None
         document = self.documents.get(path) if path is not None else None
@@ -309,13 +315,13 @@ class RunningServer:
         Raises:
             ServerEnded: it has ended.
         """
-        each = self._pulled if self._is_pulled else self._awaited
+        each = self._handed_on if self._hands_on else self._pulled if self._is_pulled else self._awaited
         return await asyncio.gather(*(each(document) for document in documents))
 
     @property
     def is_exact(self) -> bool:
         """Whether it says of which text its lists are."""
-        return self._is_pulled or self._versions
+        return self._hands_on or self._is_pulled or self._versions
 
     @property
     def _is_pulled(self) -> bool:
@@ -341,6 +347,27 @@ class RunningServer:
             more = await _read(document.published) if document.published is not None and document.fresh else ()
             return tuple(dict.fromkeys((*own, *more)))
         return ()
+
+    async def _handed_on(self, document: Document) -> tuple[Diagnostic, ...]:
+        """What tsserver answers. It reads the project first."""
+        found: list[Diagnostic] = []
+        for command in ERROR_REQUESTS:
+            for _ in range(_RETRIES):
+                try:
+                    request = error_request(command, document.uri)
+                    answer = await self.peer.request("workspace/executeCommand", request, READY_SECONDS)
+                except Refused as error:
+                    self._log.line(f"{command} was refused: {error}")
+                    break
+                except TimeoutError:
+                    await self.peer.close(f"it did not answer in {READY_SECONDS:.0f} s")
+                    raise ServerEnded(self.peer.trouble) from None
+                errors = errors_of(read_json(answer))
+                if errors is not None:
+                    found += errors
+                    break
+                await asyncio.sleep(_PAUSE)
+        return tuple(dict.fromkeys(found))
 
     async def _awaited(self, document: Document) -> tuple[Diagnostic, ...]:
         patience = FIRST_SECONDS

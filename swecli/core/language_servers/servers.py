@@ -89,47 +89,71 @@ class LanguageServers:
         from swecli.core.language_servers.findings import told
         from swecli.core.language_servers.project_server import Change
 
-        checks: list[tuple[ProjectServer, Check]] = []
-        grouped: dict[ProjectServer, list[Change]] = {}
+        loop = asyncio.get_running_loop()
+        end, texts = loop.time() + self._options.wait, list[str]()
+        changes: list[tuple[ProjectServer, Change]] = []
         for path, server in served:
             before, after = self._before.pop(path, None), await asyncio.to_thread(self._text, path)
             if str(path) not in self.left_out and before != after:
-                grouped.setdefault(server, []).append(Change(path, self._name(path), before, after))
-        for server, changes in grouped.items():
+                changes.append((server, Change(path, self._name(path), before, after)))
+        while changes:
+            checks = self._checks(changes, agent)
+            if checks:
+                await asyncio.wait([check.found for _, check in checks], timeout=max(0.0, end - loop.time()))
+            changes = []
+            for server, check in checks:
+                if not check.found.done():
+                    server.give_up(check)
+                elif server.is_useless:  # another one may be there for the same files
+                    changes += [(other, one) for one, other in self._elsewhere(check.changes, server)]
+                else:
+                    texts.append(told(check.found.result(), self._options.most, server.name))
+        return "\n".join(filter(None, (*late, *texts)))
+
+    def _checks(self, changes: Sequence[tuple[ProjectServer, Change]], agent: str) -> list[tuple[ProjectServer, Check]]:
+        """Have servers look at these changes. Returns what is worth waiting for: the checks of those that keep up."""
+        grouped: dict[ProjectServer, list[Change]] = {}
+        for server, change in changes:
+            grouped.setdefault(server, []).append(change)
+        checks: list[tuple[ProjectServer, Check]] = []
+        for server, some in grouped.items():
             patient = not server.behind
-            check = server.check(changes, agent)
+            check = server.check(some, agent)
             if patient:
                 checks.append((server, check))
             else:
                 server.give_up(check)
-        if checks:
-            await asyncio.wait([check.found for _, check in checks], timeout=self._options.wait)
-        texts: list[str] = []
-        for server, check in checks:
-            if check.found.done():
-                texts.append(told(check.found.result(), self._options.most, server.name))
-            else:
-                server.give_up(check)
-        return "\n".join(filter(None, (*late, *texts)))
+        return checks
+
+    def _elsewhere(self, changes: Sequence[Change], failed: ProjectServer) -> list[tuple[Change, ProjectServer]]:
+        others = [(change, self.server_for(change.path)) for change in changes]
+        return [(change, other) for change, other in others if other is not None and other is not failed]
 
     def _told_late(self, server: ProjectServer, findings: Sequence[Finding], agent: str) -> None:
         from swecli.core.language_servers.findings import told
 
         text = told(findings, self._options.most, server.name, late=True)
         if agent == MAIN and self._host is not None:
-            self._host.tell_model(text.partition("\n")[0].removesuffix(":"), text)
+            head, first = text.partition("\n")[0], findings[0]
+            more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+            self._host.tell_model(f"{head} {first.path}:{first.line}{more}", text)
         else:
             self._late.setdefault(agent, []).append(text)
 
     def _failed(self, server: ProjectServer) -> None:
-        others = [one for one in self.programs if set(one.server.languages) & set(server.program.server.languages)]
-        silent = server.is_useless and (server.program.server.quiet or others[-1] is not server.program)
-        if self._host is not None and not self._closed and not silent:
-            self._host.notice(
-                f"The language server {server.name} failed: {server.error}. Edits continue without its errors.",
-                "warning",
-                "/lsp",
-            )
+        """Report a failure; where another server is there for the same files, only when none of them can be started."""
+        shown: ProjectServer | None = server
+        if server.is_useless:
+            languages = set(server.program.server.languages)
+            rivals = [one.server for one in self.programs if languages & set(one.server.languages)]
+            useless = {one.name: one for one in self.in_use.values() if one.is_useless}
+            if any(rival.name not in useless for rival in rivals):
+                return
+            shown = next((useless[rival.name] for rival in rivals if not rival.quiet), None)
+        if self._host is not None and not self._closed and shown is not None:
+            what = "can't be used" if shown.lacks else "failed"
+            reason = f"The language server {shown.name} {what}: {shown.error.rstrip('.')}."
+            self._host.notice(f"{reason} Edits continue without its errors.", "warning", "/lsp")
 
     # --- servers ----------------------------------------------------------------------------------------------
 
@@ -142,7 +166,10 @@ class LanguageServers:
         first: ProjectServer | None = None
         for program in () if self._closed else suited(self.programs, str(path)):
             server = self._server_of(program, path)
-            if server is not None and not server.is_useless:
+            if server is None:
+                continue
+            server.prepare(path)
+            if not server.is_useless:
                 return server
             first = first or server
         return first

@@ -17,7 +17,7 @@ from swecli.core.language_servers.servers import LanguageServerOptions, Language
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.commands import Interrupt, Submit
-from swecli.core.protocol.events import FileChanged, ToolsChanged, TurnEnded
+from swecli.core.protocol.events import FileChanged, ItemStarted, ToolsChanged, TurnEnded
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.tools.symbols import Symbols
@@ -38,9 +38,11 @@ def edit(old: str, new: str) -> str:
 
 
 @asynccontextmanager
-async def session(script: str, folder: Path, *ways: str, **changes: Any) -> AsyncIterator[Bench]:
+async def session(
+    script: str, folder: Path, *ways: str, options: LanguageServerOptions | None = None, **changes: Any
+) -> AsyncIterator[Bench]:
     around = Surroundings(folder, (folder,), {}, Sandbox.none())
-    servers = LanguageServers((unkind(*ways),), around, LanguageServerOptions(PATIENT), ())
+    servers = LanguageServers((unkind(*ways),), around, options or LanguageServerOptions(PATIENT), ())
     changes = {"policy": EDITS, "tools": (*builtin_tools(), Symbols()), **changes}
     async with bench(script + TEXT, folder, extensions=(servers,), code=servers, **changes) as made:
         yield made
@@ -89,6 +91,24 @@ async def test_an_interrupt_while_errors_are_waited_for_leaves_the_edit_done(tmp
         await until(lambda: bool(made.bodies(TurnEnded)), "the end")
         (text,) = made.tool_texts().values()
     assert text == "Edited a.txt at line 1 (+1 -1)."
+
+
+async def test_what_comes_after_the_turn_is_shown_at_once_and_told_with_the_next(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    script = edit("one", "ERR") + TEXT
+    options = LanguageServerOptions(wait=0.05)
+    async with session(script, tmp_path, f"late={tmp_path / 'checked'}", options=options) as made:
+        await made.say("go")
+        (tmp_path / "checked").touch()
+        await until(lambda: "unkind reports 1 new error after an earlier edit: a.txt:1" in titles(made), "the note")
+        assert not made.session.view.busy
+        before = len(titles(made))
+        await made.say("and?")
+        assert titles(made)[before:].count("unkind reports 1 new error after an earlier edit: a.txt:1") == 0
+
+
+def titles(made: Bench) -> list[str]:
+    return [body.title for body in made.bodies(ItemStarted) if body.kind == "note"]
 
 
 async def test_questions_in_plan_mode(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.support.waiting import at_some_pace
 
 ONE = "unkind reports 1 new error:\n"
 KINDS = ((), ("pull",), ("register",), ("versionless", "stale"), ("pull", "busy"), ("nochange",), ("junk",), ("noisy",))
+KINDS += (("tsserver", "interrupted", "versionless", "stale"),)
 
 
 @pytest.mark.parametrize("ways", KINDS, ids="-".join)
@@ -103,7 +104,7 @@ async def test_what_comes_late_is_told_later(tmp_path: Path) -> None:
         checked.touch()
         await until(lambda: len(made.host.notes) == 2, "the late notes")
         assert made.host.notes[0] == "unkind reports 1 new error after an earlier edit:\na.txt:1: bad: ERR late [E1]"
-        assert made.host.titles[0] == "unkind reports 1 new error after an earlier edit"
+        assert made.host.titles[0] == "unkind reports 1 new error after an earlier edit: a.txt:1"
         assert not made.server.behind
 
 
@@ -167,8 +168,8 @@ async def test_where_the_first_can_not_be_started_the_next_is_used(tmp_path: Pat
     others = (unkind("pull", name="second"), unkind("pull", name="third"))
     made = Served(tmp_path, unkind("dead"), LanguageServerOptions(PATIENT), None, *others)
     made.file("a.txt", "fine\n")
-    assert await made.edit("a.txt", "fine too\n") == ""
     assert await made.edit("a.txt", "ERR\n") == "second reports 1 new error:\na.txt:1: bad: ERR [E1]"
+    assert await made.edit("a.txt", "fine too\n") == ""
     assert [server.state for server in made.servers.in_use.values()] == ["failed", "ready"]
     assert made.host.notices == []
     await made.servers.close()

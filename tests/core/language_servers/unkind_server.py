@@ -97,6 +97,8 @@ def capabilities():
     kept = {} if "bare" in WAYS else dict.fromkeys(features, True)
     if "pull" in WAYS:
         kept["diagnosticProvider"] = {"identifier": "unkind", "interFileDependencies": True}
+    if "tsserver" in WAYS:
+        kept["executeCommandProvider"] = {"commands": ["other", "typescript.tsserverRequest"]}
     sync = {"openClose": True, "change": 0 if "nochange" in WAYS else 1, "save": {"includeText": True}}
     return {**kept, "textDocumentSync": sync}
 
@@ -146,6 +148,17 @@ def uses(word):
                 yield place(uri, line, column, len(word))
 
 
+def handed_on(command, arguments):
+    if "interrupted" in WAYS:
+        WAYS.remove("interrupted")
+        return {"type": "cancelled"}
+    entries = found(texts[arguments["file"]]) if command == "semanticDiagnosticsSync" else []
+    for one in entries:
+        start, category = one["range"]["start"], "error" if one["severity"] == 1 else "suggestion"
+        one |= {"category": category, "startLocation": {"line": start["line"] + 1, "offset": start["character"] + 1}}
+    return {"type": "response", "body": entries}
+
+
 def answered(method, params):
     if method == "initialize":
         if "mute" in WAYS:
@@ -156,6 +169,8 @@ def answered(method, params):
             WAYS.remove("busy")
             raise RuntimeError("server cancelled")
         return {"kind": "full", "items": found(texts[params["textDocument"]["uri"]])}
+    if method == "workspace/executeCommand":
+        return handed_on(*params["arguments"])
     if method == "textDocument/references":
         return list(uses(under(params)))
     if method == "textDocument/definition":

@@ -1,0 +1,75 @@
+"""Which TypeScript there is for a server: up to version 6 it is a program for typescript-language-server to run, from
+version 7 on a language server itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+SERVER_PACKAGE: Final = "typescript-language-server"
+LACKING: Final = (
+    "it needs TypeScript up to version 6 in the project, beside it or on PATH. "
+    "To install one: npm install --save-dev typescript@6"
+)
+FIRST_SERVER: Final = 7
+"""The first version that is a language server."""
+_PLACES: Final = ("node_modules/typescript/lib", ".yarn/sdks/typescript/lib", ".vscode/pnpify/typescript/lib")
+_TSSERVER: Final = "tsserver.js"
+_LONGEST: Final = 1_000_000
+
+
+class _Package(Struct, frozen=True):
+    """What matters here of a package.json."""
+
+    name: str = ""
+    version: str = ""
+
+
+def tsserver_for(folder: Path, program: str, search_path: str) -> tuple[Path | None, bool]:
+    """The tsserver for a file's folder: the project's own, the one beside the language server, or that of a ``tsc`` on
+    PATH. False where there is none for certain; a server whose place a wrapper hides may know of one. Waits for the
+    disk."""
+    real = Path(os.path.realpath(program))
+    for start in (folder, real.parent):
+        for parent in (start, *start.parents):
+            for place in _PLACES:
+                if (found := parent / place / _TSSERVER).is_file():
+                    return found, True
+    places = [entry for entry in search_path.split(os.pathsep) if entry.startswith("/")]
+    tsc = shutil.which("tsc", path=os.pathsep.join(places))
+    package = _package_of(tsc) if tsc is not None else None
+    if package is not None and (found := package / "lib" / _TSSERVER).is_file():
+        return found, True
+    return None, SERVER_PACKAGE not in real.parent.parts
+
+
+def is_too_old(tsc: str) -> bool:
+    """Whether this ``tsc`` is known to be no language server. Waits for the disk."""
+    package = _package_of(tsc)
+    if package is None:
+        return False
+    major = _read(package).version.partition(".")[0]
+    return major.isdecimal() and int(major) < FIRST_SERVER
+
+
+def _package_of(tsc: str) -> Path | None:
+    """The folder of the package that a ``tsc`` belongs to: above what a link leads to, or beside the folder of a script
+    that a package manager wrote."""
+    real = Path(os.path.realpath(tsc))
+    for folder in (real.parent.parent, Path(tsc).parent.parent / "typescript"):
+        if _read(folder).name == "typescript":
+            return folder
+    return None
+
+
+def _read(folder: Path) -> _Package:
+    try:
+        with (folder / "package.json").open("rb") as file:
+            return msgspec.json.decode(file.read(_LONGEST), type=_Package)
+    except (OSError, msgspec.DecodeError):
+        return _Package()
