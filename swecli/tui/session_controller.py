@@ -469,6 +469,7 @@ class SessionController:
             sandbox=self.state.sandbox,
             jobs=sum(1 for job in view.jobs if job.status == "running"),
             editing=self._screen.prompt.editing,
+            yolo=view.yolo,
         )
 
     def refresh_branch(self) -> None:

@@ -93,6 +93,11 @@ class SessionView:
         return self._recorder.state.mode
 
     @property
+    def yolo(self) -> bool:
+        """Whether everything but plan mode's refusals runs without approval."""
+        return self._services.policy.yolo
+
+    @property
     def model(self) -> ModelInfo | None:
         """None while no provider is configured."""
         client = self._connection.client
