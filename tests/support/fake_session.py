@@ -61,6 +61,7 @@ class FakeView:
     roots: tuple[Path, ...] = (Path("/work"),)
     mode: str = "default"
     yolo: bool = False
+    ratio: float = 1.0
     model: ModelInfo | None = field(default_factory=lambda: ModelInfo("fake", "model"))
     effort: str | None = None
     busy: bool = False
