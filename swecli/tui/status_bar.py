@@ -171,7 +171,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
             return f"Can't reach {retry.unreached}; next try in {left} s", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
         return f"Retry {number} in {left} s: {retry.reason}", "esc to stop"
-    what = f"{_doing(state)} {seconds}".rstrip()
+    doing = _doing(state)
+    what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}" if seconds else doing
     silence = now - state.heard
     model_works = (
         state.busy
