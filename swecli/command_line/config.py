@@ -68,16 +68,21 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
     """Make ``provider/name`` the user's default model. Returns a sentence for the user.
 
     Raises:
-        ValueError: it is not done, as only flags of this run lead to the model, or the file can't be written.
+        ValueError: it is not done, as only flags of this run lead to the model, another place than the user's file sets
+            it for this folder, or the file can't be written.
     """
     flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
     if flag:
         raise ValueError(f"{flag} applies to one run, so {ref} did not become your default.")
     with contextlib.suppress(StartError):
-        if known := startup_of(options, dict(os.environ), with_flags=False).loaded.settings.model.name:
-            return f"Your default model is still {known}; /config model.name changes it."
+        loaded = startup_of(options, dict(os.environ), with_flags=False).loaded
+        if loaded.settings.model.name == ref:
+            return ""
+        origin = loaded.origins.get(("model", "name"))
+        if origin is not None and origin.layer not in ("default", "user"):
+            raise ValueError(f"{origin} sets {loaded.settings.model.name} for new sessions.")
     path = remember("model.name", ref)
-    return f"It is your default from now on ({path}); -m selects another for one run."
+    return f"Now your default ({path}); use -m for one run."
 
 
 _DESCRIPTION = """Show and change settings.

@@ -41,6 +41,7 @@ Screen = Literal[
     "edit_file",
     "price",
     "edit_plan",
+    "keep_model",
 ]
 """What only a front-end can do; one without a screen ignores it or ends."""
 

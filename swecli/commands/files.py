@@ -50,8 +50,12 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
     if done.conflicts:
         head = _count(len(done.conflicts), "file was left alone", "files were left alone")
         blocks.append(TextBlock(f"{head}:\n{left_alone(done.conflicts, cwd)}", "warning"))
-    if done.not_covered:
-        blocks.append(TextBlock(f"Not tracked:\n{left_alone(done.not_covered, cwd)}", "warning"))
+    usual = [file for file in done.not_covered if file.why.rpartition(": ")[2] in USUAL]
+    unusual = [file for file in done.not_covered if file not in usual]
+    if unusual:
+        blocks.append(TextBlock(f"Not tracked:\n{left_alone(unusual, cwd)}", "warning"))
+    if usual:
+        blocks.append(_untracked_as_usual(usual, cwd))
     if done.reason:
         blocks.append(TextBlock(done.reason, "plain" if not done.not_covered else "dim"))
     elif done.files:
@@ -61,6 +65,12 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         hint = "/undo list shows what else can be undone." if done.direction == "undo" else ""
         blocks.append(TextBlock(f"Nothing was changed. {hint}".strip()))
     return CommandResult(tuple(blocks))
+
+
+def _untracked_as_usual(files: Sequence[LeftFile], cwd: Path) -> TextBlock:
+    names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in files[:_NAMED]))
+    more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+    return TextBlock(f"Not tracked, as usual: {names}{more}", "dim")
 
 
 def left_alone(files: Sequence[LeftFile], cwd: Path) -> str:
@@ -239,9 +249,7 @@ async def _listed(session: Session, recent: Recent) -> CommandResult:
     usual = [one for one in recent.not_covered if one.why in USUAL]
     others = [one for one in recent.not_covered if one.why not in USUAL]
     if usual:
-        names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in usual[:_NAMED]))
-        more = f" and {len(usual) - _NAMED:,} more" if len(usual) > _NAMED else ""
-        blocks.append(TextBlock(f"Not tracked, as usual: {names}{more}", "dim"))
+        blocks.append(_untracked_as_usual(usual, cwd))
     if others:
         lines = [f"  {shown_path(one.path, cwd)}: {one.why}" for one in others[:_SHOWN]]
         more = [f"  and {len(others) - _SHOWN:,} more"] if len(others) > _SHOWN else []

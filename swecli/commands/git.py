@@ -335,7 +335,7 @@ def _committed(run: ToolRun, message: str, tree: GitStatus) -> CommandResult:
     if run.said is not None:
         return CommandResult.text(f"Not committed. The proposed message was:\n{message}")
     if run.is_error:
-        text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.text}"
+        text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.why}"
         return CommandResult.text(text, "warning")
     left = f" Not included, because not staged: {', '.join(_left(tree))}." if _left(tree) else ""
     return CommandResult.text(f"Committed: {subject}.{left}")

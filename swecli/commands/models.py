@@ -198,8 +198,13 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
     if "/" not in arguments:
         await session.models()  # what the servers list now is what a name can mean
+    before = session.view.model
     session.send(SetModel(arguments))
-    return CommandResult()
+    chosen = session.view.model
+    if chosen is None or chosen is before:
+        return CommandResult()  # the session says why
+    keep = f"For this session; swecli config set model.name {chosen.ref} makes it your default."
+    return CommandResult(screen="keep_model", argument=chosen.ref, instead=(TextBlock(keep, "dim"),))
 
 
 async def _list(session: Session, words: str) -> CommandResult:

@@ -88,7 +88,7 @@ async def remember(session: Session, note: str, folder: Path, *, own: bool = Fal
         return CommandResult.text(f"Added to {path}: {note}. {counts_from(session)}")
     run = await session.run_tool("write_file", {"path": str(path), "content": text}, typed=True)
     if run.is_error:
-        return CommandResult.text(f"{path.name} was not changed: {run.text}", "warning")
+        return CommandResult.text(f"{path.name} was not changed. {run.why}", "warning")
     return CommandResult.text(f"Added to {path.name}: {note}. {counts_from(session)}")
 
 

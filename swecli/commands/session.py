@@ -37,8 +37,23 @@ MODE_MEANINGS: dict[Mode, str] = {
 }
 
 
-def mode_meaning(mode: Mode, sandbox: SandboxChanged | None) -> str:
+YOLO = "everything runs without approval (--yolo)"
+
+
+def mode_label(mode: Mode, *, yolo: bool) -> str:
+    """What people see as the mode: with ``--yolo`` all but plan are one."""
+    return "yolo" if yolo and mode != "plan" else mode
+
+
+def modes_of(*, yolo: bool) -> tuple[Mode, ...]:
+    """The modes that differ from each other in this session."""
+    return ("default", "plan") if yolo else get_args(Mode)
+
+
+def mode_meaning(mode: Mode, sandbox: SandboxChanged | None, *, yolo: bool = False) -> str:
     """What a mode does with the sandbox of this machine, as far as that is known."""
+    if yolo and mode != "plan":
+        return YOLO
     if mode != "auto" or sandbox is None or sandbox.level == "full":
         return MODE_MEANINGS[mode]
     if sandbox.contains:
@@ -55,7 +70,8 @@ async def _run_mode(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(f"Unknown mode {arguments}. Modes: {', '.join(get_args(Mode))}.", "error")
     mode: Mode = matches[0]
     session.send(SetMode(mode))
-    return CommandResult.text(f"Mode {mode}: {mode_meaning(mode, session.view.sandbox)}.")
+    yolo = session.view.yolo
+    return CommandResult.text(f"Mode {mode}: {mode_meaning(mode, session.view.sandbox, yolo=yolo)}.")
 
 
 MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, arguments="[mode]")
@@ -112,7 +128,10 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ("Model", f"{model.ref}{window}" if model else "none; choose one with /model provider/name"),
             ("Address", model.address if model else ""),
             ("Sandbox", sandbox_text(view.sandbox)),
-            ("Mode", f"{view.mode}: {mode_meaning(view.mode, view.sandbox)}"),
+            (
+                "Mode",
+                f"{mode_label(view.mode, yolo=view.yolo)}: {mode_meaning(view.mode, view.sandbox, yolo=view.yolo)}",
+            ),
             (
                 "Context",
                 f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",

@@ -211,7 +211,7 @@ class HeadlessRun:
 
             view = self._session.view
             weighed = await weigh_mentions(words, view.cwd, view.roots, view.model)
-            weight = all_of(weigh(message.text, 0, view.budget), weighed)
+            weight = all_of(weigh(message.text, 0, view.budget, view.ratio), weighed)
             if weight.share > await asyncio.to_thread(self._request.large):
                 self._complain(f"swecli: this message takes {weight.shown}")
         if not self._stopping:

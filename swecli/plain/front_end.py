@@ -389,7 +389,7 @@ class LinearFrontEnd:
         view = self._session.view
         words = mentioned(text)
         weighed = await weigh_mentions(words, view.cwd, view.roots, view.model, self._session.mentionables)
-        if line := mentions_line(weighed, weigh("", 0, view.budget)):
+        if line := mentions_line(weighed, weigh("", 0, view.budget, view.ratio)):
             self._output.say([f"Attached: {line}."])
 
     async def _command(self, found: Invocation) -> None:

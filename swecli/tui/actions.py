@@ -126,6 +126,8 @@ class Actions:
                 self.ask_price(words)
             case "edit_plan":
                 self.edit_plan()
+            case "keep_model":
+                self._screen.run_worker(self._keep_model(words))
             case "add_folder":
                 self._backend.add_folder(Path(words))
                 self._reopen(f"Added {words} to the session")
@@ -138,29 +140,37 @@ class Actions:
     # --- what the session is asked for ---
 
     def next_mode(self) -> None:
-        from swecli.commands.session import mode_meaning
+        from swecli.commands.session import mode_label, modes_of
 
-        modes: tuple[Mode, ...] = get_args(Mode)
-        present = self._session.mode
+        present, yolo = self._session.mode, self._yolo
         if present is None:
             self._screen.activity.flash("The session is still opening")
             return
-        mode = modes[(modes.index(present) + 1) % len(modes)]
+        modes = modes_of(yolo=yolo)
+        mode = modes[(modes.index(present) + 1) % len(modes)] if present in modes else modes[-1]
         self._session.come_to_mode(mode)
         waiting = self._screen.dock.meaning_for_waiting(mode)
         self._screen.activity.flash(
-            f"Mode: {mode} ({waiting or mode_meaning(mode, self._session.state.sandbox)})",
+            f"Mode: {mode_label(mode, yolo=yolo)} ({waiting or self._meaning(mode)})",
             holds=(lambda: bool(self._session.state.requests)) if waiting else None,
         )
 
-    def set_mode(self, name: str) -> None:
+    @property
+    def _yolo(self) -> bool:
+        view = self._session.view
+        return view is not None and view.yolo
+
+    def _meaning(self, mode: Mode) -> str:
         from swecli.commands.session import mode_meaning
 
+        return mode_meaning(mode, self._session.state.sandbox, yolo=self._yolo)
+
+    def set_mode(self, name: str) -> None:
         modes: tuple[Mode, ...] = get_args(Mode)
         for mode in modes:
             if mode == name:
                 self._session.send(SetMode(mode))
-                self._screen.activity.flash(f"Mode: {mode} ({mode_meaning(mode, self._session.state.sandbox)})")
+                self._screen.activity.flash(f"Mode: {mode} ({self._meaning(mode)})")
 
     def set_effort(self, word: str) -> None:
         """Ask the session for an effort: one of the model's words, or what it does by itself."""
@@ -170,8 +180,21 @@ class Actions:
         self._screen.activity.flash(f"Effort: {safe_line(word)} (from the next request)")
 
     def set_model(self, ref: str) -> None:
-        """Ask the session for a model (``provider/name``)."""
+        """Ask the session for a model (``provider/name``), which becomes that of the next start too."""
+        before = self._session.view
+        model = None if before is None else before.model
         self._session.send(SetModel(ref))  # the transcript says what became of it
+        view = self._session.view
+        if view is not None and view.model is not None and view.model is not model:
+            self._screen.run_worker(self._keep_model(view.model.ref))
+
+    async def _keep_model(self, ref: str) -> None:
+        """Make a model that the user picked the one of the next start, and say where that is written."""
+        try:
+            if said := await asyncio.to_thread(self._backend.keep_model, ref):
+                self.flash(said)
+        except ValueError as error:
+            self.flash(f"For this session only: {error}")
 
     # --- pickers and questions in the dock ---
 
@@ -328,23 +351,28 @@ class Actions:
         """Ask for a provider's key, and before that for the provider where none was named."""
         self._screen.run_worker(self._connection().log_in(provider))
 
-    def connect(self) -> None:
-        """Offer ways to a model while none is connected."""
-        self._screen.run_worker(self._connection().begin())
+    def connect(self, *, waits: bool = False) -> None:
+        """Offer ways to a model while none is connected; ``waits``: a message in the prompt waits for one."""
+        self._screen.run_worker(self._connection().begin(waits=waits), group="connect", exclusive=True)
 
     def _connection(self) -> Connection:
         from swecli.tui.connect import Connection
 
-        return Connection(self._screen, self._session, self._backend, self.set_model, self.model_tried)
+        def run(text: str) -> None:
+            self._screen.post_message(self.CommandChosen(text))
+
+        return Connection(self._screen, self._session, self._backend, self.model_tried, run)
 
     def pick_mode(self) -> None:
-        from swecli.commands.session import mode_meaning
+        from swecli.commands.session import mode_label, modes_of
         from swecli.tui.dock.picker import Choice, Picker
 
-        view = self._session.view
-        present = view.mode if view else None
-        sandbox, modes = self._session.state.sandbox, get_args(Mode)
-        choices = [Choice(mode, mode, mode_meaning(mode, sandbox), mode == present) for mode in modes]
+        present, yolo = self._session.mode, self._yolo
+        shown = present and mode_label(present, yolo=yolo)
+        choices = [
+            Choice(mode, (label := mode_label(mode, yolo=yolo)), self._meaning(mode), label == shown)
+            for mode in modes_of(yolo=yolo)
+        ]
         self._screen.dock.show(Picker("Mode", choices, self.set_mode))
 
     async def pick_model(self) -> None:
@@ -467,7 +495,7 @@ class Actions:
     def _palette(self, models: Sequence[str]) -> list[Choice]:
         """What makes sense now: nothing that waits for the end of a turn while one runs, no mode, model or theme that
         is there already."""
-        from swecli.commands.session import mode_meaning
+        from swecli.commands.session import mode_label, modes_of
         from swecli.tui.dock.picker import Choice
 
         view, appearance = self._session.view, self._appearance
@@ -478,8 +506,8 @@ class Actions:
         ]
         present = view.mode if view is not None else None
         choices += [
-            Choice(f"mode {mode}", f"mode: {mode}", mode_meaning(mode, self._session.state.sandbox))
-            for mode in get_args(Mode)
+            Choice(f"mode {mode}", f"mode: {mode_label(mode, yolo=self._yolo)}", self._meaning(mode))
+            for mode in modes_of(yolo=self._yolo)
             if mode != present
         ]
         model = view.model.ref if view is not None and view.model is not None else None

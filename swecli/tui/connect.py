@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.core.protocol.commands import SetModel
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Backend
-from swecli.tui.dock.picker import Choice, Picker
+from swecli.tui.dock.picker import Choice, Picker, Prompted
 from swecli.tui.dock.question import SecretPanel
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
@@ -86,39 +87,50 @@ class Connection:
         screen: MainScreen,
         session: SessionController,
         backend: Backend,
-        set_model: Callable[[str], None],
         trying: asyncio.Event,
+        run: Callable[[str], None],
     ) -> None:
-        """``trying`` is clear while a model is tried."""
+        """``trying`` is clear while a model is tried; ``run`` does what a slash command or a shell command asks."""
         self._screen = screen
         self._session = session
         self._backend = backend
-        self._set_model = set_model
+        self._run = run
         self._trying = trying
         self._offers: Sequence[ModelOffer] = ()
         self._picker: Picker | None = None
 
-    async def begin(self) -> None:
-        """Show what is available, and offer it."""
+    async def begin(self, *, waits: bool = False) -> None:
+        """Show what is available, and offer it. ``waits``: a message that was sent waits in the prompt; the list is
+        what the user wants then."""
         port = self._session.port
         with self._screen.activity.beside("Looking for models…"):
             self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         unlisted = port.unlisted if port is not None else ()
         view = self._session.view
         unconnected = view is not None and view.model is None
-        # What is typed is not to be hidden by a list.
-        offers = unconnected and self._screen.dock.panel is None and not self._screen.prompt.editor.text
+        offers = unconnected and self._screen.dock.panel is None
+        if waits:
+            if offers:
+                self._screen.activity.flash("No model is connected; your message waits in the prompt", 8.0)
+                self._offer()
+            return
+        offers = offers and not self._screen.prompt.editor.text  # what is typed is not to be hidden by a list
         shown = found_blocks(os.environ, self._offers, unlisted, listed=offers)
         self._screen.transcript.show(shown, "Welcome to swecli")
         if offers:
             self._offer()
 
     def _offer(self) -> None:
-        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, unasked=True, quit=self._leave)
+        prompted = Prompted(self._commands, self._run)
+        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, prompted=prompted, quit=self._leave)
         self._screen.dock.show(self._picker)
 
     def _leave(self) -> None:
         self._screen.post_message(Prompt.Leave())
+
+    def _commands(self) -> list[Choice]:
+        commands = self._screen.prompt.suggestions.commands
+        return [Choice(f"/{command.name}", f"/{command.name}", command.summary) for command in commands]
 
     def _choices(self) -> list[Choice]:
         from swecli.commands.models import summary
@@ -145,7 +157,7 @@ class Connection:
             self._screen.transcript.show((TextBlock(said, "plain" if works else "error"),))
             if works:
                 await self._keep(ref)
-                self._set_model(ref)
+                self._session.send(SetModel(ref))
                 return
         finally:
             self._trying.set()
@@ -197,4 +209,4 @@ class Connection:
         self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
         view = self._session.view
         if model and view is not None and view.model is None:
-            self._set_model(model)
+            self._session.send(SetModel(model))

@@ -34,14 +34,17 @@ def greeting(
     view: SessionView, earlier: Sequence[StoredSession], keys: Shown, now: float, home: str
 ) -> tuple[tuple[str, str], ...]:
     """Lines of a label and a text; the last one, without a label, is a hint that changes with each session."""
-    from swecli.commands.session import mode_meaning, no_instructions
+    from swecli.commands.session import mode_label, mode_meaning, no_instructions
 
     model = view.model
     named = "none yet; /model selects one" if model is None else model.ref
     lines = [
         ("Folder", short(view.cwd, home)),
         ("Model", f"{named} at {model.address}" if model is not None and model.address else named),
-        (f"Mode ({keys('next_mode')})", f"{view.mode} · {mode_meaning(view.mode, view.sandbox)}"),
+        (
+            f"Mode ({keys('next_mode')})",
+            f"{mode_label(view.mode, yolo=view.yolo)} · {mode_meaning(view.mode, view.sandbox, yolo=view.yolo)}",
+        ),
         ("Instructions", _instructions(view, home) or no_instructions(view)),
     ]
     if earlier:

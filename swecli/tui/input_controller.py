@@ -150,6 +150,11 @@ class InputController:
 
     async def _say(self, message: PromptEditor.Submitted, most: float) -> None:
         session = self._session
+        if session.view is not None and session.view.model is None and not session.state.busy:
+            editor = self._screen.prompt.editor
+            editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
+            self._actions.connect(waits=True)
+            return
         if not message.pastes and not message.images and await self._noted(message.text):
             return
         lightened = await self._lightened(message, most)
@@ -158,8 +163,6 @@ class InputController:
         text, mentions = lightened
         steers = session.state.busy and not message.queue and not message.images
         session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
-        if session.view is not None and session.view.model is None:
-            self._screen.prompt.put_back(text)  # the session says that it was not sent
 
     async def _noted(self, text: str) -> bool:
         """Add a line that begins with ``#`` to the instructions that the user chooses; False where it is a message."""

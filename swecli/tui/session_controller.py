@@ -399,7 +399,8 @@ class SessionController:
         """What this would take of the window."""
         from swecli.core.engine.message_weight import weigh
 
-        return weigh(text, images, None if self.view is None else self.view.budget)
+        view = self.view
+        return weigh(text, images, None) if view is None else weigh(text, images, view.budget, view.ratio)
 
     def foresee(self) -> Forecast | None:
         """The next request, if the draft were sent now; None where it would be none, and while a turn runs."""
@@ -469,6 +470,7 @@ class SessionController:
             sandbox=self.state.sandbox,
             jobs=sum(1 for job in view.jobs if job.status == "running"),
             editing=self._screen.prompt.editing,
+            yolo=view.yolo,
         )
 
     def refresh_branch(self) -> None:

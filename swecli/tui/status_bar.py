@@ -54,6 +54,8 @@ class Facts(Struct, frozen=True):
     """Commands that run in the background."""
     editing: str = ""
     """The mode of vim's keys; empty without them."""
+    yolo: bool = False
+    """Whether everything runs without approval, except in plan mode."""
 
 
 class Piece(Struct, frozen=True):
@@ -89,11 +91,17 @@ def without_commands(facts: Facts) -> bool:
     return facts.mode == "auto" and state is not None and state.level != "full" and not state.contains
 
 
+def _mode(facts: Facts) -> Piece:
+    if facts.yolo and facts.mode != "plan":
+        return Piece("yolo", "block")
+    return Piece("auto (edits only)" if without_commands(facts) else facts.mode, "mode")
+
+
 def line(facts: Facts, width: int) -> list[Piece]:
     """The pieces of the bar, separated, that fit into ``width`` cells. Words give way first, then cost and branch; the
     meter stays longest."""
     name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
-    mode = [Piece("auto (edits only)" if without_commands(facts) else facts.mode, "mode")]
+    mode = [_mode(facts)]
     if facts.editing:
         mode = [Piece(facts.editing), Piece(" · ", "dim"), *mode]
     model = [Piece(name)] if facts.model != STARTING else []
@@ -163,7 +171,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
             return f"Can't reach {retry.unreached}; next try in {left} s", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
         return f"Retry {number} in {left} s: {retry.reason}", "esc to stop"
-    what = f"{_doing(state)} {seconds}".rstrip()
+    doing = _doing(state)
+    what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}" if seconds else doing
     silence = now - state.heard
     model_works = (
         state.busy

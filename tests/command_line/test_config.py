@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from swecli.cli import main
+from swecli.command_line.config import keep_model
 from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions
 
 
 @pytest.fixture
@@ -78,3 +80,23 @@ def test_a_broken_file_is_an_error_with_its_line(file: Path, capsys: pytest.Capt
     file.write_text("[agent]\nmax_steps = -3\n")
     assert main(["config"]) == ExitCode.CONFIG
     assert "config.toml:2: agent.max_steps" in capsys.readouterr().err
+
+
+def test_the_model_that_was_picked_last_is_the_one_of_the_next_start(file: Path) -> None:
+    options = LaunchOptions(cwd=file.parent)
+    for ref in ("openai/a", "anthropic/b"):
+        assert "Now your default" in keep_model(options, ref)
+        assert tomllib.loads(file.read_text())["model"] == {"name": ref}
+    assert keep_model(options, "anthropic/b") == ""
+    with pytest.raises(ValueError, match="--base-url applies to one run"):
+        keep_model(LaunchOptions(cwd=file.parent, base_url="http://localhost"), "openai/c")
+
+
+def test_a_model_that_another_place_sets_for_the_folder_is_not_overwritten_in_vain(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWECLI_MODEL", "openai/env")
+    before = file.read_text()
+    with pytest.raises(ValueError, match="SWECLI_MODEL sets openai/env for new sessions"):
+        keep_model(LaunchOptions(cwd=file.parent), "openai/c")
+    assert file.read_text() == before

@@ -54,7 +54,7 @@ async def test_the_file_that_counts_is_changed_by_the_tool(tmp_path: Path) -> No
     session.refuse = "rejected by the user"
     result = await remember(cast("Any", session), "be long", tmp_path)
     assert isinstance(result.blocks[0], TextBlock)
-    assert result.blocks[0].text == "CLAUDE.md was not changed: rejected by the user"
+    assert result.blocks[0].text == "CLAUDE.md was not changed. rejected by the user"
 
 
 async def test_the_users_own_file_is_written_itself(tmp_path: Path) -> None:

@@ -467,7 +467,7 @@ def test_debug_batches_answer_every_line(project: Path) -> None:
         ("/model", 0, "The model is openai/m"),
         ("/quit", 0, ""),
         ("/nonsense", 42, ""),
-        ("/init", 62, "was not written"),
+        ("/init", 62, "was not written. It needs an approval, and no user is present"),
     ],
 )
 def test_slash_commands_answer_as_text(message: str, code: int, shown: str, project: Path) -> None:

@@ -60,6 +60,8 @@ class FakeView:
     cwd: Path = Path("/work")
     roots: tuple[Path, ...] = (Path("/work"),)
     mode: str = "default"
+    yolo: bool = False
+    ratio: float = 1.0
     model: ModelInfo | None = field(default_factory=lambda: ModelInfo("fake", "model"))
     effort: str | None = None
     busy: bool = False

@@ -10,6 +10,7 @@ import pytest
 
 from swecli.commands.base import Screen
 from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.commands import SetMode
 from tests.support.inspected import Inspected
 from tests.tui.screens.test_context_screens import prepared
 from tests.tui.support import running
@@ -17,7 +18,7 @@ from tests.tui.support import running
 
 @pytest.mark.parametrize("name", get_args(Screen))
 async def test_everything_that_a_command_can_ask_for_is_there(name: Screen) -> None:
-    async with running(session=prepared(Inspected().fill(8))) as it:
+    async with running(session=prepared(Inspected().fill(8)), keep_model=lambda ref: "Kept.") as it:
         it.app.main.transcript.show((TextBlock("What /clear takes away."),))
         await it.shows("What /clear takes away.")
         before = it.screen()
@@ -37,3 +38,16 @@ async def test_what_an_editor_made_of_a_memory_is_said_in_the_transcript(
     async with running() as it:
         await it.app.actions.edit_file(tmp_path / "memory" / "a.md")
         await it.shows(said)
+
+
+async def test_with_yolo_there_are_two_modes_and_the_screen_names_it() -> None:
+    session = prepared(Inspected().fill(2))
+    session.view.yolo = True
+    async with running(session=session) as it:
+        await it.shows("yolo · ")
+        await it.press("shift+tab")
+        await it.shows("Mode: plan (read-only")
+        assert it.session.sent(SetMode) == [SetMode("plan")]
+        it.app.actions.open("pick_mode")
+        await it.shows("1   yolo", "everything runs without approval", "2 ● plan")
+        assert "accept-edits" not in it.screen()

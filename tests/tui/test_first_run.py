@@ -8,7 +8,7 @@ import pytest
 
 from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
-from swecli.core.protocol.commands import SetModel, Submit
+from swecli.core.protocol.commands import RunShell, SetModel, Submit
 from tests.tui.support import COMMANDS, Session, running
 
 OFFERS = (
@@ -173,7 +173,7 @@ async def test_a_task_that_is_typed_there_waits_in_the_prompt() -> None:
 
 
 @pytest.mark.parametrize("offers", [OFFERS, ()])
-@pytest.mark.parametrize("word", ["hello", "oleg", "/help", "fix/"])
+@pytest.mark.parametrize("word", ["hello", "oleg", "fix/"])
 async def test_a_word_that_was_meant_for_the_prompt_is_not_tried_as_a_model(
     word: str, offers: tuple[ModelOffer, ...]
 ) -> None:
@@ -207,3 +207,43 @@ async def test_what_is_typed_is_not_hidden_by_a_list_and_the_words_say_so() -> N
         await it.shows("No model is connected yet. /model selects one.")
         assert "Enter connects" not in it.screen()
         assert it.text == "fix"
+
+
+async def test_a_slash_command_typed_at_the_list_is_run() -> None:
+    async with running(session=alone(*OFFERS)) as it:
+        await it.shows("Connect a model")
+        await it.at_once(*"/mode", "enter")
+        await it.shows("accept-edits", "↑↓ enter choose")
+        assert it.text == ""
+        assert it.session.sent(SetModel) == []
+
+
+async def test_commands_are_listed_while_one_is_typed_there_and_may_have_arguments() -> None:
+    async with running(session=alone(*OFFERS)) as it:
+        await it.shows("Connect a model")
+        await it.press(*"/mo")
+        await it.shows("› /mode")
+        await it.hides("ollama/qwen3")
+        await it.press(*["backspace"] * 2, *"context", "space", *"all", "enter")
+        await it.shows("context got [all]")
+
+
+async def test_a_shell_command_typed_at_the_list_is_run() -> None:
+    async with running(session=alone(*OFFERS)) as it:
+        await it.shows("Connect a model")
+        await it.press(*"!ls", "enter")
+        await it.until(lambda: it.session.sent(RunShell) == [RunShell("ls")])
+
+
+async def test_a_message_without_a_model_waits_in_the_prompt_while_one_is_picked() -> None:
+    async with running(session=alone(*OFFERS), try_model=Test()) as it:
+        await it.shows("Connect a model")
+        await it.press("escape")
+        await it.until(lambda: it.editor.has_focus)
+        await it.press(*"hi", "enter")
+        await it.shows("Connect a model", "your message waits in the prompt")
+        assert it.text == "hi"
+        assert it.session.sent(Submit) == []
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(SetModel) == [SetModel("ollama/qwen3")])
+        await it.shows("› hi")

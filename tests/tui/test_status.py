@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swecli.core.protocol.budget import Budget, ContextLevel
 from swecli.core.protocol.events import Mode, SandboxChanged
-from swecli.tui.status_bar import STARTING, Facts, line
+from swecli.tui.status_bar import STARTING, Facts, Piece, line
 
 
 def budget(share: float = 0.45, level: ContextLevel = "ok", source: str = "measured") -> Budget:
@@ -85,3 +85,8 @@ def test_auto_is_named_after_what_it_does_and_the_sandbox_is_not_repeated() -> N
 def test_the_name_of_the_mode_gives_way_late() -> None:
     assert "auto (edits only)" in text(contained("off", "off"), 46)
     assert len(text(contained("partial", "landlock, partial"), 20)) <= 20
+
+
+def test_yolo_is_named_but_for_plan_mode_which_changes_nothing_even_then() -> None:
+    assert line(Facts("accept-edits", "m", budget(), yolo=True), 80)[0] == Piece("yolo", "block")
+    assert text(Facts("plan", "m", budget(), yolo=True), 80).startswith("plan · m · ")

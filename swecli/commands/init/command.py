@@ -59,7 +59,7 @@ async def run(session: Session, arguments: str) -> CommandResult:
         session.notice(kept)  # before the question, which shows all of the file as overwritten
     run = await session.run_tool("write_file", {"path": str(folder / target), "content": guide.text})
     if run.is_error:
-        return CommandResult.text(f"{target} was not written: {run.text}", "warning")
+        return CommandResult.text(f"{target} was not written. {run.why}", "warning")
     return CommandResult.text("\n".join([*_report(target, guide, prose, project), *doubts, counts_from(session)]))
 
 

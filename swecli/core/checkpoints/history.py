@@ -194,6 +194,14 @@ class Running(Struct, frozen=True):
     watched: bool = False
 
 
+def _only_byproducts(made: Plan, rules: GeneratedFolders) -> bool:
+    """Whether all that would be taken back are generated files, and hidden folders without anything else in them, such
+    as the ``.benchmarks`` of pytest."""
+    listed, _ = rules.split(step.path for step in made.steps)
+    empty = {step.path for step in made.steps if step.now.kind == "folder" and step.then.kind == "absent"}
+    return all(path in empty and os.path.basename(path).startswith(".") for path in listed)
+
+
 class FileHistory:
     """Over one store. Commands and looks at the trees are made one at a time; edits may come from other threads."""
 
@@ -318,17 +326,25 @@ class FileHistory:
     # --- ways back -------------------------------------------------------------------------------------------
 
     def undo(self, target: Target) -> FilesRestored:
-        """Take changes back, as far as nobody changed the paths since."""
+        """Take changes back, as far as nobody changed the paths since. The last change is the newest one of more than
+        what tests and builds leave behind, where there is one."""
         with self._rows.read() as connection:
             operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
         skipped: list[LeftFile] = []
+        byproducts: tuple[tuple[Operation, ...], Plan] | None = None
+        rules = GeneratedFolders(self._roots)
         groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
         for group in groups:
             made = plan_reversal(group, sure=target.scope == "call")
-            if made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
+            if target.scope == "last" and made.steps and not made.conflicts and _only_byproducts(made, rules):
+                byproducts = byproducts or (tuple(group), made)  # what tests left behind is not what is meant
+            elif made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
                 made = replace(made, not_covered=(*skipped, *made.not_covered))
                 return self._carry_out("undo", tuple(group), made)
-            skipped += made.not_covered
+            else:
+                skipped += made.not_covered
+        if byproducts is not None:
+            return self._carry_out("undo", *byproducts)
         reason = (
             nothing_to_undo(target) if not skipped else "These changes are not tracked, so swecli can't revert them."
         )

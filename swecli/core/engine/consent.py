@@ -616,7 +616,7 @@ class Consents:
         if reply.choice == "always":
             self._requests.reconsider()
         if reply.choice == "reject" and reply.by == "headless":
-            text = call.with_note(f"Not allowed; nothing was done. {reply.note}".strip())
+            text = call.with_note(f"{UNATTENDED} {reply.note}".strip())
             raise Rejected(text, "no user to ask")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             text = f"{REJECTED}; nothing was done.{f'{_SAYS}{reply.note}' if reply.note else ''}"
@@ -716,12 +716,18 @@ ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
 NOT_ALLOWED = "Not allowed: "
 """Before the reason why a rule or a mode refuses a call."""
 REJECTED = "The user rejected this call"
+UNATTENDED = "Not allowed; nothing was done."
 _SAYS = " The user says: "
 
 
 def said_with_no(result: str) -> str | None:
     """What the user said when they rejected the call of this result; None where they did not reject it."""
     return result.partition(_SAYS)[2] if result.startswith(REJECTED) else None
+
+
+def unattended(result: str) -> bool:
+    """Whether the call of this result was refused because no user was there to ask."""
+    return result.startswith(UNATTENDED)
 
 
 def _covers(answer: _Answer, decision: Decision) -> bool:

@@ -30,11 +30,13 @@ SAMPLE = 30_000
 
 
 class Weight(Struct, frozen=True):
-    """``window`` is what a request may have, in tokens, 0 while that is unknown; ``used`` is what it has already."""
+    """``window`` is what a request may have, in tokens, 0 while that is unknown; ``used`` is what it has already.
+    ``ratio`` are the model's tokens for each estimated one."""
 
     tokens: int
     window: int
     used: int = 0
+    ratio: float = 1.0
 
     @property
     def share(self) -> float:
@@ -54,17 +56,18 @@ class Weight(Struct, frozen=True):
         return f"{count}, {portion(self.share)} of the window"
 
 
-def weigh(text: str, images: int, budget: Budget | None) -> Weight:
-    """Of a text and a number of images; ``budget`` is the measure of the conversation before them."""
-    counted = sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS
+def weigh(text: str, images: int, budget: Budget | None, ratio: float = 1.0) -> Weight:
+    """Of a text and a number of images; ``budget`` is the measure of the conversation before them, ``ratio`` how many
+    tokens of the model each estimated one has been, as for the forecast of the next request."""
+    counted = round(ratio * (sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS))
     if budget is None or budget.source == "unknown":
-        return Weight(counted, 0)
-    return Weight(counted, budget.effective, budget.used)
+        return Weight(counted, 0, ratio=ratio)
+    return Weight(counted, budget.effective, budget.used, ratio)
 
 
 class WeighedMention(Struct, frozen=True):
-    """What one mention attaches, as the tool that reads it would show it, or why it attaches nothing. ``known`` is
-    False where only reading it would tell."""
+    """What one mention attaches, as the tool that reads it would show it, or why it attaches nothing. ``tokens`` are
+    estimated ones; ``known`` is False where only reading it would tell."""
 
     word: str
     tokens: int = 0
@@ -104,7 +107,7 @@ async def weigh_mentions(
 
 def all_of(weight: Weight, mentions: Sequence[WeighedMention]) -> Weight:
     """A message together with what it mentions."""
-    return replace(weight, tokens=weight.tokens + sum(mention.tokens for mention in mentions))
+    return replace(weight, tokens=weight.tokens + round(weight.ratio * sum(mention.tokens for mention in mentions)))
 
 
 def mentions_line(mentions: Sequence[WeighedMention], empty: Weight) -> str:
@@ -116,7 +119,8 @@ def mentions_line(mentions: Sequence[WeighedMention], empty: Weight) -> str:
         shown = all_of(empty, attached).shown if attached[0].known else _UNKNOWN
         return " · ".join([f"@{attached[0].word}: {shown}", *problems])
     total = [f"{len(attached)} mentions: {all_of(empty, attached).shown}"] if attached else []
-    each = (f"@{one.word} {f'~{tokens(one.tokens)}' if one.known else _UNKNOWN}" for one in attached)
+    sizes = (f"~{tokens(round(empty.ratio * one.tokens))}" if one.known else _UNKNOWN for one in attached)
+    each = (f"@{one.word} {size}" for one, size in zip(attached, sizes, strict=True))
     return " · ".join([*total, *problems, *each])
 
 

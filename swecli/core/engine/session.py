@@ -21,7 +21,7 @@ from swecli.core.context_management.prompts import note, read_prompt
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.agent_transcript import transcript_of
 from swecli.core.engine.compaction import Compactions
-from swecli.core.engine.consent import Requests, SandboxWatch, said_with_no
+from swecli.core.engine.consent import Requests, SandboxWatch, said_with_no, unattended
 from swecli.core.engine.files import SessionFiles, words_of
 from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.inspection import Inspection
@@ -118,6 +118,13 @@ class ToolRun(Struct, frozen=True):
     is_error: bool
     said: str | None = None
     """What the user said where they rejected the call; None where they did not."""
+
+    @property
+    def why(self) -> str:
+        """Why it failed, for the user: ``text`` is for the model."""
+        if self.said is not None:
+            return "You said no."
+        return "It needs an approval, and no user is present in this run." if unattended(self.text) else self.text
 
 
 async def ask_model(

@@ -93,6 +93,11 @@ class SessionView:
         return self._recorder.state.mode
 
     @property
+    def yolo(self) -> bool:
+        """Whether everything but plan mode's refusals runs without approval."""
+        return self._services.policy.yolo
+
+    @property
     def model(self) -> ModelInfo | None:
         """None while no provider is configured."""
         client = self._connection.client
@@ -124,12 +129,17 @@ class SessionView:
     def cache(self) -> CacheHistory:
         return self._recorder.cache
 
+    @property
+    def ratio(self) -> float:
+        """Tokens of the model for each estimated one, as far as that is known."""
+        return 1.0 if self.model is None else self._services.context.monitor.ratio(self.model)
+
     def forecast(self, text: str, images: int = 0) -> Forecast | None:
         """The next request if this message were sent now; None while nothing was measured, and without a model."""
         budget, model, services = self.budget, self.model, self._services
         if budget is None or model is None or budget.source == "unknown":
             return None
-        draft = round(draft_tokens(text, images) * services.context.monitor.ratio(model))
+        draft = round(draft_tokens(text, images) * self.ratio)
         return forecast(
             budget, draft, self._recorder.trend, services.clock(), lambda usage: services.price(model.ref, usage)
         )

@@ -54,6 +54,8 @@ def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
             return "it touches a protected or secret file"
     if _NOT_PERMITTED.search(text):
         return "it does something the sandbox does not permit"
+    if layer == "landlock" and _DENIED.search(text):
+        return "it writes or connects where Landlock does not allow it, such as a new file in the top folder"
     if layer != "bwrap" and _DENIED.search(text):
         return "it writes or connects where the sandbox does not allow it"
     return ""

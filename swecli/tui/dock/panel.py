@@ -148,8 +148,10 @@ def reasons(request: PermissionRequested, *, folded: bool) -> str:
 
     lines = [str(sanitise(line)) for line in grounds(request)]
     if folded:
-        said = request.danger and lines and request.danger.startswith(lines[0].rstrip("."))
-        lines = [] if said else lines[:1]
+        first = lines[0] if lines else ""
+        if request.danger and request.danger.startswith(first.rstrip(".")):
+            first = ""
+        lines = [first.removeprefix(f"{request.danger.rstrip('.')}. ")] if first else []
     if request.rule is not None and request.rule_note:
         lines.append(f"2 {request.rule_note[:1].lower()}{safe_line(request.rule_note[1:])}")
     return "\n".join(lines)

@@ -35,6 +35,14 @@ class Choice(Struct, frozen=True):
     current: bool = False
 
 
+class Prompted(Struct, frozen=True):
+    """What a list that appears by itself in place of the prompt does for it: what begins with a slash is narrowed among
+    ``commands``, and ``run`` gets it, as it gets what begins with an exclamation mark."""
+
+    commands: Callable[[], Sequence[Choice]]
+    run: Callable[[str], None]
+
+
 class _Named(NamedTuple):
     """A choice with its label as it is searched."""
 
@@ -50,8 +58,8 @@ def _folded(choice: Choice) -> str:
 class Picker(DockPanel):
     """Calls ``pick`` with the chosen value: that of Enter or, in a short list, of a number. ``free`` lets the user pick
     what they typed even when it is not in the list; else ``nothing`` is said when that leaves none. Without ``narrow``
-    nothing is typed: it is a question, and letters are meant for the prompt. ``unasked`` tells that it appears by
-    itself: what is no name goes to the prompt.
+    nothing is typed: it is a question, and letters are meant for the prompt. ``prompted`` tells that it appears by
+    itself: what is no name goes to the prompt, and commands are run.
     ``preview`` is called with each value that is pointed at, ``cancelled`` when nothing is picked, ``quit`` by
     the key that quits on an empty prompt, while nothing is typed, ``gone`` when it has left the screen in any way."""
 
@@ -63,7 +71,7 @@ class Picker(DockPanel):
         *,
         free: bool = False,
         narrow: bool = True,
-        unasked: bool = False,
+        prompted: Prompted | None = None,
         nothing: str = "No match.",
         preview: Callable[[str], None] | None = None,
         cancelled: Callable[[], None] | None = None,
@@ -86,7 +94,7 @@ class Picker(DockPanel):
         """The words typed last, and what they left: longer ones leave no more."""
         self._free = free
         self._narrows = narrow
-        self._unasked = unasked
+        self._prompted = prompted
         self._nothing = nothing
         self._note = Static(classes="dock--note")
         self._filter = LineInput(placeholder="type to filter" if choices else "type it here", intercept=self._intercept)
@@ -131,7 +139,8 @@ class Picker(DockPanel):
 
     def _hints(self) -> list[Hint]:
         if not self._shown:
-            return [*([("enter", "uses the typed text", 0)] if self._free else []), ("esc", "cancel", 0)]
+            uses = "runs it" if self._narrowed_by.startswith(("/", "!")) else "uses the typed text"
+            return [*([("enter", uses, 0)] if self._free else []), ("esc", "cancel", 0)]
         typing: list[Hint] = [("letters", "filter", 2)] if self._narrows and self._list.numbered else []
         return [("\u2191\u2193 enter", "choose", 1), *typing, ("esc", "cancel", 0)]
 
@@ -195,12 +204,20 @@ class Picker(DockPanel):
             return
         self._narrowed_by = self._filter.value
         query = "".join(self._narrowed_by.split())  # names have no blanks: several words are parts of one
-        self._shown = self._matching(query.casefold()) if query else self._choices
+        self._shown = self._offered(self._narrowed_by, query)
         self._filter.display = self._filter.display or bool(query)
         if self._filter.display and not self._filter.has_focus:
             self._filter.focus()
         self._show(0)
         self._point()
+
+    def _offered(self, typed: str, query: str) -> list[Choice]:
+        if self._prompted is None or not typed.startswith(("/", "!")):
+            return self._matching(query.casefold()) if query else self._choices
+        word = typed.split()[0].casefold()
+        commands = self._prompted.commands() if typed.startswith("/") else ()
+        found = [command for command in commands if command.label.startswith(word)]
+        return sorted(found, key=lambda command: command.label != word)  # a whole name before longer ones
 
     @cached_property
     def _named(self) -> list[_Named]:
@@ -233,7 +250,11 @@ class Picker(DockPanel):
         self._choose(event.value.strip())
 
     def _choose(self, typed: str) -> None:
-        if self._unasked and typed and not self._names(typed):
+        if self._prompted is not None and typed.startswith(("/", "!")):
+            whole = " " in typed or not self._shown
+            self._finish(typed if whole else self._shown[self._list.selected].value)
+            return
+        if self._prompted is not None and typed and not self._names(typed):
             self._filter.value = ""
             self._narrow()
             self.prompt_context.stray(typed)
@@ -248,7 +269,8 @@ class Picker(DockPanel):
         if not self._picked:
             self._picked = True
             self.post_message(self.Finished(self))
-            self._pick(value)
+            runs = self._prompted is not None and value.startswith(("/", "!"))
+            (self._prompted.run if self._prompted is not None and runs else self._pick)(value)
 
     def _names(self, typed: str) -> bool:
         """Whether what was typed is meant for this list, and not for the prompt that was there a moment ago: it is like

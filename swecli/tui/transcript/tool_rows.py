@@ -382,9 +382,14 @@ def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool,
     return out + indent(body, INDENT)
 
 
+def _unrun(block: ToolBlock) -> bool:
+    """Whether the call failed before it ran: what is wrong with its arguments is for the model, which tries again."""
+    return block.status == "error" and block.result.partition("\n")[0].casefold().endswith("nothing was run.")
+
+
 def _told_once(block: ToolBlock) -> ToolBlock:
     """Without a detail that only repeats how the error below it begins."""
-    if block.status != "error" or block.blocks or not block.result:
+    if block.status != "error" or block.blocks or not block.result or _unrun(block):
         return block
     begins = " ".join(block.result.split()).startswith(" ".join(block.detail.removesuffix("…").split()))
     return replace(block, detail="") if begins else block
@@ -501,7 +506,7 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
         out += _command(block, width, palette)
         out += _agent_rows(agent, width, palette, expanded=True) if agent is not None else []
     out += _displays(block, block.blocks, width, palette, expanded=expanded)
-    if not block.blocks and block.result and (expanded or block.status == "error"):
+    if not block.blocks and block.result and (expanded or (block.status == "error" and not _unrun(block))):
         # Why a call failed is a sentence of swecli's, but for what a command wrote.
         told = block.status == "error" and block.name != "run_command"
         rows = output_rows(block.result, width, palette, words=told)

@@ -53,7 +53,7 @@ async def test_garbage_from_the_model_does_no_harm(folder: Path) -> None:
 async def test_a_refusal_writes_nothing_and_says_why(folder: Path) -> None:
     session = CommandSession(folder)
     session.refuse = "The user said no: later"
-    assert "was not written: The user said no: later" in await session.slash("/init")
+    assert "was not written. The user said no: later" in await session.slash("/init")
     assert not (folder / "OPENCLI.md").exists()
 
 

@@ -221,3 +221,15 @@ def test_a_damaged_store_gives_nothing_back_and_says_so(bench: Bench) -> None:
     done = bench.undo()
     assert done.conflicts[0].why == "its stored content is missing or damaged"
     assert (bench.work / "a").read_bytes() == b"two"
+
+
+def test_what_a_test_run_leaves_behind_is_no_last_change_while_there_is_another(bench: Bench) -> None:
+    bench.command("mkdir docs")
+    bench.edit("a.py", b"1")
+    bench.command("mkdir .benchmarks; mkdir -p build && echo x > build/out")
+    done = bench.undo()
+    assert [Path(file.path).name for file in done.files] == ["a.py"]
+    assert bench.redo().files
+    assert [Path(file.path).name for file in bench.undo().files] == ["a.py"]
+    assert [Path(file.path).name for file in bench.undo().files] == ["docs"]
+    assert ".benchmarks" in [Path(file.path).name for file in bench.undo().files]

@@ -12,7 +12,7 @@ import pytest
 from textual import events
 
 from swecli.core.context_management.counter import sampled
-from swecli.core.engine.message_weight import SAMPLE, WeighedMention, Weight, weigh
+from swecli.core.engine.message_weight import SAMPLE, WeighedMention, Weight, all_of, mentions_line, weigh
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import PermissionRequested
@@ -43,6 +43,15 @@ def test_the_weight_in_words() -> None:
     assert Weight(3200, 3000).shown == "~3.2K tokens, more than the window"
     assert not Weight(3200, 4000, used=900).fits
     assert weigh("", 2, replace_effective(32_000)).shown == "~3.2K tokens, 10% of the window"
+
+
+def test_a_weight_is_in_the_tokens_of_the_model_as_the_forecast_is() -> None:
+    weight = weigh("", 2, replace_effective(32_000), 1.5)
+    assert weight.shown == "~4.8K tokens, 15% of the window"
+    mentions = (WeighedMention("a.py", 1000), WeighedMention("b.py", 200))
+    assert all_of(weight, mentions).tokens == 4800 + 1800
+    empty = weigh("", 0, replace_effective(32_000), 1.5)
+    assert mentions_line(mentions, empty) == "2 mentions: ~1.8K tokens, 6% of the window · @a.py ~1.5K · @b.py ~300"
 
 
 def test_fifty_megabytes_are_judged_by_three_parts() -> None:

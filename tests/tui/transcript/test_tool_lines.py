@@ -171,3 +171,15 @@ def test_an_error_is_told_once(detail: str, result: str, head: str) -> None:
     rows = [row.text.rstrip() for row in render_block(block, 78, DARK)]
     assert rows == [head, *(f"  {line}" for line in result.split("\n"))]
     assert render_block(block, 78, DARK, short=True)[0].text.startswith(f"◇ Read a.txt   failed · {detail}")
+
+
+def test_arguments_that_were_refused_are_one_line_until_it_is_opened() -> None:
+    text = "Invalid arguments for update_todos; nothing was run.\n- todos: is required\nParameters: todos"
+    part = ToolCallPart("c", "update_todos", "{}")
+    result = (ToolResultPart("c", "update_todos", text),)
+    ended = ItemCompleted("t", "error", result, detail=text.partition("\n")[0])
+    block = _block((ItemStarted("t", "tool", "update_todos"), ItemCheckpointed("t", part), ended))
+    folded = [row.text for row in render_block(block, 78, DARK, expanded=False)]
+    assert folded == ["☑ Todos   failed · Invalid arguments for update_todos; nothing was run."]
+    opened = "\n".join(row.text for row in render_block(block, 78, DARK, expanded=True))
+    assert "todos: is required" in opened
