@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from swecli.assembly.extension_files import unapproved
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import project_folder
-from swecli.core.config.trust import file_digest, read_trust, write_trust
-from swecli.core.context_management.instructions import Instructions, instruction_folders, load_instructions
+from swecli.core.config.trust import TrustState, file_digest, read_trust, write_trust
+from swecli.core.context_management.instructions import Instructions, Merge, instruction_folders, load_instructions
 from swecli.core.context_management.memory_section import MemoryText, memory_text
 from swecli.core.engine.services import InstructionFiles, MemoryOptions
 from swecli.core.memory.places import MemoryPlaces
@@ -66,7 +66,16 @@ def instruction_files(options: LaunchOptions, startup: Startup, loaded: Instruct
         (startup.paths.config, *folders),
         quoted=not trust.trusts,
         watch=wanted and not options.safe_mode,
+        off=_why_no_instructions(options, trust.state, settings.merge),
     )
+
+
+def _why_no_instructions(options: LaunchOptions, trust: TrustState, merge: Merge) -> str:
+    if options.safe_mode:
+        return "off in safe mode"
+    if trust == "declined":
+        return "none until you trust this folder: swecli permissions trust"
+    return "off by your settings (instructions.merge)" if merge == "none" else ""
 
 
 def is_on(options: LaunchOptions, startup: Startup) -> bool:

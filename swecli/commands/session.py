@@ -84,7 +84,7 @@ async def _run_status(session: Session, arguments: str) -> CommandResult:
 
 def _new_instructions(view: SessionView) -> tuple[str, ...]:
     """Instruction files of the folder that were not there when the session began."""
-    if view.ignored:
+    if view.no_instructions:
         return ()
     known = {Path(path).resolve() for path in view.instructions}
     return tuple(name for name in INSTRUCTION_NAMES if (view.cwd / name).is_file() and view.cwd / name not in known)
@@ -102,10 +102,8 @@ def sandbox_text(state: SandboxChanged | None) -> str:
 
 
 def no_instructions(view: SessionView) -> str:
-    """What to do where the prompt has none."""
-    if view.ignored:
-        return "none until you trust this folder: swecli permissions trust"
-    return "none; /init writes OPENCLI.md"
+    """Why the prompt has none, or what to do about it."""
+    return view.no_instructions or "none; /init writes OPENCLI.md"
 
 
 def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:

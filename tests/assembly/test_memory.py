@@ -14,6 +14,7 @@ import pytest
 from swecli.app import open_session
 from swecli.assembly.extension_files import unapproved
 from swecli.commands.memory import MEMORY
+from swecli.commands.session import STATUS
 from swecli.core.config.trust import file_digest
 from swecli.core.llm.script import parse_script
 from swecli.core.protocol.blocks import TextBlock
@@ -116,6 +117,31 @@ async def test_safe_mode_has_no_memory_and_no_instructions(work: Path) -> None:
     assert remembered == ""
     assert "off" in listed
     assert not {"memory", "scratchpad"} & set(named.split())
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "said"),
+    [
+        ("", {"safe_mode": True}, "off in safe mode"),
+        ("", {"trust": "declined"}, "none until you trust this folder"),
+        ('[instructions]\nmerge = "none"\n', {}, "off by your settings (instructions.merge)"),
+        ("", {}, "AGENTS.md"),
+    ],
+)
+async def test_status_says_which_instructions_count_or_why_none(
+    work: Path, settings: str, changes: dict[str, Any], said: str
+) -> None:
+    (work / "AGENTS.md").write_text("Use tabs.")
+    (work.parent / "home").mkdir()
+    (work.parent / "home" / "config.toml").write_text(settings)
+    session = await open_session(LaunchOptions(cwd=work, **{"trust": "session", **changes}))
+    try:
+        text = "".join(b.text for b in (await STATUS.run(session, "")).blocks if isinstance(b, TextBlock))
+    finally:
+        await session.close()
+    (line,) = [one for one in text.splitlines() if one.startswith("Instructions")]
+    assert line.split(maxsplit=1)[1].startswith(said)
+    assert "since the start" not in line
 
 
 async def test_the_limit_of_the_settings_holds(work: Path) -> None:

@@ -120,10 +120,37 @@ async def test_texts_are_changed_and_written_down_only_where_they_are_of_this_pr
     assert "tabs" in (tmp_path / "own.jsonl").read_text()
 
 
+@pytest.mark.parametrize(
+    ("before", "word"), [("edit tes-00001 Use `python -m pytest -p no:cov` here.", "edited"), ("freeze tes-00001", "frozen")]
+)
+async def test_what_the_user_made_their_own_is_not_taken_back(before: str, word: str, tmp_path: Path) -> None:
+    async with bench(ANSWER, tmp_path, playbook=opener(tmp_path, TESTS)) as it:
+        it.session.playbook.learned.append(TESTS)
+        await shown(it.session, before)
+        for _ in range(2):
+            assert await shown(it.session, "undo") == (
+                f"tes-00001 was {word} since it was learned, so it stays. /playbook delete tes-00001 deletes it."
+            )
+        assert len(stored(tmp_path).bullets()) == 1
+        await shown(it.session, "delete tes-00001")
+        assert "taken back already" in await shown(it.session, "undo")
+
+
+async def test_what_another_session_learned_is_seen_and_told(tmp_path: Path) -> None:
+    async with bench(ANSWER * 2, tmp_path, playbook=opener(tmp_path)) as it:
+        assert "Nothing has been learned here yet" in await shown(it.session)
+        (tmp_path / ".swecli" / "playbook.jsonl").write_text(f"<<<<<<< ours\n{written([TESTS])}")
+        assert "on trial" in await shown(it.session)
+        assert "tes-00001 is frozen" in await shown(it.session, "freeze tes-00001")
+        assert [one.text for one in it.bodies(Notice) if "merge conflict" in one.text] != []
+        await it.say("run the tests")
+        assert [one.told for one in it.bodies(BulletsTold)] == [("tes-00001",)]
+
+
 async def test_what_was_learned_is_taken_back_and_the_session_can_do_without(tmp_path: Path) -> None:
     async with bench(ANSWER * 2, tmp_path, playbook=opener(tmp_path, TESTS)) as it:
         assert "Nothing was learned" in await shown(it.session, "undo")
-        it.session.playbook.learned.append("tes-00001")
+        it.session.playbook.learned.append(TESTS)
         assert "tes-00001 is deleted" in await shown(it.session, "undo")
         assert "taken back already" in await shown(it.session, "undo")
         assert stored(tmp_path).bullets() == []

@@ -162,12 +162,12 @@ async def test_status_names_session_model_folder_and_instructions() -> None:
     assert "none; choose one with /model" in await CommandSession(model=False).slash("/status")
 
 
-async def test_status_says_why_a_declined_folder_has_no_instructions() -> None:
+async def test_status_says_why_there_are_no_instructions() -> None:
     session = CommandSession()
     session.view.instructions = ()
     assert "none; /init writes OPENCLI.md" in await session.slash("/status")
-    session.view.ignored = True
-    assert "none until you trust this folder: swecli permissions trust" in await session.slash("/status")
+    session.view.no_instructions = "off in safe mode"
+    assert "Instructions  off in safe mode\n" in await session.slash("/status")
 
 
 async def test_todos_are_a_block_of_their_own() -> None:

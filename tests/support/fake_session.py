@@ -74,7 +74,7 @@ class FakeView:
     todos: tuple[Any, ...] = ()
     scratchpad: str = ""
     watches_instructions: bool = True
-    ignored: bool = False
+    no_instructions: str = ""
     safe_mode: bool = False
     permission: Any = None
     question: Any = None

@@ -54,7 +54,8 @@ async def run(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text("\n".join([f"{target} is up to date. Nothing was changed.", *doubts]))
     if arguments.strip().lstrip("-").lower() in ("dry-run", "dry", "preview", "plan"):
         change = DiffBlock(target, existing or None, guide.text)
-        return CommandResult((change, TextBlock(f"Nothing was written; /init writes {target} when you agree.")))
+        said = "\n".join([*doubts, f"Nothing was written; /init writes {target} when you agree."])
+        return CommandResult((change, TextBlock(said)))
     if kept := _kept(target, guide):
         session.notice(kept)  # before the question, which shows all of the file as overwritten
     run = await session.run_tool("write_file", {"path": str(folder / target), "content": guide.text})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -100,8 +101,8 @@ class SessionPlaybook:
         self._taken_back = False
         self.paused = False
         """Whether the user switched it off for this session."""
-        self.learned: list[str] = []
-        """Ids of what was learned in this session, the newest last."""
+        self.learned: list[Bullet] = []
+        """What was learned in this session, as it was then, the newest last."""
         if self._open is not None:
             recorder.watchers.append(self._observe)
 
@@ -197,15 +198,16 @@ class SessionPlaybook:
     # --- loading ---
 
     async def _ready(self) -> bool:
-        """Whether the playbook is loaded. It is read once; what other sessions write comes with each change."""
+        """Whether the playbook is loaded. It is read again where another session, git or an editor wrote it since."""
         if self._open is None or self._broken:
             return False
         if self._loaded is not None:
+            await self._read_news()
             return True
         try:
             books, loaded = await asyncio.to_thread(_load, self._open)
         except OSError as error:
-            self._broken = f"The playbook can't be read ({error}); nothing is told or learned in this session."
+            self._broken = f"The playbook can't be read ({error.strerror or error}); nothing is told or learned in this session."
             self._say(self._broken, "warning")
             return False
         self._books, self._loaded = books, loaded
@@ -217,6 +219,21 @@ class SessionPlaybook:
         core = [bullet for bullet in self._usable(loaded) if bullet.id in books.core]
         self._begin_trials("prompt", core, ())
         return True
+
+    async def _read_news(self) -> None:
+        """What could not be read is as it was before."""
+        books, loaded = self._books, self._loaded
+        if books is None or loaded is None:
+            return
+        told = {*books.project.problems, *books.own.problems}
+        try:
+            loaded.project, loaded.own, loaded.stale = await asyncio.to_thread(_read_again, books, loaded)
+        except OSError as error:
+            self._say(f"The playbook can't be read again ({error.strerror or error}); this session goes on with what it read before.")
+            return
+        for problem in (*books.project.problems, *books.own.problems):
+            if problem not in told:
+                self._say(f"{problem}. The file is put aside before it is written again.", "warning")
 
     def _say(self, text: str, level: Literal["info", "warning"] = "info", hint: str = "") -> None:
         self._recorder.emit(Notice(text, level, TOPIC, hint))
@@ -244,7 +261,7 @@ class SessionPlaybook:
             if one.new:
                 bullet = one.bullet
                 events = bullet.evidence[-1].events if bullet.evidence else ()
-                self.learned.append(bullet.id)
+                self.learned.append(copy(bullet))
                 self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, events))
                 self._say(f"Learned: {bullet.content}", hint="/playbook undo takes it back")
 
@@ -264,7 +281,7 @@ class SessionPlaybook:
             playbook, result, told = await asyncio.to_thread(file.change, change)
         except OSError as error:
             if not self._unwritable:  # once is enough: each turn would say it again
-                self._say(f"The playbook could not be written ({error}); nothing of it was changed.", "warning")
+                self._say(f"The playbook could not be written ({error.strerror or error}); nothing of it was changed.", "warning")
             self._unwritable = True
             return None
         if file is books.project:
@@ -344,7 +361,7 @@ class SessionPlaybook:
         done = [one for one in results or () if one.bullet]
         for one in done:
             if one.delta.op == "ADD" and (bullet := loaded.project.get_bullet(one.bullet)) is not None:
-                self.learned.append(bullet.id)
+                self.learned.append(copy(bullet))
                 self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, one.delta.evidence))
                 self._say(f"Learned: {bullet.content}", hint="/playbook undo takes it back")
         refused = "; ".join(dict.fromkeys(one.reason for one in results or () if one.reason))
@@ -444,16 +461,20 @@ class SessionPlaybook:
         return done or "Nothing was added."
 
     async def undo(self) -> str:
-        """Take back what was learned last in this session. Raises as ``change``."""
-        from swecli.core.playbook.changes import ChangeRefused, delete
+        """Take back what was learned last in this session and is still there. Raises as ``change``, and where the user
+        has made it their own since."""
+        from swecli.core.playbook.changes import ChangeRefused, take_back
 
+        present = {one.bullet.id for one in await self.shown()}
+        while self.learned and self.learned[-1].id not in present:
+            self._taken_back = bool(self.learned.pop())
         if not self.learned:
             raise ChangeRefused(
                 "All that was learned in this session is taken back already."
                 if self._taken_back
                 else "Nothing was learned in this session."
             )
-        said = await self.change(self.learned[-1], delete)
+        said = await self.change(self.learned[-1].id, take_back(self.learned[-1]))
         self.learned.pop()
         self._taken_back = True
         return said
@@ -473,6 +494,17 @@ def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:
     bullets = (*project.bullets(), *own.bullets())
     gone = {bullet.id: why for bullet in bullets if (why := stale(bullet, books.root))}
     return books, _Loaded(project, own, gone, EvidenceWatch(str(books.root)), Trials())
+
+
+def _read_again(books: Playbooks, loaded: _Loaded) -> tuple[Playbook, Playbook, dict[str, str]]:
+    """The playbooks as they are now, and what of them holds no longer; those that nobody wrote are not read."""
+    from swecli.core.playbook.store import stale
+
+    if not (books.project.has_news() or books.own.has_news()):
+        return loaded.project, loaded.own, loaded.stale
+    project, own = books.project.read(), books.own.read()
+    bullets = (*project.bullets(), *own.bullets())
+    return project, own, {bullet.id: why for bullet in bullets if (why := stale(bullet, books.root))}
 
 
 def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bullet]:

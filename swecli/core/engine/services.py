@@ -179,7 +179,8 @@ class MemoryOptions(Struct, frozen=True):
 
 class InstructionFiles(Struct, frozen=True):
     """The instruction files of the prompt, and how to look for them again. ``folders`` are those that may have one,
-    ``root`` the project's. ``quoted``: what folders below say is information. ``watch``: changes are reported."""
+    ``root`` the project's. ``quoted``: what folders below say is information. ``watch``: changes are reported.
+    ``off`` is why files of the project don't count, and what changes that; empty where they do."""
 
     loaded: Instructions = Instructions()
     read: Callable[[], Instructions] = Instructions
@@ -188,6 +189,7 @@ class InstructionFiles(Struct, frozen=True):
     folders: Sequence[Path] = ()
     quoted: bool = False
     watch: bool = False
+    off: str = ""
 
 
 class TurnLimits(Struct, frozen=True):

@@ -239,9 +239,9 @@ class SessionView:
         return self._services.instruction_files.watch
 
     @property
-    def ignored(self) -> bool:
-        """Whether the files of the folder are ignored, as the user did not trust it when asked."""
-        return self._services.policy.trust == "declined"
+    def no_instructions(self) -> str:
+        """Why instruction files of the folder don't count; empty where they do."""
+        return self._services.instruction_files.off
 
     @property
     def safe_mode(self) -> bool:

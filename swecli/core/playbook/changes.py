@@ -61,6 +61,20 @@ def delete(playbook: Playbook, bullet: Bullet, now: float) -> str:
     return f"{bullet.id} is deleted, and is not learned again."
 
 
+def take_back(learned: Bullet) -> Change:
+    """The change that deletes what was learned, unless the user has made it their own since."""
+
+    def taken(playbook: Playbook, bullet: Bullet, now: float) -> str:
+        done = "edited" if bullet.content != learned.content else "frozen" if bullet.frozen else ""
+        if done:
+            raise ChangeRefused(
+                f"{bullet.id} was {done} since it was learned, so it stays. /playbook delete {bullet.id} deletes it."
+            )
+        return delete(playbook, bullet, now)
+
+    return taken
+
+
 ACTIONS: Mapping[str, Change] = MappingProxyType(
     {"up": vote_up, "down": vote_down, "freeze": freeze, "off": switch_off, "on": switch_on, "delete": delete}
 )

@@ -23,6 +23,8 @@ MAX_BYTES: Final = 4_000_000
 MAX_LINE: Final = 20_000
 MAX_LINES: Final = 10_000
 _T = TypeVar("_T")
+_State = tuple[int, int, int] | None
+"""Time of change, size and inode of a file; None where there is none."""
 
 
 class Reading(Struct):
@@ -96,6 +98,14 @@ class PlaybookFile:
         self._preferences = preferences
         self.problems: tuple[str, ...] = ()
         """What was wrong with the file when it was read last."""
+        self._seen: tuple[_State, ...] = ()
+
+    def has_news(self) -> bool:
+        """Whether somebody else wrote the files since they were read or written here. Looks at their times only."""
+        return self._states() != self._seen
+
+    def _states(self) -> tuple[_State, ...]:
+        return tuple(_state(path) for path in (self.path, self._early, self._archive) if path is not None)
 
     def read(self) -> Playbook:
         """What the files hold now.
@@ -104,6 +114,7 @@ class PlaybookFile:
             OSError: one can't be read.
         """
         playbook, problems = Playbook(), list[str]()
+        self._seen = self._states()  # before it is read: what comes between is news
         for path in filter(None, (self.path, self._early, self._archive)):
             reading = read_file(path)
             problems += reading.problems
@@ -127,6 +138,7 @@ class PlaybookFile:
             result = change(playbook)
             playbook.bound()
             told = self._write(playbook)
+            self._seen = self._states()
             if playbook.forgotten:
                 told = f"{told} {playbook.forgotten} archived bullets were let go, the oldest first.".strip()
             return playbook, result, told
@@ -158,6 +170,14 @@ class PlaybookFile:
         self.path.rename(place)
         said, self.problems = "; ".join(self.problems), ()
         return f"{said}. The file as it was is kept as {place.name}."
+
+
+def _state(path: Path) -> _State:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 def _replace(path: Path, text: str) -> None:

@@ -24,6 +24,8 @@ LARGEST_OTHER: Final = 60_000
 MOST_FILES: Final = 20_000
 """Files of one index: programs first, then tests, then the rest."""
 MOST_BYTES: Final = 200_000_000
+_DEEPEST: Final = 20
+"""Folders of a path that is looked for on disk."""
 _LOOKED_AT: Final = 200_000
 """Entries of a tree that are looked at."""
 
@@ -68,6 +70,18 @@ def state_of(root: Path, path: str) -> FileState | None:
     except (OSError, ValueError):
         return None
     return FileState(path, status.st_size, status.st_mtime_ns)
+
+
+def is_there(root: Path, path: str) -> bool:
+    """Whether there is a file of the project at a path, which no link leads to; one that an index may have."""
+    parts = Path(path).parts
+    if not is_indexed(path) or ".." in parts or len(parts) > _DEEPEST:
+        return False
+    try:
+        links = any((root / Path(*parts[:end])).is_symlink() for end in range(1, len(parts) + 1))
+        return not links and (root / path).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def read_document(root: Path, path: str, *, empty: bool = False) -> Document | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -67,9 +67,11 @@ class _Word(Struct, frozen=True):
 class Files:
     """The paths of a project, found by their names."""
 
-    def __init__(self, paths: Iterable[str], root: str = "") -> None:
-        """``root`` is the absolute folder that the paths are in."""
+    def __init__(self, paths: Iterable[str], root: str = "", beyond: Callable[[str], bool] | None = None) -> None:
+        """``root`` is the absolute folder that the paths are in. ``beyond`` says whether a file is there that is not
+        among the paths, by its path below the root; None where the paths are all there are."""
         self._root = root.replace("\\", "/").rstrip("/")
+        self._beyond = beyond
         self._by_name: dict[str, list[str]] = {}
         for path in paths:
             self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
@@ -99,6 +101,8 @@ class Files:
             name = name.partition("/")[2]
         bare = name.rpartition("/")[2]
         candidates = self._by_name.get(bare, [])
+        if name not in candidates and "/" in name and not absolute and self._beyond is not None and self._beyond(name):
+            return [Named(word.text, name, word.line, not word.is_module, word.frame)]
         if not candidates:
             return []
         found, sure = self._fitting(name, candidates, absolute, word)

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from swecli.core.workspace.search import module_folders
 
 if TYPE_CHECKING:  # patterns are compiled there, which no start has to wait for
     from swecli.core.retrieval.index import FileState, Index
-    from swecli.core.retrieval.named import Files
+    from swecli.core.retrieval.named import Files, Named
     from swecli.core.retrieval.ranking import Corpus
     from swecli.core.retrieval.retrieve import Retrieval
 
@@ -86,7 +87,7 @@ def open_project(
 def refreshed(index: Index, root: Path, before: OpenProject | None = None) -> tuple[OpenProject, bool]:
     """The project as it is now, and whether so much has changed that its index is to be made anew. What ``before``
     knows already is not read again."""
-    from swecli.core.retrieval.indexing import MOST_CHANGED, changes_since, read_document, state_of
+    from swecli.core.retrieval.indexing import MOST_CHANGED, changes_since, is_there, read_document, state_of
     from swecli.core.retrieval.named import Files
     from swecli.core.retrieval.ranking import Corpus, Fresh
 
@@ -101,7 +102,8 @@ def refreshed(index: Index, root: Path, before: OpenProject | None = None) -> tu
             fresh.append(Fresh.of(document))
     corpus = Corpus(index, tuple(fresh), changes.gone)
     if before is None or before.corpus != corpus:
-        before = OpenProject(corpus, Files((path for _, path in corpus.paths()), str(root)))
+        beyond = None if index.complete else partial(is_there, root)
+        before = OpenProject(corpus, Files((path for _, path in corpus.paths()), str(root), beyond))
     return before, changes.too_many
 
 
@@ -128,12 +130,13 @@ class ProjectIndex:
         self._timer: asyncio.TimerHandle | None = None
         self._looked = 0.0
         self._made = False
+        self._making = False
         self._problem = ""
         self._closed = False
 
     @property
     def state(self) -> IndexState:
-        index, building = self._index, self._task is not None and not self._task.done()
+        index, building = self._index, self._making or (self._index is None and self._is_busy)
         if index is None:
             return IndexState(building=building, problem=self._problem)
         size = self._known.corpus.size if self._known is not None else len(index.files)
@@ -145,10 +148,13 @@ class ProjectIndex:
 
     def begin(self) -> None:
         """Look at the disk, and make the index where there is none or too much has changed. On the event loop."""
-        busy = self._task is not None and not self._task.done()
-        if busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_AGAIN:
+        if self._is_busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_AGAIN:
             return
         self._task = asyncio.create_task(self._work())
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._task is not None and not self._task.done()
 
     def begin_soon(self) -> None:
         """Begin once the interface stands: until then nothing is read."""
@@ -164,6 +170,14 @@ class ProjectIndex:
         if self._task is not None and not self._task.done():
             await asyncio.wait((self._task,), timeout=first_wait if self._known is None else FRESH_WAIT)
         return await asyncio.to_thread(self._known.retrieval, text) if self._known is not None else None
+
+    async def named(self, text: str) -> tuple[Named, ...]:
+        """The files that a text names by their paths, without an index."""
+        from swecli.core.retrieval.indexing import is_there
+        from swecli.core.retrieval.named import Files
+
+        files = Files((), str(self.root), partial(is_there, self.root))
+        return tuple(await asyncio.to_thread(files.named_by, text))
 
     async def close(self) -> None:
         """No process and no task is left."""
@@ -212,17 +226,20 @@ class ProjectIndex:
         """Make the index, here where the project is small, else in a process at low priority."""
         if self._made and self._index is not None:
             return  # once in a session: what changes all the time would be indexed all the time
-        self._made = True
-        index = await asyncio.to_thread(self._made_here)
-        if index is not None:
-            self._index = index
-            return
+        self._made = self._making = True
+        try:
+            self._index = await asyncio.to_thread(self._made_here) or await self._made_beside() or self._index
+        finally:
+            self._making = False
+
+    async def _made_beside(self) -> Index | None:
         with tempfile.TemporaryDirectory(prefix="swecli-index-") as folder:
             place = self._place or Path(folder) / "project.index"
             if await self._made_there(place):
                 from swecli.core.retrieval.building import kept_index
 
-                self._index = await asyncio.to_thread(kept_index, place) or self._index
+                return await asyncio.to_thread(kept_index, place)
+        return None
 
     def _made_here(self) -> Index | None:
         from swecli.core.retrieval.building import keep, make_index

@@ -80,6 +80,13 @@ async def test_files_that_are_named_are_attached_and_nothing_else(tmp_path: Path
         assert len(b.bodies(ContextRetrieved)) == 1
 
 
+async def test_a_path_is_attached_before_there_is_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.core.engine.retrieval.FIRST_WAIT", 0.0)
+    async with opened(made(tmp_path, 200)) as b:
+        await b.say("mend src/auth/tokens.py please")
+        assert [one.actions for one in b.bodies(ContextRetrieved)] == [("read src/auth/tokens.py",)]
+
+
 async def test_of_a_large_file_the_lines_around_are_attached(tmp_path: Path) -> None:
     root = made(tmp_path)
     (root / "src" / "large.py").write_text("".join(f"value_{number} = {number}\n" for number in range(3_000)))

@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from swecli.core.retrieval.building import command, make_index
-from swecli.core.retrieval.project import ProjectIndex
+from swecli.core.retrieval.index import build
+from swecli.core.retrieval.indexing import documents, tree_of
+from swecli.core.retrieval.project import ProjectIndex, refreshed
 from swecli.core.workspace.search import module_folders
 from tests.core.engine.support import until
 from tests.core.retrieval.project import TOPICS, made
@@ -132,3 +134,31 @@ def test_the_process_runs_none_of_the_projects_code(tmp_path: Path) -> None:
         child.stdin.flush()
         assert json.loads(child.stdout.readline())["files"] == len(make_index(tmp_path).files)
         child.stdin.close()
+
+
+async def test_a_path_that_the_index_left_out_is_still_named(tmp_path: Path) -> None:
+    root = made(tmp_path / "p", 10)
+    (root / "far" / "off" / "in").mkdir(parents=True)
+    (root / "far" / "off" / "in" / "away.py").write_text("x = 1\n")
+    (root / "far" / "off" / "in" / ".env").write_text("KEY=1\n")
+    (root / "link").symlink_to(root / "far" / "off" / "in")
+    tree = tree_of(root, most=3)
+    assert "far/off/in/away.py" not in tree.paths
+    index = build(documents(root, tree.paths), folders=tree.folders, complete=tree.complete)
+    opened, _ = refreshed(index, root)
+    text = f"mend ./far/off/in/away.py, {root}/far/off/in/away.py:7 but not far/off/in/.env, link/away.py, far/off/in/none.py or ../p/far/off/in/away.py"
+    assert [(one.path, one.line) for one in opened.retrieval(text).named if one.sure] == [("far/off/in/away.py", 7)]
+    project = index_of(root, None)
+    assert [one.path for one in await project.named("mend far/off/in/away.py and away.py")] == ["far/off/in/away.py"]
+    await project.close()
+
+
+async def test_a_look_at_the_disk_is_no_making_of_the_index(tmp_path: Path) -> None:
+    project = index_of(made(tmp_path / "p", 10), tmp_path / "p.index")
+    project.begin()
+    assert project.state.building
+    await project.retrieval("revoke a token", first_wait=PATIENCE)
+    project.look_again()
+    project.begin()
+    assert not project.state.building
+    await project.close()
