@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
-from swecli.commands.export import EXPORT, HANDOFF
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.git import COMMIT, REVIEW
@@ -28,6 +27,8 @@ from swecli.commands.session import (
     BTW,
     COPY,
     DOCTOR,
+    EXPORT,
+    HANDOFF,
     JOBS,
     MODE,
     PLAN,

@@ -11,7 +11,7 @@ import pytest
 
 from swecli.commands.context import context_document, context_text
 from swecli.commands.session import status_text
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.events import ContextMeasured, Event, SessionStarted, TurnStarted

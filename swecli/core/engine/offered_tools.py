@@ -16,7 +16,7 @@ from swecli.core.engine.work import add_note
 from swecli.core.llm.types import ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
 from swecli.core.tools.registry import schema_of
-from swecli.core.tools.tool_search import ToolSearch
+from swecli.core.tools.session_tools import ToolSearch
 
 SEARCH = "tool search"
 """The search as a source in the registry."""

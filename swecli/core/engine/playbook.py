@@ -476,7 +476,7 @@ def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:
 
 
 def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bullet]:
-    from swecli.core.git_files import git_facts, head_commit
+    from swecli.core.git import git_facts, head_commit
     from swecli.core.playbook.learning import drafts
     from swecli.core.playbook.store import expired
 

@@ -15,7 +15,6 @@ from msgspec import Struct, field
 
 from swecli.core.context_management import (
     cache,
-    cache_history,
     entry_bodies,
     forecast,
     ledger,
@@ -24,8 +23,7 @@ from swecli.core.context_management import (
     view_stack,
     work_log,
 )
-from swecli.core.context_management.cache import SentPrompt
-from swecli.core.context_management.cache_history import CachedRequest, CacheHistory, CacheTotals, RecordedMiss
+from swecli.core.context_management.cache import CachedRequest, CacheHistory, CacheTotals, RecordedMiss, SentPrompt
 from swecli.core.context_management.entry_bodies import EntryBody, stubbed
 from swecli.core.context_management.forecast import RequestTrend
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger, OpenItem
@@ -56,7 +54,6 @@ _CODE: Final = (
     view_stack,
     state,
     cache,
-    cache_history,
     timeline,
     forecast,
     work_log,

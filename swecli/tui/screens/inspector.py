@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rich.style import Style
 
-from swecli.commands.agent_words import agent_figures, agents_line, told_by_agents
+from swecli.commands.context import agent_figures, agents_line, told_by_agents
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.items import CONVERSATION, ContextItem
 from swecli.core.protocol.budget import Budget
