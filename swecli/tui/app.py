@@ -537,7 +537,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             self._armed = None
             self.main.activity.end_flash()
         if not self.main.prompt.editor.text.startswith("/"):
-            self.main.activity.look_ahead()
+            self.main.activity.look_ahead(drafted=bool(self.main.prompt.editor.text))
 
     @on(Prompt.Help)
     def _help_wanted(self) -> None:

@@ -54,6 +54,8 @@ class JobWatch:
 
     def note(self) -> str:
         """What the next request tells the model: what runs, and what ended since it looked. Empty without jobs."""
+        if not self._recorder.state.jobs:
+            return ""
         turn = self._recorder.turn
         lines = [
             f"{job.job} `{_short(job.command)}` ended when swecli was stopped."

@@ -18,7 +18,7 @@ from swecli.core.context_management.prompts import read_prompt
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import cap_reached, tokens_left
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services, TurnLimits
+from swecli.core.engine.services import AgentProfile, ModelUnavailable, OuterLimits, Services, TurnLimits
 from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.work import add_note
 from swecli.core.extensions.profiles import NEVER
@@ -487,9 +487,9 @@ class Subagents:
             snapshots=None,
             plans=None,
             extensions=(),
-            outer_cap=lambda: cap_reached(services, recorder),
-            outer_budget=self._budget,
-            outer_tokens=lambda: tokens_left(services, recorder),
+            outer=OuterLimits(
+                lambda: cap_reached(services, recorder), self._budget, lambda: tokens_left(services, recorder)
+            ),
         )
 
     # --- while they work ------------------------------------------------------------------------------------------

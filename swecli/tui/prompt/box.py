@@ -118,7 +118,7 @@ WEIGH_AFTER = 0.15
 """Seconds without a change of the mentions after which their files are looked at."""
 
 SAVE_AFTER = 0.4
-"""Seconds without a key after which the draft is saved."""
+"""Seconds without a key after which the draft and what was sent are saved."""
 
 MAX_LINES = 12
 
@@ -279,7 +279,7 @@ class Prompt(Vertical):
     def remember(self, text: str) -> None:
         """A message was sent: it joins the history, and is no draft any more. Both are saved once it is on its way."""
         self._history.add(text)
-        self.call_later(self.save)
+        self._save_soon()
 
     def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...]) -> None:
         """Bring what depends on the session up to date. While it is busy, Tab queues."""
@@ -410,10 +410,13 @@ class Prompt(Vertical):
             self._walked = None
             self._history.leave()
             self._follow()
+        self._save_soon()
+        self.post_message(self.Edited())
+
+    def _save_soon(self) -> None:
         if self._save_timer is not None:
             self._save_timer.stop()
         self._save_timer = self.set_timer(SAVE_AFTER, self.save)
-        self.post_message(self.Edited())
 
     @on(TextArea.SelectionChanged)
     def _moved(self, event: TextArea.SelectionChanged) -> None:
