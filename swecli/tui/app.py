@@ -18,11 +18,10 @@ from textual.worker import WorkerFailed
 from swecli.safe_text import safe_line
 from swecli.tui import compat, keymap
 from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
-from swecli.tui.dock.dock import Dock
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.glyphs import PlainGlyphs, needs_plain
 from swecli.tui.keymap import Keymap
-from swecli.tui.main_screen import MainScreen
+from swecli.tui.main_screen import Dock, MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.terminal import BackgroundReported, Driver, TerminalStatus

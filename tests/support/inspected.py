@@ -16,9 +16,9 @@ from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.context_management.compaction.transaction import Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
+from swecli.core.context_management.forecast import Timeline
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompts import note
-from swecli.core.context_management.timeline import Timeline
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.state import AgentRecord, Tally
 from swecli.core.llm.types import ModelInfo, ModelRequest

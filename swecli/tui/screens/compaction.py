@@ -22,7 +22,7 @@ from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 
 if TYPE_CHECKING:
-    from swecli.core.context_management.timeline import CompactionRecord
+    from swecli.core.context_management.forecast import CompactionRecord
     from swecli.core.engine.session import Session
 
 SUMMARY_FOCUS: Final = 3
