@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.terminal import Terminal
 

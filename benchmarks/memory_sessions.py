@@ -17,8 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo, ModelRequest, StreamEvent
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import FileChanged, ModelResponded, TurnEnded

@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from swecli.core.llm.script import Arguments, Condition, Fault, Script, ScriptedCall, Step, Texts
+from swecli.core.llm.scripted import Arguments, Condition, Fault, Script, ScriptedCall, Step, Texts
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,

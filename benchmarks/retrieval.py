@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from swecli.core.retrieval.history import ARGUMENTS, Commit, commits_of, history_of
+from swecli.core.retrieval.building import ARGUMENTS, Commit, commits_of, history_of
 from swecli.core.retrieval.index import Document, FileState, Index, build, document, kind_of, pack, unpack
 from swecli.core.retrieval.indexing import is_indexed, largest, text_of
 from swecli.core.retrieval.named import Files

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from swecli.core.context_management.budget import Limits, level_of
 from swecli.core.context_management.compaction.options import CompactionOptions, TruncationStrategy
 from swecli.core.context_management.projection import project
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.library import ContextManager, ledger_of

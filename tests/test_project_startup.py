@@ -45,8 +45,8 @@ def test_the_version_costs_next_to_nothing() -> None:
         ("swecli.app", ("textual", "rich", "acp")),
         ("swecli.headless.run", ("textual", "rich", "httpx", "acp")),
         ("swecli.command_line.acp", ("textual", "httpx", "acp", "asyncio")),
-        ("swecli.command_line.mcp_serve", ("textual", "httpx", "mcp", "asyncio")),
-        ("swecli.acp.run", ("textual", "rich", "httpx")),
+        ("swecli.command_line.mcp", ("textual", "httpx", "mcp", "asyncio")),
+        ("swecli.acp.agent", ("textual", "rich", "httpx")),
         ("swecli.tui.app", ("httpx", "tiktoken", "sqlite3", "pydantic")),
     ],
 )

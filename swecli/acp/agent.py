@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, get_args
 
 from acp import RequestError
+from acp.agent.connection import AgentSideConnection
 from acp.interfaces import Client
 from acp.schema import (
+    AcpMcpServer,
     AgentCapabilities,
     AuthenticateResponse,
     AuthMethodAgent,
     ClientCapabilities,
     CloseSessionResponse,
     ForkSessionResponse,
+    HttpMcpServer,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
     McpCapabilities,
+    McpServerStdio,
     NewSessionResponse,
     PromptCapabilities,
     PromptResponse,
@@ -36,6 +43,7 @@ from acp.schema import (
     SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
+    SseMcpServer,
     TerminalAuthMethod,
 )
 from msgspec import Struct
@@ -55,7 +63,7 @@ from swecli.acp.conversation import (
 from swecli.acp.files import ClientFiles
 from swecli.acp.options import MODE, BadChoice, modes
 from swecli.acp.prompts import BadPrompt, read_prompt
-from swecli.acp.transport import DELETE
+from swecli.acp.transport import DELETE, StdioTransport
 from swecli.acp.words import clean, one_line
 from swecli.commands.registry import COMMANDS, commands_of
 from swecli.core.ports import EditorFiles
@@ -63,9 +71,45 @@ from swecli.core.protocol.events import Mode
 from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from swecli.output import Output, Writer, log_in_lines
+from swecli.stopping import Stop
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.core.mcp.definitions import ServerDefinition
+
+Given = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+ORIGIN = "the editor"
+_UNUSABLE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """The servers as swecli knows them, and a sentence for each that can't be used. Names get the form that names of
+    tools have."""
+    from swecli.core.mcp.definitions import ServerDefinition
+
+    found: list[ServerDefinition] = []
+    problems: list[str] = []
+    for one in servers:
+        name = _UNUSABLE.sub("-", one.name).strip("-._")[:64]
+        match one:
+            case _ if not name:
+                problems.append(f"MCP server {one_line(one.name)!r} of the editor has no usable name and is ignored.")
+            case McpServerStdio():
+                env = {each.name: each.value for each in one.env}
+                found.append(
+                    ServerDefinition(name, "stdio", one.command, tuple(one.args), env, origin=ORIGIN, scope="user")
+                )
+            case HttpMcpServer() | SseMcpServer():
+                headers = {each.name: each.value for each in one.headers}
+                kind = "http" if isinstance(one, HttpMcpServer) else "sse"
+                found.append(ServerDefinition(name, kind, url=one.url, headers=headers, origin=ORIGIN, scope="user"))
+            case _:
+                problems.append(
+                    f"MCP server {one_line(one.name)} is one that only the editor can reach; it is ignored."
+                )
+    return tuple(found), tuple(problems)
+
 
 PROTOCOL = 1
 NOT_FOUND = -32002
@@ -396,8 +440,6 @@ class SwecliAgent:
         """Open a session. ``known``: the client has its id already."""
         remarks: tuple[str, ...] = ()
         if servers:
-            from swecli.acp.servers import definitions_of
-
             given, remarks = definitions_of(servers)
             options = replace(options, servers=given)
         async with self._opening:
@@ -473,3 +515,40 @@ class SwecliAgent:
         conversation = self._open.pop(session_id)
         self._launched.pop(session_id, None)
         await conversation.close()
+
+
+# --- the program --------------------------------------------------------------------------------------------
+# The program behind ``swecli acp``: one client on standard input and output, until it leaves.
+
+
+LINGER = 1.0
+"""Seconds for which the end waits for somebody to read the rest of the output."""
+
+
+async def serve(
+    options: LaunchOptions,
+    open_session: OpenSession,
+    stored: StoredSessions,
+    streams: tuple[BinaryIO, TextIO],
+    stop: Stop,
+) -> ExitCode:
+    """Serve the client until its input ends or a signal comes; then close every session."""
+    writer, errors = Writer(), Output(sys.stderr)
+    log_in_lines(errors, "swecli acp")
+
+    def log(line: str) -> None:
+        errors.note(f"swecli acp: {line}")
+
+    source, target = streams
+    transport = StdioTransport(source, Output(target, writer), writer, log)
+    agent = SwecliAgent(options, open_session, stored, log, transport.withdraw)
+    with stop.calling(transport.end):
+        connection = AgentSideConnection(agent, transport, listening=False, use_unstable_protocol=True)
+        try:
+            await connection.listen()
+        finally:
+            await agent.close()
+            await connection.close()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(writer.settled(), LINGER)
+    return stop.code or ExitCode.OK

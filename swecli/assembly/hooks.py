@@ -38,7 +38,7 @@ def read_hooks(
     users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None
     if safe or not (own or claude or users):
         return HookReading()
-    from swecli.core.hooks.condition import problems
+    from swecli.core.hooks.hook import problems
 
     notices: list[str] = []
     hooks = [*_own(loaded), *_claude(claude, users, notices)]

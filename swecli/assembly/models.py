@@ -702,8 +702,12 @@ def effort_of(settings: Settings, main: str | None, model: str) -> str | None:
 
 
 def _scripted(options: LaunchOptions) -> ModelClient:
-    from swecli.core.llm.script import ScriptError, load_script  # only a demonstration or a test has one
-    from swecli.core.llm.scripted import ScriptedModel, without_waiting
+    from swecli.core.llm.scripted import (  # only a demonstration or a test has one
+        ScriptedModel,
+        ScriptError,
+        load_script,
+        without_waiting,
+    )
     from swecli.demo import interpreter
 
     assert options.script is not None

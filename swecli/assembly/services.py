@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ from swecli.assembly.hooks import hook_keeper
 from swecli.assembly.language_servers import build_language_servers
 from swecli.assembly.memory import instruction_files, memory_options, memory_places, memory_tools, remembered
 from swecli.assembly.playbook import playbook_opener, proven_bullets
-from swecli.assembly.spending import spending_limits
 from swecli.assembly.startup import Startup
+from swecli.assembly.storage import DATABASE, changed_at, read_database
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import half_written, inherit, move
@@ -39,6 +39,7 @@ from swecli.core.config.paths import (
     workspace_key,
 )
 from swecli.core.config.settings import (
+    BudgetSettings,
     ContextSettings,
     SandboxSettings,
     Settings,
@@ -66,8 +67,10 @@ from swecli.core.engine.services import (
     TurnLimits,
     Workspace,
 )
+from swecli.core.engine.spending_limits import Amount, SpendingLimits, Spent
+from swecli.core.engine.spending_limits import Span as BudgetSpan
 from swecli.core.extensions.watch import ExtensionFiles
-from swecli.core.git_files import git_facts, repository_of
+from swecli.core.git import git_facts, repository_of
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import MEMORY_TOOL, decide
 from swecli.core.permissions.facts import OsFacts
@@ -80,12 +83,12 @@ from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
+from swecli.core.sessions.store import spent_in
 from swecli.core.tools.base import AnyTool
-from swecli.core.tools.locate import Locate
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
-from swecli.core.tools.skill import SkillTool
+from swecli.core.tools.search import Locate
+from swecli.core.tools.session_tools import SkillTool, TaskTool
 from swecli.core.tools.symbols import Symbols
-from swecli.core.tools.task import TaskTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.process import scrubbed_environment, secret_values
@@ -616,3 +619,39 @@ def session_environment(options: LaunchOptions, startup: Startup) -> str:
         shell=Path(startup.environment.get("SHELL", "")).name,
         git=git_facts(options.cwd) is not None,
     )
+
+
+# --- budgets ------------------------------------------------------------------------------------------------
+# The budgets of the settings, and what was spent today in all folders.
+
+
+def spending_limits(settings: BudgetSettings, folders: Path) -> SpendingLimits:
+    """``folders`` has the databases of all workspaces."""
+    given: tuple[tuple[BudgetSpan, float | None, int | None], ...] = (
+        ("turn", settings.turn, settings.turn_tokens),
+        ("session", settings.session, settings.session_tokens),
+        ("day", settings.day, settings.day_tokens),
+    )
+    amounts: dict[BudgetSpan, Amount] = {
+        span: Amount(Decimal(str(dollars)) if dollars is not None else None, tokens) for span, dollars, tokens in given
+    }
+    return SpendingLimits(amounts, partial(day_spent, folders))
+
+
+def day_spent(folders: Path, start: float, end: float, without: str) -> Spent:
+    """What the stored sessions of all folders used between two times (Unix seconds), without one of them. What can't be
+    read counts as nothing."""
+    dollars, tokens, unpriced = Decimal(0), 0, False
+    try:
+        paths = [path for folder in folders.iterdir() if changed_at(path := folder / DATABASE) >= start]
+    except OSError:
+        paths = []
+    for path in paths:
+        for used, cost in read_database(path, lambda connection: spent_in(connection, start, end, without), []):
+            tokens += used
+            try:
+                dollars += Decimal(cost or 0)
+            except InvalidOperation:
+                cost = None
+            unpriced = unpriced or cost is None
+    return Spent(dollars, tokens, unpriced)

@@ -23,7 +23,7 @@ from swecli.core.config.settings import LogSettings
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.engine.recorder import HELD_TURNS, EventLog
 from swecli.core.engine.reductions import Before, StaleState, taken_back
-from swecli.core.git_files import git_facts
+from swecli.core.git import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
 from swecli.core.sessions.database import (

@@ -39,8 +39,7 @@ def acp(arguments: Sequence[str]) -> int:
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
     streams = take_streams()
-    from swecli.acp.agent import StoredSessions
-    from swecli.acp.run import serve
+    from swecli.acp.agent import StoredSessions, serve
     from swecli.app import open_session
 
     return await serve(

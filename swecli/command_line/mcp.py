@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -13,15 +12,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
-from swecli.command_line.standard_streams import complain, print_lines
+from swecli.command_line.arguments import Parser, UsageError, launch_options, server_parser, working_directory
+from swecli.command_line.standard_streams import complain, is_terminal, print_lines, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from swecli.stopping import Stop
 
 if TYPE_CHECKING:
     from swecli.assembly.startup import Startup
     from swecli.core.mcp.definitions import ServerDefinition
     from swecli.core.mcp.servers import McpServers
+    from swecli.mcp_server.server import Stored
 
 
 def _startup(folder: Path) -> Startup:
@@ -255,6 +256,8 @@ def test(arguments: Sequence[str]) -> int:
     definition = replace(_named(startup, folder, chosen.name), enabled=True)
     options = LaunchOptions(cwd=folder, store=False, approve_all=True)
     servers = McpServers(setup_of(options, startup, (definition,)))
+    import asyncio
+
     return asyncio.run(_tried(servers, definition.name))
 
 
@@ -285,10 +288,34 @@ def _first_line(text: str | None) -> str:
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """Be a server oneself."""
-    from swecli.command_line.mcp_serve import serve as served
+    """`swecli mcp serve`: be a server for one client on standard input and output."""
+    from swecli.command_line.dispatch import is_root
 
-    return served(arguments)
+    options = launch_options(server_parser().parse_args(arguments), os.environ, is_root=is_root())
+    if is_terminal(sys.stdin):
+        complain("swecli mcp serve: waiting for an MCP client on standard input; docs/mcp.md says how to set one up")
+    stop = Stop()
+    with stop.handled():
+        import asyncio
+
+        return int(asyncio.run(_serve(options, stop)))
+
+
+async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
+    streams = take_streams()
+    from swecli.app import open_session
+    from swecli.mcp_server.server import serve as served
+
+    return await served(options, open_session, lambda folder: stored_sessions(options, folder), streams, stop)
+
+
+def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
+    """Sessions of a folder with something in them, newest first."""
+    from swecli.assembly.session_list import SessionList
+    from swecli.mcp_server.server import Stored
+
+    sessions = SessionList(replace(options, cwd=folder), dict(os.environ))
+    return [Stored(each.id, each.title, each.folder, each.updated) for each in sessions.here() if each.messages]
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

@@ -20,7 +20,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
-    from swecli.assembly.storage_health import Repair
+    from swecli.assembly.doctor import Repair
 
 
 def doctor(arguments: Sequence[str]) -> int:
@@ -48,9 +48,8 @@ def doctor(arguments: Sequence[str]) -> int:
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
     for notice in startup.notices:
         complain(f"warning: {notice}")
-    from swecli.assembly.doctor import examine
+    from swecli.assembly.doctor import examine, examine_storage, finding_blocks, is_damaged
     from swecli.assembly.services import examine_sandbox
-    from swecli.assembly.storage_health import examine_storage, finding_blocks, is_damaged
 
     settings, environment = startup.loaded.settings, startup.environment
     supply = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
@@ -76,7 +75,7 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
     """
     import sqlite3
 
-    from swecli.assembly.storage_health import OFFERS, repair
+    from swecli.assembly.doctor import OFFERS, repair
     from swecli.core.config.paths import user_paths
 
     complete = True

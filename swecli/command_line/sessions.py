@@ -24,9 +24,8 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
-    from swecli.assembly.session_list import Folder
+    from swecli.assembly.session_list import Expired, Folder, Retention
     from swecli.core.config.paths import Paths
-    from swecli.core.sessions.retention import Expired, Retention
     from swecli.core.sessions.store import SessionInfo, SessionStore
 
 
@@ -217,7 +216,7 @@ def purge(arguments: Sequence[str]) -> int:
     if not rules.limits:
         complain("swecli: no rule says what may go; use --older-than or --max-size, or set sessions.delete_after_days")
         return ExitCode.OK
-    from swecli.core.sessions.retention import expired
+    from swecli.assembly.session_list import expired
 
     gone: list[Expired] = []
     for one in _folders(folder, every=chosen.all):
@@ -230,8 +229,8 @@ def purge(arguments: Sequence[str]) -> int:
 
 def _rules(folder: Path, older_than: float | None, size: str | None) -> Retention:
     """What was asked for with flags holds whatever the age; without flags, the settings."""
+    from swecli.assembly.session_list import Retention
     from swecli.assembly.startup import startup_of
-    from swecli.core.sessions.retention import Retention
 
     if older_than is not None or size is not None:
         return Retention(older_than, None if size is None else _bytes(size), 0)

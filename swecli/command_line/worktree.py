@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from swecli.core.atomic_text import make_private, write_whole
-from swecli.core.git_files import git_facts
+from swecli.core.git import git_facts
 from swecli.core.worktrees import (
     WorkTree,
     WorkTreeError,

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.context_management.prompts import harmless, read_prompt
-from swecli.core.git_files import git_facts
-from swecli.core.git_program import git_command, git_environment
+from swecli.core.git import git_command, git_environment, git_facts
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.permissions.types import Rule
 from swecli.core.workspace.process import scrubbed_environment

@@ -110,7 +110,7 @@ def _state(connection: Connection) -> str:
 
 
 def _detail(session: Session, servers: McpServers, connection: Connection) -> Sequence[DisplayBlock]:
-    from swecli.core.mcp.prompts import READ_RESOURCE  # there is a server, so it is loaded
+    from swecli.core.mcp.tools import READ_RESOURCE  # there is a server, so it is loaded
 
     definition, offered = connection.definition, connection.offered
     size = session.tools_of(connection.name)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
-from swecli.commands.elsewhere import ELSEWHERE
-from swecli.commands.export import EXPORT, HANDOFF
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.git import COMMIT, REVIEW
@@ -29,6 +27,8 @@ from swecli.commands.session import (
     BTW,
     COPY,
     DOCTOR,
+    EXPORT,
+    HANDOFF,
     JOBS,
     MODE,
     PLAN,
@@ -42,6 +42,76 @@ from swecli.core.protocol.blocks import TableBlock
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+
+_LATER = "not available in this version"
+_FILES = "mention a file with @ to have it read; /add-dir adds a folder"
+
+ELSEWHERE: Mapping[str, str] = {
+    "share": "swecli uploads nothing; /export writes the session to a file",
+    "restore": "/rewind goes back to before a message, /undo reverts what was changed in files last",
+    "continue": "/resume lists the stored sessions; swecli -c continues the newest",
+    "chat": "/resume lists the stored sessions",
+    "remember": "# at the start of a message adds a line to the instructions; /memory lists what is remembered",
+    "instructions": "/status names the instruction files that count; /init writes OPENCLI.md",
+    "agent": "/agents lists the agent profiles",
+    "prompts": "/commands lists your own commands",
+    "plugin": f"plugins are {_LATER}",
+    "plugins": f"plugins are {_LATER}",
+    "editor": "Ctrl+G opens the message in your editor",
+    "terminal-setup": "nothing to set up: Ctrl+J is a newline everywhere, and so is \\ before Enter",
+    "keybindings": "/keys shows and changes them",
+    "hotkeys": "/keys shows and changes them",
+    "shortcuts": "/keys shows them, ? lists keys and commands",
+    "statusline": "the setting ui.status_line: /config status_line",
+    "output-style": "the view is switched with Ctrl+O; instructions in OPENCLI.md set the model's tone",
+    "details": "Ctrl+O switches between short, normal and full view",
+    "verbose": "Ctrl+O switches between short, normal and full view",
+    "allowed-tools": "/permissions shows, adds and revokes rules",
+    "yolo": "/mode auto; swecli --yolo asks nothing",
+    "sandbox": "/status shows how commands are contained, /doctor why",
+    "trust": "a folder is asked about when swecli starts in it; swecli --trust trusts it once",
+    "tasks": "/jobs lists background commands, /todos the model's steps",
+    "bashes": "/jobs lists background commands",
+    "ps": "/jobs lists background commands",
+    "run": "! before a command runs it in your shell: !make test",
+    "test": "! before a command runs it in your shell: !make test",
+    "lint": "! before a command runs it in your shell: !make lint",
+    "git": "! before a command runs it in your shell: !git log",
+    "shell": "! before a command runs it in your shell",
+    "bash": "! before a command runs it in your shell",
+    "add": _FILES,
+    "read-only": _FILES,
+    "drop": "/context shows what fills the window, /compact free moves old output out",
+    "ls": f"/context shows what the model sees; {_FILES}",
+    "files": f"/context shows what the model sees; {_FILES}",
+    "paste": "the terminal's paste key, or Ctrl+V for an image",
+    "image": "mention the file with @, or paste it",
+    "web": "give the address in a message",
+    "architect": "/plan only reads and proposes",
+    "ask": "/plan only reads and proposes, /btw asks a side question",
+    "code": "/mode default",
+    "models": "/model lists what can be used now",
+    "provider": "/model lists what can be used now, /login adds a key",
+    "providers": "/model lists what can be used now, /login adds a key",
+    "connect": "/model lists what can be used now, /login adds a key",
+    "auth": "/login adds a key",
+    "api-key": "/login adds a key",
+    "think": "/effort sets how much the model thinks",
+    "reasoning": "/effort sets how much the model thinks",
+    "history": "/resume lists the stored sessions, Ctrl+R searches your messages",
+    "search": "/find searches the transcript, /recall the whole session",
+    "bug": "nothing is sent from here; /doctor shows what works, errors.log in the state directory has the details",
+    "feedback": "nothing is sent from here; /doctor shows what works",
+    "upgrade": "your package manager upgrades swecli; it checks for nothing itself",
+    "update": "your package manager upgrades swecli; it checks for nothing itself",
+    "release-notes": "CHANGELOG.md has them",
+    "version": "/status shows it",
+    "about": "/status shows version, model and folder",
+    "privacy-settings": "swecli talks only to the model provider you choose",
+    "ide": "there is no IDE extension",
+}
+"""By name: what to do, as a clause."""
+
 
 COMMANDS: tuple[SlashCommand, ...] = (
     HELP,

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import Paths, workspace_key
-from swecli.core.git_files import GitFacts, common_directory, git_facts
-from swecli.core.git_program import GitFailedError, read_git
+from swecli.core.git import GitFacts, GitFailedError, common_directory, git_facts, read_git
 
 _SECONDS = 120.0
 _FOLDER = "swecli-worktrees"

@@ -20,7 +20,7 @@ from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.prompts import harmless
 from swecli.core.context_management.work_log import WorkLog, user_texts
 from swecli.core.engine.state import SessionState
-from swecli.core.git_files import git_facts, head_commit
+from swecli.core.git import git_facts, head_commit
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.codec import to_text
 from swecli.core.protocol.events import MAIN, Event

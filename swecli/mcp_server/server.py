@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
+import anyio
+import mcp_types
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import ValidationError
@@ -21,9 +25,24 @@ from swecli import __version__
 from swecli.core.protocol.events import PermissionRequested
 from swecli.core.tools.bounding import bound_result
 from swecli.core.workspace.text_file import usable_folder
+from swecli.exit_codes import ExitCode
+from swecli.input_lines import InputLines
 from swecli.launch import LaunchOptions, StartError
-from swecli.mcp_server import asking
-from swecli.mcp_server.tasks import Request, Task
+from swecli.mcp_server.tasks import (
+    IN_BACKGROUND,
+    LONGEST,
+    NO_FORMS,
+    TOO_LONG,
+    UNANSWERED,
+    Request,
+    Task,
+    permission_form,
+    permission_message,
+    permission_reply,
+    question_answers,
+    question_form,
+    question_message,
+)
 from swecli.mcp_server.tools import (
     CANCEL_TASK,
     INSTRUCTIONS,
@@ -42,10 +61,13 @@ from swecli.mcp_server.tools import (
     session_of,
     wish_of,
 )
-from swecli.output import safe
+from swecli.output import ROOM, Output, Writer, log_in_lines, safe
 from swecli.safe_text import safe_line
+from swecli.stopping import Stop
 
 if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
     from swecli.core.engine.session import Session
 
 Context = ServerRequestContext[Any, Any]
@@ -150,7 +172,7 @@ class TaskServer:
             return types.CallToolResult(content=[types.TextContent(text=safe(str(error)))], is_error=True)
 
     async def _run(self, context: Context, wish: Wish) -> types.CallToolResult | types.InputRequiredResult:
-        unasked = asking.IN_BACKGROUND if wish.background else "" if _can_ask(context) else asking.NO_FORMS
+        unasked = IN_BACKGROUND if wish.background else "" if _can_ask(context) else NO_FORMS
         task = await self._task_for(wish, asked=not unasked)
         task.unasked = unasked
         task.begin(wish.prompt, allowed_mode(wish.mode, task.mode))
@@ -237,8 +259,8 @@ class TaskServer:
     async def _ask(self, context: Context, task: Task, request: Request) -> None:
         """Let the client ask its user, unless the question is settled before."""
         message, schema = _form(request)
-        if len(message) > asking.LONGEST:
-            task.refuse(request, asking.TOO_LONG)
+        if len(message) > LONGEST:
+            task.refuse(request, TOO_LONG)
             await task.settled(request.request)
             return
         settled = asyncio.ensure_future(task.settled(request.request))
@@ -262,17 +284,17 @@ class TaskServer:
 
     def _take(self, task: Task, request: Request, result: types.ElicitResult) -> None:
         if isinstance(request, PermissionRequested):
-            task.session.send(asking.permission_reply(request, result.action, result.content))
+            task.session.send(permission_reply(request, result.action, result.content))
         else:
-            task.session.send(asking.question_answers(request, result.action, result.content))
+            task.session.send(question_answers(request, result.action, result.content))
 
     def _handed_over(self, task: Task) -> types.CallToolResult | types.InputRequiredResult:
         """The open questions as the result of the call: the client makes it again with the answers."""
         requests: dict[str, Any] = {}
         for key, request in tuple(task.open.items()):
             message, schema = _form(request)
-            if len(message) > asking.LONGEST:
-                task.refuse(request, asking.TOO_LONG)
+            if len(message) > LONGEST:
+                task.refuse(request, TOO_LONG)
                 continue
             requests[key] = types.ElicitRequest(
                 params=types.ElicitRequestFormParams(message=message, requested_schema=schema)
@@ -283,7 +305,7 @@ class TaskServer:
     def _unanswered(self, task: Task, keys: Sequence[str]) -> None:
         for key in keys:
             if key in task.open:
-                task.refuse(task.open[key], asking.UNANSWERED)
+                task.refuse(task.open[key], UNANSWERED)
 
     async def _answered(
         self, context: Context, params: types.CallToolRequestParams
@@ -459,8 +481,8 @@ async def _closed_when_open(opening: asyncio.Future[Session]) -> None:
 
 def _form(request: Request) -> tuple[str, dict[str, Any]]:
     if isinstance(request, PermissionRequested):
-        return asking.permission_message(request), asking.permission_form(request)
-    return asking.question_message(request), asking.question_form(request)
+        return permission_message(request), permission_form(request)
+    return question_message(request), question_form(request)
 
 
 def _can_ask(context: Context) -> bool:
@@ -481,3 +503,99 @@ def _result(report: Report) -> types.CallToolResult:
         structured_content=report_document(report),
         is_error=report.failed,
     )
+
+
+# --- the program --------------------------------------------------------------------------------------------
+# The program behind ``swecli mcp serve``: one client on standard input and output, until it leaves.
+#
+# In place of the SDK's own transport, whose reading thread no signal ends, and which holds a line of any length.
+
+
+LONGEST_LINE: Final = 32 * 1024 * 1024
+"""Bytes of one message; a longer one is answered with an error."""
+LINGER: Final = 1.0
+"""Seconds for which the end waits for somebody to read the rest of the output."""
+CLOSE_SECONDS: Final = 6.0
+"""Seconds that the sessions have to end."""
+_REQUEST_ERROR: Final = '{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"%s"}}'
+
+
+async def serve(
+    options: LaunchOptions,
+    open_session: OpenSession,
+    stored: ListSessions,
+    streams: tuple[BinaryIO, TextIO],
+    stop: Stop,
+) -> ExitCode:
+    """Serve the client until its input ends or a signal comes; then close every session."""
+    writer, errors = Writer(), Output(sys.stderr)
+    log_in_lines(errors, "swecli mcp serve")
+
+    def log(line: str) -> None:
+        errors.note(f"swecli mcp serve: {line}")
+
+    source, target = streams
+    tasks = TaskServer(options, open_session, stored, log)
+    server = tasks.server()
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    wire = Wire(source, Output(target, writer), writer, log)
+    writer.changed = wire.end
+    with stop.calling(wire.end):
+        receiving = asyncio.create_task(wire.receive(incoming))
+        sending = asyncio.create_task(wire.send(outgoing))
+        try:
+            await server.run(read, write, server.create_initialization_options())
+        finally:
+            receiving.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(tasks.close(), CLOSE_SECONDS)
+            await asyncio.gather(receiving, sending, return_exceptions=True)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(writer.settled(), LINGER)
+            for stream in (incoming, read, write, outgoing):
+                stream.close()
+    return stop.code or ExitCode.OK
+
+
+class Wire:
+    """One JSON-RPC message a line. What is no message is answered here, so that nothing which a client writes ends the
+    connection."""
+
+    def __init__(self, source: BinaryIO, out: Output, writer: Writer, log: Callable[[str], None]) -> None:
+        self._out = out
+        self._writer = writer
+        self._log = log
+        self._lines = InputLines(source, LONGEST_LINE, log)
+
+    def end(self) -> None:
+        """Receive nothing more."""
+        self._lines.end()
+
+    async def receive(self, into: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Hand on messages until the input ends."""
+        with into, suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            while (line := await self._lines.next()) is not None:
+                try:
+                    message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    self._refuse(line)
+                    continue
+                await into.send(SessionMessage(message))
+
+    def _refuse(self, line: bytes) -> None:
+        if not line:
+            self._log("a message of more than 32 MiB was not read")
+            self._out.line(_REQUEST_ERROR % (mcp_types.INVALID_REQUEST, "the message is longer than 32 MiB"))
+            return
+        self._log(f"not a message: {line[:200].decode('utf-8', 'replace')}")
+        self._out.line(_REQUEST_ERROR % (mcp_types.PARSE_ERROR, "the line is no JSON-RPC message"))
+
+    async def send(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Write messages until there are no more; slowly, where nobody reads."""
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async for message in outgoing:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                self._out.line(text)
+                if self._writer.waiting > ROOM and self._writer.failure is None:
+                    await self._writer.settled(ROOM // 2)

@@ -18,11 +18,10 @@ from textual.worker import WorkerFailed
 from swecli.safe_text import safe_line
 from swecli.tui import compat, keymap
 from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
-from swecli.tui.dock.dock import Dock
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.glyphs import PlainGlyphs, needs_plain
 from swecli.tui.keymap import Keymap
-from swecli.tui.main_screen import MainScreen
+from swecli.tui.main_screen import Dock, MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.terminal import BackgroundReported, Driver, TerminalStatus
@@ -537,7 +536,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             self._armed = None
             self.main.activity.end_flash()
         if not self.main.prompt.editor.text.startswith("/"):
-            self.main.activity.look_ahead()
+            self.main.activity.look_ahead(drafted=bool(self.main.prompt.editor.text))
 
     @on(Prompt.Help)
     def _help_wanted(self) -> None:

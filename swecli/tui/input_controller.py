@@ -168,7 +168,7 @@ class InputController:
         """Add a line that begins with ``#`` to the instructions that the user chooses; False where it is a message."""
         if not text.lstrip().startswith("#"):
             return False
-        from swecli.commands.remember import instructions_file, note_of, remember
+        from swecli.commands.memory import instructions_file, note_of, remember
         from swecli.core.config.paths import user_paths
         from swecli.tui.greeting import short
 
@@ -215,7 +215,7 @@ class InputController:
             case "send":
                 return as_it_is
             case "keep" if self._session.view is not None:
-                from swecli.tui.prompt.pasted_files import keep_as_files
+                from swecli.tui.prompt.attachments import keep_as_files
 
                 cwd = self._session.view.cwd
                 try:

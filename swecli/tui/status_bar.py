@@ -327,12 +327,13 @@ class ActivityLine(LineWidget):
         self._tick_if_needed()
         self.look_ahead()
 
-    def look_ahead(self) -> None:
-        """Foresee the next request anew. A timer runs only until the words change next, and none while nobody looks."""
+    def look_ahead(self, *, drafted: bool = True) -> None:
+        """Foresee the next request anew, where one is ``drafted``. A timer runs only until the words change next, and
+        none while nobody looks."""
         if self._forecast_timer is not None:
             self._forecast_timer.stop()
             self._forecast_timer = None
-        self._forecast = None if self.foresee is None else self.foresee()
+        self._forecast = self.foresee() if drafted and self.foresee is not None else None
         if self._forecast is not None and self.app.app_focus:
             from swecli.tui.context_line import next_change
 

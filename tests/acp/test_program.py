@@ -15,7 +15,7 @@ import pytest
 from acp import spawn_agent_process
 from acp.schema import ClientCapabilities
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from tests.acp.support import Editor, text
 from tests.support.loopback import LoopbackServer
 from tests.support.processes import lives

@@ -16,7 +16,7 @@ from swecli.assembly.extension_files import unapproved
 from swecli.commands.memory import MEMORY
 from swecli.commands.session import STATUS
 from swecli.core.config.trust import file_digest
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import PermissionRequested, TurnEnded

@@ -9,9 +9,9 @@ import pytest
 from swecli.assembly.services import git_program, project_index
 from swecli.assembly.startup import startup_of
 from swecli.core.config.trust import write_trust
-from swecli.core.llm.script import parse_script
-from swecli.core.tools.locate import Locate
+from swecli.core.llm.scripted import parse_script
 from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.search import Locate
 from swecli.launch import LaunchOptions
 from tests.core.retrieval.project import git
 from tests.support.loopback import LoopbackServer, Manners

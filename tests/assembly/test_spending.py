@@ -7,7 +7,7 @@ from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
-from swecli.assembly.spending import day_spent, spending_limits
+from swecli.assembly.services import day_spent, spending_limits
 from swecli.core.config.settings import BudgetSettings
 from swecli.core.engine.spending_limits import Amount
 from swecli.core.protocol.events import Body, Event, SideAnswered, StepEnded

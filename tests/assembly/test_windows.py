@@ -13,8 +13,7 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.engine.session import Session
 from swecli.core.llm.client import HttpModelClient
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ProviderError
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import ContextMeasured, Event, ModelChanged, Notice, TurnEnded

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from swecli.assembly.doctor import REPAIRS, examine_storage
 from swecli.assembly.storage import DATABASE
-from swecli.assembly.storage_health import REPAIRS, examine_storage
 from swecli.command_line.models import doctor
 from swecli.core.config.paths import user_paths
 from swecli.core.sessions.database import open_database

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from swecli.assembly.session_list import DAY
 from swecli.command_line.dispatch import dispatch
 from swecli.core.config.paths import user_paths
-from swecli.core.sessions.retention import DAY
 from tests.core.sessions.support import open_store, user_turn
 from tests.support.closed import closed
 

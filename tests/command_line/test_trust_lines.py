@@ -11,7 +11,7 @@ import pytest
 
 from swecli.assembly.mcp import build_servers, decisions_of, definitions_of
 from swecli.assembly.startup import startup_of
-from swecli.command_line.trust_lines import asked
+from swecli.command_line.interactive import asked
 from swecli.core.config.trust import read_trust
 from swecli.launch import LaunchOptions
 

@@ -7,8 +7,7 @@ from swecli.commands.session import status_text
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.offers import ModelOffer
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Compact, SetModel, UndoCompaction

@@ -82,7 +82,7 @@ def test_the_readme_names_every_command() -> None:
 
 
 def test_hints_and_words_for_habits_name_only_commands_that_there_are() -> None:
-    from swecli.commands.elsewhere import ELSEWHERE
+    from swecli.commands.registry import ELSEWHERE
     from swecli.tui.greeting import HINTS
 
     told = [hint(lambda action: "Key") for hint in HINTS] + list(ELSEWHERE.values())

@@ -19,8 +19,7 @@ from swecli.core.context_management.compaction.options import (
     TruncationStrategy,
 )
 from swecli.core.engine.recorder import KEPT
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.events import Event, PermissionRequested, TurnEnded
 from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import AnyTool

@@ -12,8 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from swecli import Agent, AgentError, AgentOptions, CompactContext, CompactDecision, ContextConfig, tool
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.events import ItemDelta, TurnEnded, TurnStarted
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.function import FunctionTool

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.git_program import GitFailedError, git_environment, read_git
+from swecli.core.git import GitFailedError, git_environment, read_git
 
 GIT = shutil.which("git") or ""
 pytestmark = pytest.mark.skipif(not GIT, reason="git is not installed")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from swecli import demo
-from swecli.core.llm.script import load_script
+from swecli.core.llm.scripted import load_script
 from tests.support.waiting import PATIENCE
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.config.key_store import KeyStore
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from swecli.core.llm.windows import HOST, USUAL_PORTS
 from tests.support.loopback import LoopbackServer
 from tests.support.provider_proxy import ProviderProxy

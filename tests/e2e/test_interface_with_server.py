@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.terminal import Terminal
 

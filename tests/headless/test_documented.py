@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from tests.support.loopback import LoopbackServer
 from tests.support.program import ROOT, Program
 from tests.support.waiting import PATIENCE

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from tests.support.everything import HOOKED, configure
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Program

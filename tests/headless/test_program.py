@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.codec import encode_command
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from tests.support.event_lines import decode_event

@@ -40,12 +40,13 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Origin, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.exit_codes import ExitCode
-from swecli.headless.printers import (
+from swecli.headless.run import (
+    HeadlessRun,
     Printer,
+    Request,
     ResultPrinter,
     TranscriptPrinter,
 )
-from swecli.headless.run import HeadlessRun, Request
 from swecli.output import Output, Writer
 from swecli.stopping import Stop
 from tests.support.event_lines import decode_event

@@ -11,13 +11,13 @@ import pytest
 
 from swecli.commands.context import context_document, context_text
 from swecli.commands.session import status_text
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.events import ContextMeasured, Event, SessionStarted, TurnStarted
 from swecli.figures import dollars, tokens
 from swecli.headless.outcome import Outcome
-from swecli.headless.printers import context_figures, result_object
+from swecli.headless.run import context_figures, result_object
 from swecli.tui.status_bar import Facts, line
 from tests.support.fake_session import FakeSession
 from tests.support.loopback import LoopbackServer, Manners

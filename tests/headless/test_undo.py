@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.codec import encode_command
 from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
 from tests.support.loopback import LoopbackServer

@@ -16,7 +16,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, ElicitResult
 
 from swecli.app import open_session
-from swecli.command_line.mcp_serve import stored_sessions
+from swecli.command_line.mcp import stored_sessions
 from swecli.launch import LaunchOptions
 from swecli.mcp_server.server import TaskServer
 from tests.support.waiting import PATIENCE

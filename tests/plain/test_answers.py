@@ -8,7 +8,7 @@ from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import Compact, ReplyPermission
 from swecli.core.protocol.events import Hunk, Option, PermissionRequested, Question
-from swecli.plain.answers import (
+from swecli.plain.front_end import (
     NotUnderstood,
     accepted,
     answer,

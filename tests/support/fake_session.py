@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from swecli.core.context_management.cache_history import CacheHistory
+from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.rewind import RewindPoint

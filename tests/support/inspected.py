@@ -8,17 +8,17 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
-from swecli.core.context_management.cache_history import CacheHistory
-from swecli.core.context_management.compaction.arrangement import PlanDraft
+from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.compaction.package import SessionFacts
+from swecli.core.context_management.compaction.plan import PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.context_management.compaction.transaction import Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
+from swecli.core.context_management.forecast import Timeline
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompts import note
-from swecli.core.context_management.timeline import Timeline
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.state import AgentRecord, Tally
 from swecli.core.llm.types import ModelInfo, ModelRequest

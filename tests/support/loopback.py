@@ -25,8 +25,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from swecli.core.llm.script import STATUS, Fault, Script, Step, load_script
-from swecli.core.llm.scripted import Piece, ScriptMismatch, ScriptPlayer, UsageEstimate, pieces, stop_of, until_fault
+from swecli.core.llm.scripted import (
+    STATUS,
+    Fault,
+    Piece,
+    Script,
+    ScriptMismatch,
+    ScriptPlayer,
+    Step,
+    UsageEstimate,
+    load_script,
+    pieces,
+    stop_of,
+    until_fault,
+)
 from tests.support.json_server import read_request
 from tests.support.server_thread import ServerThread
 from tests.support.waiting import PATIENCE

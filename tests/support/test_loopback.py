@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import parse_script
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.waiting import PATIENCE, wait_until
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from swecli.core.llm.script import Fault
-from swecli.core.llm.scripted import Piece, RequestFacts
+from swecli.core.llm.scripted import Fault, Piece, RequestFacts
 from swecli.core.protocol.messages import StopKind, Usage
 
 Body = Mapping[str, Any]

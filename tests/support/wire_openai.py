@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swecli.core.llm.script import STATUS, Fault
-from swecli.core.llm.scripted import Piece, RequestFacts, sentence_of
+from swecli.core.llm.scripted import STATUS, Fault, Piece, RequestFacts, sentence_of
 from swecli.core.protocol.messages import StopKind
 from tests.support.wire import Answering, Body, Refusal, compact, texts
 

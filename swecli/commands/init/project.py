@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from swecli.commands.init.scan import Scan, count_files
-from swecli.core.git_files import git_facts, head_commit
+from swecli.core.git import git_facts, head_commit
 
 Purpose = Literal["install", "build", "test", "test_one", "lint", "format", "types", "run"]
 

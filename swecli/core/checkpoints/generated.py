@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from swecli.core.git_files import repository_of, tracked_names
+from swecli.core.git import repository_of, tracked_names
 from swecli.core.workspace.walk import GENERATED, IgnoreRules, ignore_root
 
 LEFT_OUT = frozenset(("generated folder", "ignored folder"))

@@ -13,8 +13,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
-from swecli.core.git_files import repository_of
-from swecli.core.git_program import GitFailedError, read_git
+from swecli.core.git import GitFailedError, read_git, repository_of
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.protocol.blocks import DiffBlock

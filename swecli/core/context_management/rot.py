@@ -15,8 +15,7 @@ from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.clearing import KEPT_TOOLS, kept_whole, target_of
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.package import ANCHORS_LONGEST, SENTENCE
-from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Ledger
-from swecli.core.context_management.read_set import Touch
+from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Ledger, Touch
 from swecli.core.context_management.work_log import error_lines
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Rewind
 from swecli.core.protocol.events import BY_HAND, ContextChange, ContextSuggested, RotKind

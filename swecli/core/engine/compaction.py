@@ -15,7 +15,6 @@ from swecli.core.context_management.budget import (
     over_limit,
 )
 from swecli.core.context_management.cache import TTL_SECONDS
-from swecli.core.context_management.compaction.arrangement import PlanDraft
 from swecli.core.context_management.compaction.clearing import RuleReport, report
 from swecli.core.context_management.compaction.options import (
     Allowances,
@@ -25,7 +24,7 @@ from swecli.core.context_management.compaction.options import (
     run_post_hook,
 )
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, attachments
-from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
+from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft, plan_compaction
 from swecli.core.context_management.compaction.policy import Breaker, worth_clearing
 from swecli.core.context_management.compaction.quality import cited
 from swecli.core.context_management.compaction.selection import covered

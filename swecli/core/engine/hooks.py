@@ -414,7 +414,7 @@ class SessionHooks:
         """Whether a condition holds: one about calls, where there is none, does not."""
         if use is None:
             return lambda condition: False
-        from swecli.core.hooks.condition import holds
+        from swecli.core.hooks.hook import holds
 
         roots = tuple(map(str, self._services.workspace.roots))
         return lambda condition: holds(condition, use.tool, use.effects, roots, self._services.policy.home)

@@ -11,6 +11,7 @@ from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.plan import change_costs
 from swecli.core.context_management.compaction.quality import sources_of_lines
 from swecli.core.context_management.edits import Edited, Effect, edited, effect_of
+from swecli.core.context_management.forecast import CompactionRecord, Timeline
 from swecli.core.context_management.gateway import with_room_for_answer
 from swecli.core.context_management.items import (
     ENVIRONMENT,
@@ -24,7 +25,6 @@ from swecli.core.context_management.items import (
 from swecli.core.context_management.ledger import RESULT
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.context_management.prompts import without_notes
-from swecli.core.context_management.timeline import CompactionRecord, Timeline
 from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services

@@ -28,7 +28,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.tools.run_command import RunCommand
-from swecli.core.tools.skill import SOURCE, SkillTool
+from swecli.core.tools.session_tools import SOURCE, SkillTool
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation

@@ -321,7 +321,8 @@ def tokens_left(services: Services, recorder: Recorder) -> int | None:
     """Tokens that the session may still use, below 0 where an answer went past the cap; None = no cap."""
     cap = services.limits.max_tokens
     own = None if cap is None else cap - recorder.state.tokens
-    return min((left for left in (own, services.outer_tokens()) if left is not None), default=None)
+    outer = services.outer.tokens() if services.outer is not None else None
+    return own if outer is None else outer if own is None else min(own, outer)
 
 
 def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | None:
@@ -332,7 +333,7 @@ def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | Non
     if limits.max_price is not None and (state.cost is None or state.cost >= limits.max_price):
         cost = f"${state.cost:.4f}" if state.cost is not None else "an unknown price"
         return f"stopped after {cost}; the cap is ${limits.max_price}", "max_price"
-    return services.outer_cap()
+    return services.outer.cap() if services.outer is not None else None
 
 
 def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:

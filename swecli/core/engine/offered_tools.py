@@ -16,7 +16,7 @@ from swecli.core.engine.work import add_note
 from swecli.core.llm.types import ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
 from swecli.core.tools.registry import schema_of
-from swecli.core.tools.tool_search import ToolSearch
+from swecli.core.tools.session_tools import ToolSearch
 
 SEARCH = "tool search"
 """The search as a source in the registry."""
@@ -74,7 +74,7 @@ class OfferedTools:
     @property
     def note(self) -> str:
         """How many tools are withheld, for the model; empty where none are."""
-        return self._deferral.note
+        return self._deferral.note if self.deferred else ""
 
     @property
     def deferred(self) -> tuple[ToolSchema, ...]:
@@ -123,6 +123,9 @@ class OfferedTools:
         joins at the end."""
         registry, context = self._services.tools, self._services.context
         tools = [tool for tool in registry.dynamic() if tool.name != self._search.name]
+        if not (tools or self._recorder.state.offered or self.deferred):
+            self._promoted.clear()
+            return []
         told = () if anew else (*self._recorder.state.offered, *self._promoted)
         used = self._recorder.state.last_used
         candidates = [

@@ -508,7 +508,7 @@ def _read_again(books: Playbooks, loaded: _Loaded) -> tuple[Playbook, Playbook, 
 
 
 def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bullet]:
-    from swecli.core.git_files import git_facts, head_commit
+    from swecli.core.git import git_facts, head_commit
     from swecli.core.playbook.learning import drafts
     from swecli.core.playbook.store import expired
 

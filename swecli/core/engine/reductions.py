@@ -15,22 +15,16 @@ from msgspec import Struct, field
 
 from swecli.core.context_management import (
     cache,
-    cache_history,
     entry_bodies,
     forecast,
     ledger,
-    read_set,
-    timeline,
     view_stack,
     work_log,
 )
-from swecli.core.context_management.cache import SentPrompt
-from swecli.core.context_management.cache_history import CachedRequest, CacheHistory, CacheTotals, RecordedMiss
+from swecli.core.context_management.cache import CachedRequest, CacheHistory, CacheTotals, RecordedMiss, SentPrompt
 from swecli.core.context_management.entry_bodies import EntryBody, stubbed
-from swecli.core.context_management.forecast import RequestTrend
-from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger, OpenItem
-from swecli.core.context_management.read_set import ReadSet, Touch
-from swecli.core.context_management.timeline import CompactionRecord, Mark, Timeline, TurnPoint
+from swecli.core.context_management.forecast import CompactionRecord, Mark, RequestTrend, Timeline, TurnPoint
+from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger, OpenItem, ReadSet, Touch
 from swecli.core.context_management.view_stack import Views, ViewStack
 from swecli.core.context_management.work_log import WorkLog
 from swecli.core.engine import state
@@ -52,12 +46,9 @@ from swecli.core.protocol.messages import Part
 _CODE: Final = (
     ledger,
     entry_bodies,
-    read_set,
     view_stack,
     state,
     cache,
-    cache_history,
-    timeline,
     forecast,
     work_log,
     events,

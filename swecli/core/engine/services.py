@@ -265,12 +265,14 @@ def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
     return ContextManager(tools.schemas(), PromptTexts(append=prompt), special_tools=tools.special)
 
 
-def no_cap() -> tuple[str, str] | None:
-    return None
+class OuterLimits(Struct, frozen=True):
+    """What a subagent's session has of the limits of the session that it works in. ``cap`` gives the cap that is
+    reached there, as a reason and its kind, ``budget`` the budget that is used up, as a clause, empty while none is;
+    ``tokens`` gives those that may still be used, None for no cap."""
 
-
-async def no_budget() -> str:
-    return ""
+    cap: Callable[[], tuple[str, str] | None]
+    budget: Callable[[], Awaitable[str]]
+    tokens: Callable[[], int | None]
 
 
 class Services(Struct):
@@ -398,12 +400,8 @@ class Services(Struct):
     """Where plans are written, in the project; None where none may be."""
     worktrees: Path | None = None
     """Where work trees of subagents are made; None where none can be."""
-    outer_cap: Callable[[], tuple[str, str] | None] = no_cap
-    """In a subagent: which cap of its session is reached, as a reason and its kind."""
-    outer_budget: Callable[[], Awaitable[str]] = no_budget
-    """In a subagent: which budget of its session is used up, as a clause; empty while none is."""
-    outer_tokens: Callable[[], int | None] = lambda: None
-    """In a subagent: tokens that its session may still use; None = no cap."""
+    outer: OuterLimits | None = None
+    """In a subagent: the limits of its session."""
 
     def adjust(self, values: Adjustable) -> None:
         """Take over changed settings; the context and the tool for commands are adjusted with it."""

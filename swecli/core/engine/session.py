@@ -12,21 +12,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.checkpoints.restore import Target
-from swecli.core.context_management.compaction.arrangement import PlanDraft
 from swecli.core.context_management.compaction.clearing import RuleReport
-from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import note, read_prompt
 from swecli.core.context_management.recall import Recall
-from swecli.core.engine.agent_transcript import transcript_of
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch, said_with_no, unattended
 from swecli.core.engine.files import SessionFiles, words_of
 from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
-from swecli.core.engine.jobs import JobWatch
+from swecli.core.engine.jobs import JobWatch, run_shell
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import READY_SECONDS, ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
@@ -43,10 +41,9 @@ from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.snapshots import recover
 from swecli.core.engine.spending_limits import SpendingGate
-from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted
+from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
-from swecli.core.engine.user_shell import run_shell
 from swecli.core.engine.work import Work, add_note, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from swecli.core.context_management.cache_history import CacheHistory
+from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.forecast import Forecast, draft_tokens, forecast
 from swecli.core.context_management.ledger import Entry
 from swecli.core.context_management.projection import project

@@ -35,7 +35,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AgentRunner, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.task import TaskTool
+from swecli.core.tools.session_tools import TaskTool
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import Jobs
 

@@ -311,8 +311,8 @@ class Turn:
 
     async def _check_budgets(self, prepared: PreparedRequest) -> None:
         """Nothing is sent past a budget unless the user says so."""
-        used_up = await self._services.outer_budget()
-        if used_up:
+        outer = self._services.outer
+        if outer is not None and (used_up := await outer.budget()):
             raise TurnStopped("limit", f"stopped, because {used_up}", BUDGET_KIND)
         match await self._spending.check(prepared.budget, self._client.info.ref, self._services.clock()):
             case "no user":

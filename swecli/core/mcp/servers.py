@@ -15,8 +15,7 @@ from swecli.core.engine.services import ExtensionHost, Mentionable
 from swecli.core.mcp.connection import Connection, Offered, Place, State
 from swecli.core.mcp.definitions import ServerDefinition
 from swecli.core.mcp.oauth import WAIT, Login
-from swecli.core.mcp.prompts import READ_RESOURCE, ResourceTool, prompt_of
-from swecli.core.mcp.tools import McpTool, described, fingerprint, tool_name
+from swecli.core.mcp.tools import READ_RESOURCE, McpTool, ResourceTool, described, fingerprint, prompt_of, tool_name
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import Option, Question
 from swecli.core.tools.dynamic import DynamicTool

@@ -14,8 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from swecli.core.git_files import repository_of, tracked_names
-from swecli.core.git_program import GitFailedError, read_git
+from swecli.core.git import GitFailedError, read_git, repository_of, tracked_names
 from swecli.core.permissions.git_facts import credentials_in, git_problem, is_git_settings, settings_of
 from swecli.core.permissions.paths import inside, is_secret
 

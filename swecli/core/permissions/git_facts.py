@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swecli.core.git_files import MAX_INDEX, common_directory, git_directory, linked_target, read_text, repository_of
+from swecli.core.git import MAX_INDEX, common_directory, git_directory, linked_target, read_text, repository_of
 from swecli.core.permissions.paths import inside
 
 _HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from swecli.core.git_files import git_facts, head_commit
+from swecli.core.git import git_facts, head_commit
 from swecli.core.workspace.search import module_folders
 
 if TYPE_CHECKING:  # patterns are compiled there, which no start has to wait for

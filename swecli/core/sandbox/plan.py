@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.git_files import linked_target
+from swecli.core.git import linked_target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import PROTECTED_NAMES, held_in_sandbox
 from swecli.core.permissions.types import Sandbox as Level

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
+from swecli.core.llm.types import ToolSchema
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock, TodoStatus
 from swecli.core.protocol.events import Option, Question
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, plural
+from swecli.core.tools.base import AgentTask, Params, Tool, ToolContext, ToolError, ToolOutcome, plural, readable_size
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.skills import Skill
 
 
 class TodoItem(Params):
@@ -143,3 +151,149 @@ class AskUser(Tool[AskUserParams]):
         ]
         text = "\n".join(lines)
         return ToolOutcome(text, (TextBlock(text),), plural(len(lines), "answer"))
+
+
+# --- subagents ----------------------------------------------------------------------------------------------
+# The tool that hands a task to a subagent.
+
+
+NESTED = "A subagent can't start subagents. Do the work with the other tools."
+_DESCRIPTION = 200
+"""Characters of a profile's description that the model sees."""
+
+
+class TaskParams(Params):
+    description: str = Field(min_length=1, description="3-8 words for the user")
+    prompt: str = Field(min_length=1, description="Whole task: it sees nothing of this conversation")
+    agent: str = Field("general", description="Default general")
+    background: bool = Field(False, description="Continue at once; the report comes as a message")
+    worktree: bool = Field(False, description="Work in a new git worktree, kept if changed")
+
+
+class TaskTool(Tool[TaskParams]):
+    """``profiles`` gives names and descriptions of the agents."""
+
+    name = "task"
+    verb = "Task"
+    params = TaskParams
+
+    def __init__(self, profiles: Callable[[], Sequence[tuple[str, str]]]) -> None:
+        self._profiles = profiles
+
+    def description(self) -> str:
+        lines = [f"- {name}: {_short(text)}" for name, text in self._profiles()]
+        return "\n".join((super().description(), *lines))
+
+    def effects(self, params: TaskParams, ctx: ToolContext) -> Effects:
+        return Effects(internal=True)  # each call of the subagent is judged by itself
+
+    def title(self, params: TaskParams, ctx: ToolContext) -> str:
+        return " ".join(params.description.split())
+
+    async def run(self, params: TaskParams, ctx: ToolContext) -> ToolOutcome:
+        if ctx.agents is None:
+            raise ToolError(NESTED)
+        title = self.title(params, ctx) or params.agent
+        task = AgentTask(title, params.prompt, params.agent, params.background, params.worktree)
+        return await ctx.agents.work(ctx.item, task, ctx.output)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _DESCRIPTION else f"{line[: _DESCRIPTION - 1]}…"
+
+
+# --- skills -------------------------------------------------------------------------------------------------
+# The tool with which the model gets the text of a skill.
+
+
+SOURCE = "skills"
+MOST = 48 * 1024
+"""Characters of a skill that are given at once."""
+
+
+class SkillParams(Params):
+    name: str
+    arguments: str = Field("", description="What the skill is to be used on, where it takes arguments")
+
+
+class SkillTool(Tool[SkillParams]):
+    """``skills`` gives those that count now, by name."""
+
+    name = "skill"
+    verb = "Skill"
+    params = SkillParams
+    source = SOURCE
+    result_kind = "stored"
+
+    def __init__(self, skills: Callable[[], Mapping[str, Skill]]) -> None:
+        self._skills = skills
+
+    def effects(self, params: SkillParams, ctx: ToolContext) -> Effects:
+        return Effects(internal=True)
+
+    def title(self, params: SkillParams, ctx: ToolContext) -> str:
+        return f"{params.name} {params.arguments}".strip()
+
+    async def run(self, params: SkillParams, ctx: ToolContext) -> ToolOutcome:
+        from swecli.core.extensions.markdown_commands import plain_text
+        from swecli.core.extensions.skills import near
+
+        skills = {name: skill for name, skill in self._skills().items() if skill.for_model}
+        name = params.name.strip().removeprefix("/").lower()
+        skill = skills.get(name)
+        if skill is None:
+            if name in self._skills():
+                raise ToolError(f"Only the user can use the skill {name}.")
+            found = near(skills.values(), name)
+            lines = [f"- {one.name}: {one.description[:200]}" for one in found]
+            hint = "\n".join(["Skills that have to do with it:", *lines]) if lines else f"Skills: {', '.join(skills)}"
+            raise ToolError(f"There is no skill {params.name!r}. {hint[:4_000]}")
+        text = plain_text(skill, params.arguments)
+        if len(text) > MOST:
+            text = f"{text[:MOST]}\n… (cut: {len(text):,} characters; read_file {skill.origin.path} reads the rest)"
+        return ToolOutcome(text, detail=readable_size(len(text.encode("utf-8", "replace"))))
+
+
+# --- tools that are found -----------------------------------------------------------------------------------
+# Finding tools that are withheld to save context; what is found can be called from then on.
+
+
+NAME: Final = "tool_search"
+
+
+class ToolSearchParams(Params):
+    query: str
+
+
+class ToolSearch(Tool[ToolSearchParams]):
+    """``search`` finds withheld tools and lets the model call them."""
+
+    name = NAME
+    verb = "Find tools"
+    params = ToolSearchParams
+    result_kind = "page"
+
+    def __init__(self, search: Callable[[str], Sequence[ToolSchema]], waiting: Callable[[], int]) -> None:
+        self._search = search
+        self._waiting = waiting
+
+    def effects(self, params: ToolSearchParams, ctx: ToolContext) -> Effects:
+        return Effects(internal=True)
+
+    def title(self, params: ToolSearchParams, ctx: ToolContext) -> str:
+        return params.query
+
+    async def run(self, params: ToolSearchParams, ctx: ToolContext) -> ToolOutcome:
+        found = await asyncio.to_thread(self._search, params.query)
+        if not found:
+            count = plural(self._waiting(), "tool")
+            text = f"No tool fits {params.query!r}. {count} can be found; try other words: what it does, and to what."
+            return ToolOutcome(text, (TextBlock(text),), "none found")
+        parts = [
+            f"{tool.name}: {tool.description}\nParameters: {json.dumps(tool.parameters, ensure_ascii=False)}"
+            for tool in found
+        ]
+        text = f"{plural(len(found), 'tool')} found; call them by name from now on.\n\n" + "\n\n".join(parts)
+        block = TextBlock("\n".join(f"{tool.name}: {tool.description.splitlines()[0][:120]}" for tool in found))
+        return ToolOutcome(text, (block,), f"{plural(len(found), 'tool')} found")

@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from swecli.safe_text import safe_line
 from swecli.tui.backend import TrustChoice, TrustGate, TrustItem, TrustQuestion
 from swecli.tui.dock.choices import Choice, ChoicePanel
-from swecli.tui.dock.dock import Dock
 from swecli.tui.dock.panel import DockPanel
+from swecli.tui.main_screen import Dock
 
 ItemChoice = Literal["yes", "no", "later"]
 """``later``: no for this run, and asked again at the next start."""

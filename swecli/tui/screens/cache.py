@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
-from swecli.core.context_management.cache_history import (
+from swecli.core.context_management.cache import (
     CachedRequest,
     CacheHistory,
     CacheMoney,

@@ -11,7 +11,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from swecli.core.context_management.compaction.arrangement import COLUMNS, Arranged, Column, PlannedItem
+from swecli.core.context_management.compaction.plan import COLUMNS, Arranged, Column, PlannedItem
 from swecli.core.protocol.commands import ApplyPlan, Command, RedoCompaction, UndoCompaction
 from swecli.core.tools.base import plural
 from swecli.figures import dollars
@@ -22,7 +22,7 @@ from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 
 if TYPE_CHECKING:
-    from swecli.core.context_management.timeline import CompactionRecord
+    from swecli.core.context_management.forecast import CompactionRecord
     from swecli.core.engine.session import Session
 
 SUMMARY_FOCUS: Final = 3

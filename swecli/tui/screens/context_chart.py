@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.style import Style
 
-from swecli.core.context_management.timeline import Mark, TurnPoint
+from swecli.core.context_management.forecast import Mark, TurnPoint
 from swecli.core.protocol.budget import (
     ASSISTANT,
     ATTACHED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from swecli.core.context_management.cache_history import CachedRequest, CacheHistory, CacheMoney, miss_cost
+from swecli.core.context_management.cache import CachedRequest, CacheHistory, CacheMoney, miss_cost
 from swecli.core.protocol.events import (
     Body,
     CacheBreak,

@@ -14,8 +14,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.llm.protocols.anthropic import build_request
 from swecli.core.llm.providers import Overrides, resolve
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import Failed, Finished, ModelRequest, SystemBlock
 from swecli.core.protocol.messages import Message, TextPart
 

@@ -12,12 +12,11 @@ from swecli.core.ports import BlobRef
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sessions.results import reference_text, usual_excerpt
-from swecli.core.tools.locate import Locate
 from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, ToolRegistry, builtin_tools, lean_schemas
-from swecli.core.tools.session_tools import Scratchpad
+from swecli.core.tools.search import Locate
+from swecli.core.tools.session_tools import Scratchpad, TaskTool
 from swecli.core.tools.symbols import Symbols
-from swecli.core.tools.task import TaskTool
 from swecli.library import ContextBudget
 
 MEMORY = MemoryTool(MemoryPlaces(None, None), 1_000, lambda text: False)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from swecli.core.context_management.tool_index import ToolIndex
+from swecli.core.context_management.deferral import ToolIndex
 from swecli.core.llm.types import ToolSchema
 
 SERVICES = {

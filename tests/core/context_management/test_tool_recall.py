@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.core.context_management.tool_index import ToolIndex
+from swecli.core.context_management.deferral import ToolIndex
 from swecli.core.llm.types import ToolSchema
 
 DATA = Path(__file__).parents[2] / "data"

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Effects, Policy
 from swecli.core.protocol.blocks import TextBlock

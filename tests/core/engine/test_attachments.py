@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Rewind, Steer, Submit

@@ -18,8 +18,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.services import ExtensionHost, InstructionFiles
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.commands import (
     ChangeContext,
     Compact,

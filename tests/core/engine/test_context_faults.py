@@ -12,8 +12,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo, ModelRequest, StreamEvent
 from swecli.core.protocol.commands import Compact, SetModel, Submit, UndoCompaction
 from swecli.core.protocol.events import (

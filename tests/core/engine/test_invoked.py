@@ -19,7 +19,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.tools.run_command import RunCommand
-from swecli.core.tools.skill import SkillTool
+from swecli.core.tools.session_tools import SkillTool
 from tests.core.engine.support import Bench, bench, until
 from tests.core.engine.test_model_choice import Family
 from tests.core.extensions.support import Places

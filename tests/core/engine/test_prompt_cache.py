@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swecli.commands.context import CACHE, cache_text
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction
 from swecli.core.protocol.events import CacheBreak, CompactionCompleted, CompactionUndone

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Rewind, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, Event, StepStarted

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.options import CompactionOptions
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.commands import SetModel, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted
 from tests.core.engine.support import Bench, bench, call

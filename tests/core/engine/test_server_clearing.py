@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import Finished, ModelRequest, ServerClearing, StreamEvent
 from swecli.core.protocol.events import ModelResponded, Notice
 from tests.core.engine.support import bench, until

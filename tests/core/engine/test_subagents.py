@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from swecli.commands.agent_words import told_by_agents
-from swecli.commands.context import agents_text
+from swecli.commands.context import agents_text, told_by_agents
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, SubagentOptions
 from swecli.core.engine.subagents import tools_of
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import tightest
 from swecli.core.protocol.commands import Interrupt, ReplyPermission, SetMode, StopJob, Submit
@@ -33,7 +31,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.base import ToolContext, ToolOutcome
-from swecli.core.tools.task import TaskTool
+from swecli.core.tools.session_tools import TaskTool
 from tests.core.engine.support import Bench, Gates, Poke, Target, bench, call, until
 
 PROFILES = (

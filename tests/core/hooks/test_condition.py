@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.hooks.condition import holds, problems
-from swecli.core.hooks.hook import Hook
+from swecli.core.hooks.hook import Hook, holds, problems
 from swecli.core.permissions.types import Effects
 
 

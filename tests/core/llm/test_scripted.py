@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel, ScriptMismatch, split
+from swecli.core.llm.scripted import ScriptedModel, ScriptMismatch, parse_script, split
 from swecli.core.llm.types import (
     Failed,
     Finished,

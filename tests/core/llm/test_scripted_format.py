@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.script import Condition, Fault, ScriptError, load_script, parse_script
+from swecli.core.llm.scripted import Condition, Fault, ScriptError, load_script, parse_script
 
 
 def test_a_script_with_everything() -> None:

@@ -10,7 +10,7 @@ from swecli.block_text import block_lines
 from swecli.commands.base import run_command
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.registry import COMMANDS, Invocation, parse
-from swecli.core.mcp.prompts import given
+from swecli.core.mcp.tools import given
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock
 from swecli.core.protocol.commands import Submit

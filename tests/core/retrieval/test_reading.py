@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.retrieval.index import Document, FileState, build, document
-from swecli.core.retrieval.ranking import query_of
-from swecli.core.retrieval.reading import parts_of
+from swecli.core.retrieval.ranking import parts_of, query_of
 from swecli.core.retrieval.retrieve import retrieve
 
 REPORT = """Totals are wrong when a voucher expires

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.retrieval.history import Commit, history_of
+from swecli.core.retrieval.building import Commit, history_of
 from swecli.core.retrieval.index import Document, FileState, Index, build, document
 from swecli.core.retrieval.project import OpenProject, open_project
 from swecli.core.retrieval.ranking import query_of

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from swecli.assembly.session_list import DAY, Retention, expired
 from swecli.core.protocol.events import Event, StepEnded
 from swecli.core.protocol.messages import Usage
 from swecli.core.sessions.health import Recovered, health_of, quarantined, recover, shrink
 from swecli.core.sessions.results import ResultStore
-from swecli.core.sessions.retention import DAY, Retention, expired
 from swecli.core.sessions.store import SessionError, SessionInfo, SessionStore
 from tests.core.sessions.support import open_store, user_turn
 

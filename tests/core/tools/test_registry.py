@@ -10,7 +10,7 @@ from pydantic import Field
 from swecli.core.tools.aliases import ALIASES
 from swecli.core.tools.base import Params, compact_schema
 from swecli.core.tools.registry import ToolRegistry, builtin_tools
-from swecli.core.tools.task import TaskTool
+from swecli.core.tools.session_tools import TaskTool
 
 REGISTRY = ToolRegistry(builtin_tools())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.git_files import git_facts
+from swecli.core.git import git_facts
 
 
 def repository(folder: Path, head: str) -> Path:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.session import Session
 from swecli.tui.prompt import completion, editor
+from swecli.tui.prompt.box import Draft, Drafts, History
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
 from swecli.tui.prompt.editor import Pastes
-from swecli.tui.prompt.history import Draft, Drafts, History
 
 
 async def run(port: Session, arguments: str) -> CommandResult:

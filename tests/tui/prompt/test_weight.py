@@ -16,8 +16,8 @@ from swecli.core.engine.message_weight import SAMPLE, WeighedMention, Weight, al
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import PermissionRequested
+from swecli.tui.prompt.attachments import keep_as_files
 from swecli.tui.prompt.editor import Pastes
-from swecli.tui.prompt.pasted_files import keep_as_files
 from tests.tui.support import Running, Session, running
 
 BUDGET = Budget((), 1000, 1100, 10_000, 12_000, 2_000, "ok", "measured")

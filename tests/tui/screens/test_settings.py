@@ -7,7 +7,7 @@ import pytest
 from swecli.core.config.change import meaning
 from swecli.core.protocol.commands import SetMode, Submit
 from swecli.tui.backend import OpenSession, SessionNotOpened, Setting
-from swecli.tui.screens.common_settings import ALL, COMMON, MOST, first_page, sample
+from swecli.tui.screens.settings import ALL, COMMON, MOST, first_page, sample
 from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
 from tests.tui.support import Running, Session, running

@@ -21,13 +21,10 @@ from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.tools import web_fetch
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolOutcome
-from swecli.core.tools.locate import Locate
 from swecli.core.tools.memory import MemoryTool
-from swecli.core.tools.session_tools import Scratchpad
-from swecli.core.tools.skill import SkillTool
+from swecli.core.tools.search import Locate
+from swecli.core.tools.session_tools import Scratchpad, SkillTool, TaskTool, ToolSearch
 from swecli.core.tools.symbols import Symbols
-from swecli.core.tools.task import TaskTool
-from swecli.core.tools.tool_search import ToolSearch
 from swecli.core.web.fetch import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
 from tests.core.extensions.support import found

@@ -18,8 +18,8 @@ from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
 from swecli.core.permissions.protected import installed_reason, protected_name, protected_reason
 from swecli.core.permissions.shell.expand import Situation
-from swecli.core.permissions.shell.options import Options
 from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.permissions.shell.tables import Options
 
 EditKind = Literal["folder", "file", "name", "format"]
 """New folders; new empty files; other names or copies; formatted content."""

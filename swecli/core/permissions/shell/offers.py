@@ -8,7 +8,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from swecli.core.permissions.shell.options import Options
+from swecli.core.permissions.shell.tables import Options
 
 MAX_RULE = 300
 """Characters of a rule that a person may be expected to read."""

@@ -8,8 +8,7 @@ from swecli.core.context_management.compaction.options import SummarizationStrat
 from swecli.core.context_management.compaction.summary import BOUNDED_SHARE, CHARACTERS_PER_TOKEN, Summarizer, chunked
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.llm.script import parse_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import Failed, ModelRequest, ProviderError, StreamEvent, SystemBlock
 from swecli.core.protocol.messages import Message, TextPart
 
