@@ -112,8 +112,7 @@ async def _changed(session: Session, arguments: dict[str, object]) -> CommandRes
     given = {**arguments, "overwrite": arguments["command"] == "create"}
     run = await session.run_tool("memory", given, typed=True)
     if run.is_error:
-        why = run.why.partition("
-")[0]
+        why = run.why.partition("\n")[0]
         return CommandResult.text(f"Nothing was changed. {why.removesuffix(' Nothing was changed.')}", "warning")
     path = session.view.memory.places.place(str(arguments["path"])).path
     if arguments["command"] == "delete":

@@ -121,7 +121,8 @@ async def test_texts_are_changed_and_written_down_only_where_they_are_of_this_pr
 
 
 @pytest.mark.parametrize(
-    ("before", "word"), [("edit tes-00001 Use `python -m pytest -p no:cov` here.", "edited"), ("freeze tes-00001", "frozen")]
+    ("before", "word"),
+    [("edit tes-00001 Use `python -m pytest -p no:cov` here.", "edited"), ("freeze tes-00001", "frozen")],
 )
 async def test_what_the_user_made_their_own_is_not_taken_back(before: str, word: str, tmp_path: Path) -> None:
     async with bench(ANSWER, tmp_path, playbook=opener(tmp_path, TESTS)) as it:

@@ -207,7 +207,9 @@ class SessionPlaybook:
         try:
             books, loaded = await asyncio.to_thread(_load, self._open)
         except OSError as error:
-            self._broken = f"The playbook can't be read ({error.strerror or error}); nothing is told or learned in this session."
+            self._broken = (
+                f"The playbook can't be read ({error.strerror or error}); nothing is told or learned in this session."
+            )
             self._say(self._broken, "warning")
             return False
         self._books, self._loaded = books, loaded
@@ -229,7 +231,8 @@ class SessionPlaybook:
         try:
             loaded.project, loaded.own, loaded.stale = await asyncio.to_thread(_read_again, books, loaded)
         except OSError as error:
-            self._say(f"The playbook can't be read again ({error.strerror or error}); this session goes on with what it read before.")
+            why = error.strerror or error
+            self._say(f"The playbook can't be read again ({why}); this session goes on with what it read before.")
             return
         for problem in (*books.project.problems, *books.own.problems):
             if problem not in told:
@@ -281,7 +284,10 @@ class SessionPlaybook:
             playbook, result, told = await asyncio.to_thread(file.change, change)
         except OSError as error:
             if not self._unwritable:  # once is enough: each turn would say it again
-                self._say(f"The playbook could not be written ({error.strerror or error}); nothing of it was changed.", "warning")
+                self._say(
+                    f"The playbook could not be written ({error.strerror or error}); nothing of it was changed.",
+                    "warning",
+                )
             self._unwritable = True
             return None
         if file is books.project:

@@ -146,7 +146,10 @@ async def test_a_path_that_the_index_left_out_is_still_named(tmp_path: Path) -> 
     assert "far/off/in/away.py" not in tree.paths
     index = build(documents(root, tree.paths), folders=tree.folders, complete=tree.complete)
     opened, _ = refreshed(index, root)
-    text = f"mend ./far/off/in/away.py, {root}/far/off/in/away.py:7 but not far/off/in/.env, link/away.py, far/off/in/none.py or ../p/far/off/in/away.py"
+    text = (
+        f"mend ./far/off/in/away.py, {root}/far/off/in/away.py:7 but not far/off/in/.env, link/away.py, "
+        "far/off/in/none.py or ../p/far/off/in/away.py"
+    )
     assert [(one.path, one.line) for one in opened.retrieval(text).named if one.sure] == [("far/off/in/away.py", 7)]
     project = index_of(root, None)
     assert [one.path for one in await project.named("mend far/off/in/away.py and away.py")] == ["far/off/in/away.py"]
