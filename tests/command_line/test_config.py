@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.cli import main
 from swecli.command_line.config import keep_model
@@ -83,13 +84,17 @@ def test_a_broken_file_is_an_error_with_its_line(file: Path, capsys: pytest.Capt
 
 
 def test_the_model_that_was_picked_last_is_the_one_of_the_next_start(file: Path) -> None:
+    file.write_text('# mine\n[ui]\ntheme = "nord"\n')
     options = LaunchOptions(cwd=file.parent)
+    for flagged in (replace(options, base_url="http://localhost:1/v1"), replace(options, settings=file)):
+        with pytest.raises(ValueError, match="applies to one run"):
+            keep_model(flagged, "openai/c")
+    assert "model" not in file.read_text()
     for ref in ("openai/a", "anthropic/b"):
-        assert "Now your default" in keep_model(options, ref)
-        assert tomllib.loads(file.read_text())["model"] == {"name": ref}
+        assert keep_model(options, ref) == f"Now your default ({file}); use -m for one run."
+        assert tomllib.loads(file.read_text()) == {"ui": {"theme": "nord"}, "model": {"name": ref}}
+    assert file.read_text().startswith('# mine\n[ui]\ntheme = "nord"\n')
     assert keep_model(options, "anthropic/b") == ""
-    with pytest.raises(ValueError, match="--base-url applies to one run"):
-        keep_model(LaunchOptions(cwd=file.parent, base_url="http://localhost"), "openai/c")
 
 
 def test_a_model_that_another_place_sets_for_the_folder_is_not_overwritten_in_vain(

@@ -171,9 +171,9 @@ BEGUN = (TurnStarted("u"),)
                 ItemStarted("t", "tool", "run_command"),
                 ItemCheckpointed("t", ToolCallPart("c", "run_command", "{}"), "make test", running=True),
             ),
-            "Running make test 59 s",
+            "Running make test · 59 s",
         ),
-        ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",))), "Running the Stop hook a.sh 59 s"),
+        ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",))), "Running the Stop hook a.sh · 59 s"),
         ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",)), HooksRunning(1, "Stop")), "Waiting for the model… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5)), "Compacting the context… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5), CompactionFailed("k", "no")), "Waiting for the model… 59 s"),
@@ -237,7 +237,7 @@ def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None
 def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
     waiting = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"))
     now = waiting.turn_since + 20
-    assert status_bar.describe(waiting, now=now) == ("Waiting for tools: hub 20 s", "esc to go on without")
+    assert status_bar.describe(waiting, now=now) == ("Waiting for tools: hub · 20 s", "esc to go on without")
     on = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"), Notice("Continuing", "warning", "tools"))
     assert status_bar.describe(on, now=on.turn_since + 20)[0].startswith("Waiting for the model…")
     waiting.interrupting = True

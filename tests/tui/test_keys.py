@@ -580,7 +580,7 @@ async def test_a_message_that_no_model_can_take_stays_in_the_prompt() -> None:
         await it.press("escape")
         await it.until(lambda: it.editor.has_focus)
         await it.say("my long question")
-        await it.shows("your message was not sent")
+        await it.shows("your message waits in the prompt")
         assert it.text == "my long question"
 
 

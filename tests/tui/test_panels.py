@@ -95,9 +95,9 @@ def says(line: str, text: str, *keys: str) -> Callable[[Running], Awaitable[None
 
 
 async def history(it: Running) -> None:
-    for text in ("fix the price", "run the tests again"):
+    for turns, text in enumerate(("fix the price", "run the tests again"), 1):
         await it.say(text)
-        await it.until(lambda: not it.app.session.state.busy)
+        await it.until(lambda turns=turns: it.screen().count("✓ done") == turns)
     await it.press("ctrl+r", *"test")
     await it.shows("search history: test", "run the tests again")
 
@@ -247,7 +247,7 @@ def test_every_panel_screen_and_command_has_goldens() -> None:
     assert subclasses(DockPanel, swecli.tui.dock) == set(PANELS)
     assert subclasses(ListPage, swecli.tui.screens) == set(LIST_PAGES)
     left = {"context", "compact", "wire", "cache"}  # their looks are in test_context_screens.py
-    left |= {"quit", "clear", "fork", "add_folder", "edit_file", "editing", "edit_plan"}
+    left |= {"quit", "clear", "fork", "add_folder", "edit_file", "editing", "edit_plan", "keep_model"}
     assert set(OPENED) == {*get_args(Screen)} - left
     for scene in {*PANELS.values(), *LIST_PAGES.values(), *OPENED.values(), *SCENES}:
         side = ["styles"] if scene.endswith(("-dark", "-light")) else ["dark-styles", "light-styles"]
