@@ -403,8 +403,8 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def action_todos(self) -> None:
         todos = self.main.todos
-        if self.session.state.todos or todos.display:
-            todos.display = not todos.display
+        if self.session.state.todos or todos.open:
+            todos.open = not todos.open
         else:
             self.main.activity.flash("No todos yet")
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -47,7 +47,8 @@ class Dock(Vertical):
     class Changed(Message):
         """Something else has the keyboard now: the prompt, a panel, a screen."""
 
-    def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
+    def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic, above: Callable[[], int] = lambda: 0) -> None:
+        """``above`` tells how many lines the open list of todos takes."""
         super().__init__(id="dock")
         self._prompt = prompt
         self._panel_context = PanelContext(
@@ -57,6 +58,7 @@ class Dock(Vertical):
             prompt.receive,
             prompt.receive_paste,
             lambda: prompt.editor.text,
+            above,
         )
         self._request: str | None = None
         self._answered = 0
@@ -225,10 +227,14 @@ class TodoPanel(Widget, can_focus=False):
 
     DEFAULT_CSS = """
     TodoPanel { height: auto; border-top: solid $border-blurred; padding: 0 1; display: none; }
+    TodoPanel.-open { display: block; }
     TodoPanel > .todo--done { color: $foreground-muted; text-style: $muted-style; }
     TodoPanel > .todo--now { color: $accent; text-style: bold; }
     """
     COMPONENT_CLASSES = {"todo--done", "todo--now"}
+
+    class Resized(Message):
+        """The list takes more or fewer lines than before."""
 
     def __init__(self) -> None:
         super().__init__(id="todos")
@@ -240,7 +246,29 @@ class TodoPanel(Widget, can_focus=False):
             self._todos = todos
             self.refresh(layout=taller)
 
+    @property
+    def open(self) -> bool:
+        """Whether the user wants the list; a panel that needs the whole screen hides it all the same."""
+        return self.has_class("-open")
+
+    @open.setter
+    def open(self, on: bool) -> None:
+        self.set_class(on, "-open")
+
+    @on(events.Show)
+    @on(events.Hide)
+    @on(events.Resize)
+    def _resized(self) -> None:
+        self.post_message(self.Resized())
+
+    def lines(self) -> int:
+        """Lines of the screen that the open list takes, its rule included."""
+        return 1 + self._height(self.screen.size) if self.open else 0
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return self._height(viewport)
+
+    def _height(self, viewport: Size) -> int:
         return 1 + min(len(self._todos), MAX_TODOS, max(1, viewport.height // 4))
 
     def render_line(self, y: int) -> Strip:
@@ -280,7 +308,7 @@ class MainScreen(Screen[None]):
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
         self.prompt = Prompt(backend.state, backend.files, self.activity.flash, keys, clock=clock)
-        self.dock = Dock(self.prompt, clock=clock)
+        self.dock = Dock(self.prompt, clock=clock, above=self.todos.lines)
         self.status = StatusBar()
         self.list_view: ListScreen | Board | None = None
         """The list that is open in place of the transcript."""
@@ -291,6 +319,11 @@ class MainScreen(Screen[None]):
         yield self.activity
         yield self.dock
         yield self.status
+
+    @on(TodoPanel.Resized)
+    def _fit_dock(self, message: TodoPanel.Resized) -> None:
+        message.stop()
+        self.dock.fit()
 
     def add_transcript(self, transcript: Transcript) -> None:
         self.transcript = transcript

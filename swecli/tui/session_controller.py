@@ -531,10 +531,10 @@ class SessionController:
             if isinstance(event.body, TurnStarted | ModeChanged):
                 self._screen.dock.dismiss_plan()
             if isinstance(event.body, ModeChanged) and event.body.reason == ACCEPTED and self.state.todos:
-                self._screen.todos.display = True
+                self._screen.todos.open = True
             ended = isinstance(event.body, TurnEnded)
             if ended and self.state.todos and all(todo.status == "completed" for todo in self.state.todos):
-                self._screen.todos.display = False
+                self._screen.todos.open = False
         done = any(isinstance(event.body, TurnEnded) and event.body.outcome == "done" for event in batch)
         if done and not self.state.busy and view.mode == "plan":
             self._screen.post_message(self.Planned())

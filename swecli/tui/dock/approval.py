@@ -246,8 +246,10 @@ class ApprovalPanel(DockPanel):
         return True
 
     def available(self) -> int:
-        """In full view everything but the lines below the panel."""
-        return max(3, self.screen.size.height - 2) if self._expanded else super().available()
+        """In full view everything but the lines below the panel and the todos."""
+        if not self._expanded:
+            return super().available()
+        return max(3, self.screen.size.height - 2 - self.prompt_context.above())
 
     def escape(self) -> None:
         """One step back, or else reject the call."""

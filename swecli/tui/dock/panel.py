@@ -348,6 +348,8 @@ class PanelContext(Struct, frozen=True):
     pasted: Callable[[str], None] = lambda text: None
     draft: Callable[[], str] = lambda: ""
     """What is in the prompt."""
+    above: Callable[[], int] = lambda: 0
+    """Lines of the screen that other parts of the dock take above a panel."""
 
 
 class DockPanel(Vertical, can_focus=True):
@@ -394,9 +396,9 @@ class DockPanel(Vertical, can_focus=True):
         command: Command
 
     def available(self) -> int:
-        """Lines that the panel may take: the screen without status bar, activity line and two lines of the
+        """Lines that the panel may take: the screen without status bar, activity line, todos and two lines of the
         transcript."""
-        return max(3, self.screen.size.height - 4)
+        return max(3, self.screen.size.height - 4 - self.prompt_context.above())
 
     def measure(self, columns: int, best: int, least: int) -> int:
         """Lines that the panel has. ``best`` are those that it should have, else it takes the whole screen; with less

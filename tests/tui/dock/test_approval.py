@@ -13,6 +13,7 @@ from swecli.core.protocol.commands import Interrupt, ReplyPermission
 from swecli.core.protocol.events import PermissionRequested
 from swecli.tui.dock import panel
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.scenes import TODOS
 from tests.tui.support import Running, Session, running
 
 
@@ -442,6 +443,20 @@ async def test_choosing_how_long_says_nothing_about_a_single_yes() -> None:
         await appear(it)
         await it.press("s", "y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 10), (40, 15), (24, 8), (20, 6)])
+async def test_open_todos_give_way_to_what_is_asked(size: tuple[int, int]) -> None:
+    async with running((TODOS, run("touch new.txt")), size=size) as it:
+        await it.say("go")
+        await it.shows("Run this command?", "$ touch new.txt")
+        await it.until(lambda: it.app.session.state.todos)
+        await it.press("ctrl+t")
+        await it.until(lambda: it.app.main.todos.open)
+        await it.shows("$ touch new.txt", "1 yes" if size != (20, 6) else "y yes")
+        await it.until(lambda: ("Todos 1/3" in it.screen()) == (size == (80, 24)))
+        await it.pilot.resize_terminal(80, 40)
+        await it.shows("Todos 1/3", "run the tests", "1 yes", "default")
 
 
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
