@@ -63,8 +63,8 @@ class Actions:
         self._keymap = keys
         self._clock = clock
         self._pending: list[str] = []
-        self._asked_prices: set[str] = set()
         """Settings that were changed and count from the next session on."""
+        self._asked_prices: set[str] = set()
         self.builtin: Sequence[SlashCommand] = ()
         """Commands that come with swecli."""
         self.commands: Sequence[SlashCommand] = ()
@@ -292,7 +292,8 @@ class Actions:
         return await self._chosen(f"This message takes {weight.shown}{fits}", choices)
 
     def ask_price(self, model: str) -> None:
-        """Ask once what a model costs."""
+        """Ask once what a model costs. What is no price was meant for the prompt."""
+        from swecli.commands.session import price_of
         from swecli.tui.dock.picker import Picker
 
         if model in self._asked_prices:
@@ -300,7 +301,11 @@ class Actions:
         self._asked_prices.add(model)
 
         def typed(text: str) -> None:
-            self._screen.post_message(self.CommandChosen(f"/usage price {model} {text}"))
+            if price_of(text) is not None or not any(sign.isalpha() for sign in text):
+                self._screen.post_message(self.CommandChosen(f"/usage price {model} {text}"))
+                return
+            self._screen.prompt.receive(text)
+            self._screen.activity.flash("That is no price: it is in your prompt, not sent")
 
         title = f"Price of {safe_line(model)}, $ per million tokens: input output [cached], such as 3 15 0.3"
         self._screen.dock.show(Picker(title, (), typed, free=True))

@@ -25,7 +25,7 @@ from swecli.core.extensions.profiles import NEVER
 from swecli.core.git import git_facts
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import Call, Decision, Policy, tightest
-from swecli.core.protocol.blocks import MarkdownBlock
+from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.commands import Command, SetMode, Submit
 from swecli.core.protocol.events import (
     DELTAS,
@@ -112,6 +112,11 @@ class Report(Struct, frozen=True):
         return self.record.outcome == "done"
 
     @property
+    def whereabouts(self) -> str:
+        """Where its changes are, of one whose own work tree was kept."""
+        return f"Its changes are in the git worktree {self.folder} (branch {self.branch}), and only there."
+
+    @property
     def detail(self) -> str:
         """How it ended and what it took, in short."""
         record = self.record
@@ -132,7 +137,7 @@ def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
         more = f" and {len(report.changed) - _NAMED} more" if len(report.changed) > _NAMED else ""
         lines.append(f"Files it changed: {', '.join(report.changed[:_NAMED])}{more}")
     if report.folder:
-        lines.append(f"Its changes are in the git worktree {report.folder} (branch {report.branch}), and only there.")
+        lines.append(report.whereabouts)
     if not report.done and report.answer:
         lines.append("It did not finish. The last that it said:")
     lines.append(report.answer or "It said nothing.")
@@ -187,9 +192,10 @@ class Relay:
     """The log of a subagent: its events become events of the session, under its name. Texts as they stream are left
     out: what an item holds follows anyway, and nobody reads along with several agents."""
 
-    def __init__(self, recorder: Recorder, agent: str, number: int, profile: str) -> None:
+    def __init__(self, recorder: Recorder, agent: str, number: int, profile: str, *, apart: bool = False) -> None:
+        """``apart`` for one that works in a work tree of its own."""
         self._recorder = recorder
-        self._named = f"{agent} ({profile})"
+        self._named = f"{agent} ({profile}){', in a git worktree of its own' if apart else ''}"
         self.agent = agent
         self.turn = recorder.turn
         self.first = (number * EVENTS, number * ITEMS)
@@ -303,7 +309,9 @@ class Subagents:
             return ToolOutcome(text, detail=f"{run.agent} works in the background")
         output(f'{run.agent} ({run.profile.name}); its transcript: read_result with ref_id "{run.agent}"\n')
         report = await self._carried_out(run)
-        blocks = (MarkdownBlock(report.answer),) if report.answer else ()
+        blocks: tuple[DisplayBlock, ...] = (MarkdownBlock(report.answer),) if report.answer else ()
+        if blocks and report.folder:
+            blocks += (TextBlock(report.whereabouts, "dim"),)
         return ToolOutcome(self._reported(report), blocks, report.detail, is_error=not report.done)
 
     async def _in_background(self, run: _Run) -> None:
@@ -314,7 +322,8 @@ class Subagents:
                 f"{run.agent} could not work: {error}", f"{run.agent} ({run.task.title}) could not work: {error}"
             )
             return
-        self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}", self._reported(report))
+        apart = f". {report.whereabouts}" if report.folder else ""
+        self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}{apart}", self._reported(report))
 
     def _reported(self, report: Report) -> str:
         options, monitor = self._services.subagents, self._services.context.monitor
@@ -448,7 +457,8 @@ class Subagents:
         except ModelUnavailable as error:
             raise ToolError(f"The agent {profile.name} can't work with the model {model}: {error}") from error
         number = self._expected.pop(item, 0) or self._next_number()
-        relay = Relay(self._recorder, f"agent-{number}", number, profile.name)
+        apart = task.worktree or profile.worktree
+        relay = Relay(self._recorder, f"agent-{number}", number, profile.name, apart=apart)
         return _Run(item, task, profile, relay, self._inner_services(profile, names, client, model), model)
 
     def _profile(self, name: str) -> AgentProfile:

@@ -304,7 +304,7 @@ class Turn:
     def _check_caps(self) -> None:
         limits = self._services.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
-            raise TurnStopped("limit", f"stopped after {limits.max_steps} model steps, as asked", "max_turns")
+            raise TurnStopped("limit", f"stopped at its cap of {limits.max_steps} model steps", "max_turns")
         reached = cap_reached(self._services, self._recorder)
         if reached is not None:
             raise TurnStopped("limit", *reached)

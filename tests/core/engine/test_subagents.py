@@ -18,6 +18,7 @@ from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import tightest
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission, SetMode, StopJob, Submit
 from swecli.core.protocol.events import (
     AgentEnded,
@@ -210,7 +211,7 @@ async def test_one_that_loops_is_stopped_at_its_cap_and_the_context_grows_by_its
 
         assert ended(made)[0].outcome == "limit"
         assert ended(made)[0].steps == 5
-        assert "stopped after 5 model steps" in text
+        assert "stopped at its cap of 5 model steps" in text
         assert "still looking" in text
         assert made.session._services.context.monitor.count_tokens(text) <= 1_500
 
@@ -570,9 +571,14 @@ async def test_one_in_a_worktree_leaves_it_only_with_changes(tmp_path: Path, cha
         await made.say("go")
         (text,) = made.tool_texts().values()
         (end,) = ended(made)
+        shown = [block for done in made.bodies(ItemCompleted) for block in done.blocks]
+        facts = [fact for asked in made.bodies(PermissionRequested) for fact in asked.facts]
 
     assert end.outcome == "done"
     assert bool(end.folder) == changes_something
+    told = [block.text for block in shown if isinstance(block, TextBlock) and "git worktree" in block.text]
+    assert [end.folder in text for text in told] == ([True] if changes_something else [])
+    assert "asked by agent-1 (general), in a git worktree of its own" in facts
     assert ("git worktree" in text) == changes_something
     assert [path.name for path in (tmp_path / "trees").rglob("b")] == (["b"] if changes_something else [])
     assert sorted(path.name for path in project.iterdir()) == [".git", "a"]
