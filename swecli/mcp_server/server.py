@@ -160,7 +160,8 @@ class TaskServer:
                 case "read_result":
                     return _result(await self._result_of(session_of(arguments, "wait"), seconds_of(arguments)))
                 case "cancel_task":
-                    return _result(await self._cancel(session_of(arguments)))
+                    stopped = await self._cancel(session_of(arguments))
+                    return _result(stopped, is_error=False)
                 case "list_sessions":
                     return await self._sessions(folder_of(arguments))
                 case name:
@@ -497,11 +498,11 @@ def _shown(text: str) -> str:
     return "\t".join(safe(part) for part in text.split("\t"))
 
 
-def _result(report: Report) -> types.CallToolResult:
+def _result(report: Report, *, is_error: bool | None = None) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=_shown(report_text(report)))],
         structured_content=report_document(report),
-        is_error=report.failed,
+        is_error=report.failed if is_error is None else is_error,
     )
 
 

@@ -258,7 +258,8 @@ def report_text(report: Report) -> str:
         case "done" | "idle":
             pass
         case state:
-            lines.append(f"The task ended early ({state}): {report.reason or 'no reason is known'}")
+            why = report.reason or "no reason is known"
+            lines.append(f"The task ended early: {state}{f', {why}' if why != state else ''}.")
     if report.answer:
         lines.append(report.answer)
     elif report.state in ("done", "idle"):

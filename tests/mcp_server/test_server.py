@@ -138,6 +138,8 @@ async def test_a_background_task_is_cancelled(tmp_path: Path, monkeypatch: pytes
         assert "works already" in text(busy)
         stopped = await made.call("cancel_task", session=session)
         assert stopped.structured_content["state"] == "interrupted"
+        assert not stopped.is_error
+        assert "The task ended early: interrupted." in text(stopped)
 
 
 async def test_the_client_leaves_in_the_middle_of_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

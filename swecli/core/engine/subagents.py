@@ -59,8 +59,10 @@ _NAMED = 12
 
 
 def transcript_of(events: Iterable[Event], agent: str) -> str | None:
-    """All that a subagent read, said, called and got, in order; None where there is no such agent."""
+    """All that a subagent read, said, called and got, in order; None where there is no such agent. A call is there
+    once, as it was last: it is recorded when it is complete, and again with each change on its way to the tool."""
     parts: list[str] = []
+    calls: dict[str, int] = {}
     kinds: dict[str, ItemStarted] = {}
     known = False
     for event in events:
@@ -70,8 +72,9 @@ def transcript_of(events: Iterable[Event], agent: str) -> str | None:
         match event.body:
             case ItemStarted(item=item) as started:
                 kinds[item] = started
-            case ItemCheckpointed(part=ToolCallPart(name=name, arguments=arguments), running=False, awaits=""):
-                parts.append(f"[call of {name}]\n{arguments}")
+            case ItemCheckpointed(item=item, part=ToolCallPart(name=name, arguments=arguments)):
+                at = calls.setdefault(item, len(parts))
+                parts[at : at + 1] = [f"[call of {name}]\n{arguments}"]
             case ItemCompleted() as completed:
                 parts += _completed(completed, kinds.pop(completed.item, None))
             case Notice(text=text, level="warning" | "error"):

@@ -18,7 +18,7 @@ _LEAST = 4
 _READ = 4_000
 """Characters of a message that are looked at."""
 _COURTESIES = re.compile(
-    r"(?:(?:hi|hello|hey)(?:\s+there)?|ok(?:ay)?|so|please|(?:can|could|would|will)\s+you|kindly|"
+    r"(?:(?:hi|hello|hey)(?:\s+there|(?!\s+there\b))|ok(?:ay)?|so|please|(?:can|could|would|will)\s+you|kindly|"
     r"i(?:\s+would|'d|’d)\s+like\s+(?:you\s+)?to|i\s+(?:want|need)\s+(?:you\s+)?to|let(?:'|’)?s|help\s+me(?:\s+to)?)"
     r"(?:\s*[,!.:]+\s*|\s+)",
     re.IGNORECASE,

@@ -460,6 +460,7 @@ async def test_the_transcript_can_be_read_by_the_model(tmp_path: Path) -> None:
         texts = "\n".join(made.tool_texts().values())
 
         assert "[task]\nlook" in texts
+        assert texts.count("[call of read_file]") == 1
         assert "read_file deep.txt done" in texts
 
 
