@@ -28,6 +28,8 @@ FOLDER = "memory"
 """In a project's ``.swecli``."""
 USER_FOLDER = "memories"
 """In the user's data directory."""
+PLANS = "plans"
+"""Folder of written plans, in the project's own."""
 ON = "This folder is trusted now, and its memory is on. What it holds already joins the prompt after /clear."
 
 
@@ -106,6 +108,7 @@ def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
         _cover(startup),
         partial(_turned_on, options, startup),
         settings.max_file_bytes,
+        project_folder(options.cwd) / PLANS if startup.trust.trusts and options.store else None,
     )
 
 

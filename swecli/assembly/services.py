@@ -35,7 +35,6 @@ from swecli.core.config.paths import (
     PROJECT_FOLDER,
     PROJECT_SERVERS,
     Paths,
-    project_folder,
     workspace_key,
 )
 from swecli.core.config.settings import (
@@ -142,8 +141,6 @@ def compaction_options(context: ContextSettings) -> CompactionOptions:
     )
 
 
-PLANS = "plans"
-"""Folder of written plans, in the project's own."""
 FILE = "checkpoints.db"
 IN_MEMORY = 64_000_000
 """Bytes that are kept where nothing may be stored."""
@@ -389,7 +386,6 @@ def build_services(
         context=context(registry, texts),
         context_for=context_for,
         worktrees=worktrees_folder(startup.paths),
-        plans=project_folder(options.cwd) / PLANS if startup.trust.trusts and options.store else None,
         profiles=lambda: agent_profiles(files, registry),
         sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         make_client=make_client,

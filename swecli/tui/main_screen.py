@@ -244,6 +244,7 @@ class TodoPanel(Widget, can_focus=False):
         if todos != self._todos:
             taller = len(todos) != len(self._todos)
             self._todos = todos
+            self.open = self.open and bool(todos)
             self.refresh(layout=taller)
 
     @property

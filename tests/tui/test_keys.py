@@ -33,7 +33,7 @@ from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
 from swecli.tui.backend import Preferences
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
-from tests.tui.scenes import ASK, tool
+from tests.tui.scenes import ASK, TODOS, tool
 from tests.tui.support import Session, running, until
 
 WAITS = (WAIT_FOR_INTERRUPT,)
@@ -544,13 +544,16 @@ async def test_clear_opens_a_new_session_when_there_is_a_way_to() -> None:
     async def new_session() -> Session:
         return fresh
 
-    async with running(answer("stale"), new_session=new_session) as it:
+    async with running((TODOS, *answer("stale")), new_session=new_session) as it:
         await it.say("go")
         await it.shows("stale")
         await it.until(lambda: not it.app.session.state.busy)
+        await it.press("ctrl+t")
+        await it.shows("Todos 1/3")
         await it.say("/clear")
         await it.until(lambda: it.session.closed and it.app.session.port is fresh)
         await it.hides("stale")
+        await it.hides("Todos")
         await it.say("again")
         await it.shows("fresh")
 

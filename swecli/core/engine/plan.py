@@ -25,6 +25,7 @@ ACCEPTED = "plan accepted"
 GO_AHEAD = "Go ahead with the plan."
 WITH_TODOS = f"{GO_AHEAD} Its steps are in the todo list; keep that current."
 CHANGED = "I changed it; this is the plan now:"
+AS_CHANGED = "I changed it."
 MOST_STEPS = 30
 MOST_BYTES = 200_000
 """Of a plan's file that is read back."""
@@ -116,7 +117,7 @@ class Plans:
         try:
             path = await asyncio.to_thread(self._write, plan.text)
         except OSError as error:
-            text = f"The plan could not be written to {self._services.plans}: {error.strerror or error}."
+            text = f"The plan could not be written to {self._services.memory.plans}: {error.strerror or error}."
             self._recorder.emit(Notice(f"{text} It is in the conversation.", "warning", "plan"))
             path = ""
         self._recorder.emit(PlanChanged(plan.text, path))
@@ -142,7 +143,7 @@ class Plans:
         Raises:
             OSError: it can't be written.
         """
-        folder, cwd = self._services.plans, self._services.workspace.cwd
+        folder, cwd = self._services.memory.plans, self._services.workspace.cwd
         if folder is None:
             return ""
         folder.mkdir(parents=True, exist_ok=True)
@@ -178,9 +179,12 @@ def _free(folder: Path, name: str) -> Path:
     raise OSError(f"{folder} has {_SAME_DAY} plans of this name")
 
 
-def go_ahead(plan: ProposedPlan, shown: str, *, todos: bool) -> str:
-    """The message that begins to carry out a plan; ``shown`` is its text as the model wrote it."""
+def go_ahead(plan: ProposedPlan, shown: str, *, todos: bool) -> tuple[str, str]:
+    """The message that begins to carry out a plan, first what the user sees of it; ``shown`` is the plan's text as the
+    model wrote it."""
     said = WITH_TODOS if todos else GO_AHEAD
     if plan.path:
         said = f"{said} It is written in {plan.path}."
-    return said if plan.text.strip() == shown.strip() else f"{said} {CHANGED}\n\n{plan.text}"
+    if plan.text.strip() == shown.strip():
+        return GO_AHEAD, said
+    return f"{GO_AHEAD} {AS_CHANGED}", f"{said} {CHANGED}\n\n{plan.text}"

@@ -175,6 +175,8 @@ class MemoryOptions(Struct, frozen=True):
     """Trusts the folder, where nothing but its memories hangs on that. Returns what was done, as a sentence, and what
     holds from now on; None where nothing changes. Waits for the disk."""
     max_file_bytes: int = 65_536
+    plans: Path | None = None
+    """Where plans are written, in the project; None where none may be."""
 
 
 class InstructionFiles(Struct, frozen=True):
@@ -396,8 +398,6 @@ class Services(Struct):
     """The context of a subagent with these tools, whose prompt has this besides what every agent's has."""
     sandbox_for: Callable[[Path], Sandbox] = lambda folder: Sandbox.none()
     """What contains the commands of a subagent that works in this folder."""
-    plans: Path | None = None
-    """Where plans are written, in the project; None where none may be."""
     worktrees: Path | None = None
     """Where work trees of subagents are made; None where none can be."""
     outer: OuterLimits | None = None

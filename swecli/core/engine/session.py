@@ -514,19 +514,22 @@ class Session:
                 self._recorder.emit(TodosChanged(todos))
             if command.mode != self._recorder.state.mode:
                 self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
-            self._begin_turn(Submit(go_ahead(plan, shown, todos=bool(todos)), mentions=()))
+            self._begin_titled(*go_ahead(plan, shown, todos=bool(todos)))
 
     def begin(self, title: str, text: str) -> str:
         """Begin a turn with a message that a slash command made: ``title`` is what the user sees of it. Only between
         turns. Returns why not, as a sentence."""
-        from swecli.core.extensions.markdown_commands import Invocation
-
         if self._work.busy:
             return "A turn is running; try again when it ends."
         if self._connection.client is None:
             return "No model is connected; nothing was sent. Use /model; see /help."
-        self._begin_turn(Invocation(title, (text,)))
+        self._begin_titled(title, text)
         return ""
+
+    def _begin_titled(self, title: str, text: str) -> None:
+        from swecli.core.extensions.markdown_commands import Invocation
+
+        self._begin_turn(Invocation(title, (text,)))
 
     def _begin_turn(self, message: Submit | Queued | Invoke | Invocation) -> None:
         invocation = message if not isinstance(message, Submit | Queued | Invoke) else None

@@ -498,7 +498,6 @@ class Subagents:
             policy=replace(services.policy, mode=tightest(profile.mode, recorder.state.mode)),
             limits=TurnLimits(options.max_steps, options.max_tokens, options.max_price, services.limits.max_retries),
             snapshots=None,
-            plans=None,
             extensions=(),
             outer=OuterLimits(
                 lambda: cap_reached(services, recorder), self._budget, lambda: tokens_left(services, recorder)

@@ -19,7 +19,7 @@ from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Effects, Policy
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Command, ReplyPermission, Submit
-from swecli.core.protocol.events import Body, Event, PermissionRequested, TurnEnded, is_fact
+from swecli.core.protocol.events import MAIN, Body, Event, PermissionRequested, TurnEnded, is_fact
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
 from tests.support import waiting
@@ -169,7 +169,7 @@ class Bench:
         self.send(Submit(text))
 
         def ends() -> list[TurnEnded]:
-            return [e.body for e in self.events if e.turn == turn and isinstance(e.body, TurnEnded)]
+            return [e.body for e in self.events if (e.turn, e.agent) == (turn, MAIN) and isinstance(e.body, TurnEnded)]
 
         await until(lambda: bool(ends()) and not self.session.view.busy, "end of turn")
         return ends()[-1]

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from swecli.core.context_management.compaction.package import state_block
 from swecli.core.engine.compaction import session_facts
 from swecli.core.engine.plan import file_name, proposed, steps_of, todos_of
+from swecli.core.engine.services import MemoryOptions
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.commands import CarryOut
-from swecli.core.protocol.events import Notice, PlanChanged, TodosChanged
+from swecli.core.protocol.events import ItemStarted, Notice, PlanChanged, TodosChanged
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
 from tests.core.engine.support import bench, call, until
+
+
+def written(folder: Path) -> dict[str, Any]:
+    return {"memory": MemoryOptions(plans=folder)}
+
 
 PLAN = """## Plan
 
@@ -86,7 +93,8 @@ async def test_a_plan_is_carried_out_in_the_mode_that_was_chosen(tmp_path: Path)
         assert [todo.text for todo in b.session.view.todos] == ["Fix shop/pricing.py", "Add a test", "Run make test"]
         await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 2, "end of the turn")
         assert b.gates.ended == ["a"]
-        assert any("Go ahead with the plan" in message.text for message in b.session.view.messages)
+        assert any("keep that current" in message.text for message in b.session.view.messages)
+        assert "Go ahead with the plan." in [began.title for began in b.bodies(ItemStarted)]
         assert b.session.view.plan is None
 
 
@@ -111,7 +119,7 @@ def answers(*texts: str) -> str:
 async def test_a_plan_is_written_down_and_carried_out_as_the_user_left_it(tmp_path: Path) -> None:
     later = PLAN.replace("Add a test", "Add two tests")
     steps = answers(PLAN, later, "Done.", later)
-    async with bench(steps, tmp_path, policy=Policy(mode="plan"), plans=tmp_path / ".swecli" / "plans") as b:
+    async with bench(steps, tmp_path, policy=Policy(mode="plan"), **written(tmp_path / ".swecli" / "plans")) as b:
         await b.say("plan it")
         first = b.session.view.plan
         assert first is not None
@@ -127,6 +135,7 @@ async def test_a_plan_is_written_down_and_carried_out_as_the_user_left_it(tmp_pa
         await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 3, "end of the turn")
         said = next(message.text for message in b.session.view.messages if "Go ahead" in message.text)
         assert first.path in said
+        assert "Go ahead with the plan. I changed it." in [began.title for began in b.bodies(ItemStarted)]
         assert "Only this:" in said
         assert [todo.text for todo in b.session.view.todos] == ["Nothing", "Tell me"]
         assert [body.accepted for body in b.bodies(PlanChanged)] == [False, False, True]
@@ -135,8 +144,19 @@ async def test_a_plan_is_written_down_and_carried_out_as_the_user_left_it(tmp_pa
         assert "Only this" in plan.text
 
 
+async def test_a_folder_that_is_trusted_meanwhile_gets_the_plan(tmp_path: Path) -> None:
+    on = MemoryOptions(plans=tmp_path / "plans")
+    off = MemoryOptions(turn_on=lambda: ("On.", on))
+    async with bench(answers(PLAN, PLAN), tmp_path, policy=Policy(mode="plan"), memory=off) as b:
+        await b.say("plan it")
+        assert not (tmp_path / "plans").exists()
+        await b.session.turn_memory_on()
+        await b.say("plan it again")
+        assert [path.read_text() for path in (tmp_path / "plans").iterdir()] == [PLAN]
+
+
 async def test_a_file_that_the_user_changed_is_not_written_over(tmp_path: Path) -> None:
-    async with bench(answers(PLAN, PLAN), tmp_path, policy=Policy(mode="plan"), plans=tmp_path / "plans") as b:
+    async with bench(answers(PLAN, PLAN), tmp_path, policy=Policy(mode="plan"), **written(tmp_path / "plans")) as b:
         await b.say("plan it")
         assert b.session.view.plan is not None
         file = tmp_path / b.session.view.plan.path
@@ -155,7 +175,7 @@ async def test_where_nothing_may_be_written_the_plan_stays_in_the_conversation(t
         (project / "plans").symlink_to(tmp_path / "elsewhere")
     elif way == "file":
         (project / "plans").write_text("x")
-    async with bench(answers(PLAN), project, policy=Policy(mode="plan"), plans=folder) as b:
+    async with bench(answers(PLAN), project, policy=Policy(mode="plan"), **written(folder)) as b:
         await b.say("plan it")
         assert b.session.view.plan is not None
         assert b.session.view.plan.path == ""
@@ -165,7 +185,7 @@ async def test_where_nothing_may_be_written_the_plan_stays_in_the_conversation(t
 
 
 async def test_the_plan_is_part_of_what_outlives_a_compaction(tmp_path: Path) -> None:
-    async with bench(answers(PLAN, "Done."), tmp_path, policy=Policy(mode="plan"), plans=tmp_path / "plans") as b:
+    async with bench(answers(PLAN, "Done."), tmp_path, policy=Policy(mode="plan"), **written(tmp_path / "plans")) as b:
         await b.say("plan it")
         recorder = b.session._recorder
         assert "the user has not agreed to it" in state_block(recorder.ledger, session_facts(recorder.state))
