@@ -297,7 +297,9 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         f"Newest subjects of this repository:\n{subjects}" if subjects else "",
         f"The diff:\n{_cut(diff, session, 'git diff')}",
     ]
-    asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", _what_goes_in(tree)),)
+    place = git_facts(session.view.cwd)
+    contents = _what_goes_in(tree, detached=place is not None and place.branch is None)
+    asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", contents),)
     while True:
         answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
         message = message_of(answer or "")
@@ -313,10 +315,12 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejects it and says: {run.said}")
 
 
-def _what_goes_in(tree: GitStatus) -> str:
+def _what_goes_in(tree: GitStatus, *, detached: bool) -> str:
     """Why /commit asks, with the files that a commit takes in and those that it leaves out."""
     inside = tree.staged or tree.changed
     parts = [f"Commits {_listed(inside)}."]
+    if detached:
+        parts.append("HEAD is detached: no branch will have this commit.")
     if tree.staged and tree.changed:
         parts.append(f"Not included (not staged): {_listed(tree.changed)}.")
     if tree.untracked:

@@ -249,7 +249,10 @@ class Actions:
         from swecli.tui.dock.picker import Picker
 
         def said(text: str) -> None:
-            self._session.send(Submit(f"Change the plan: {text}"))
+            if text.startswith("/"):
+                self._screen.post_message(self.CommandChosen(text))
+            else:
+                self._session.send(Submit(f"Change the plan: {text}"))
 
         self._screen.dock.show(Picker("What should change in the plan?", (), said, free=True))
 
@@ -301,11 +304,13 @@ class Actions:
         self._asked_prices.add(model)
 
         def typed(text: str) -> None:
-            if price_of(text) is not None or not any(sign.isalpha() for sign in text):
+            if text.startswith("/"):
+                self._screen.post_message(self.CommandChosen(text))
+            elif price_of(text) is not None or not any(sign.isalpha() for sign in text):
                 self._screen.post_message(self.CommandChosen(f"/usage price {model} {text}"))
-                return
-            self._screen.prompt.receive(text)
-            self._screen.activity.flash("That is no price: it is in your prompt, not sent")
+            else:
+                self._screen.prompt.receive(text)
+                self._screen.activity.flash("That is no price: it is in your prompt, not sent")
 
         title = f"Price of {safe_line(model)}, $ per million tokens: input output [cached], such as 3 15 0.3"
         self._screen.dock.show(Picker(title, (), typed, free=True))

@@ -53,11 +53,18 @@ async def test_with_yolo_there_are_two_modes_and_the_screen_names_it() -> None:
         assert "accept-edits" not in it.screen()
 
 
-@pytest.mark.parametrize(("typed", "kept"), [("and now the tests", "and now the tests"), ("3", "")])
-async def test_a_message_typed_where_a_price_is_asked_for_is_kept_in_the_prompt(typed: str, kept: str) -> None:
+@pytest.mark.parametrize(
+    ("typed", "kept", "shown"),
+    [
+        ("and now the tests", "and now the tests", "it is in your prompt, not sent"),
+        ("3", "", "Unknown command /usage"),
+        ("/other", "", "Unknown command /other"),
+    ],
+)
+async def test_what_is_typed_where_a_price_is_asked_for_is_not_lost(typed: str, kept: str, shown: str) -> None:
     async with running(session=prepared(Inspected().fill(2))) as it:
         it.app.actions.ask_price("fake/model")
         await it.shows("Price of fake/model")
         await it.press(*["space" if sign == " " else sign for sign in typed], "enter")
         await it.until(lambda: it.text == kept and it.editor.has_focus)
-        await it.shows("it is in your prompt, not sent" if kept else "Unknown command /usage")
+        await it.shows(shown)
