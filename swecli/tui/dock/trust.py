@@ -69,28 +69,45 @@ def _lines(items: Sequence[TrustItem]) -> list[str]:
     return found
 
 
-def items_panel(items: Sequence[TrustItem], done: Callable[[ItemsChoice], None]) -> ChoicePanel:
-    """All of them at once."""
+def items_panel(
+    items: Sequence[TrustItem], done: Callable[[ItemsChoice], None], *, first: int = 1, total: int = 0
+) -> ChoicePanel:
+    """Those of one page: the items from number ``first`` of ``total``."""
     answers: dict[str, ItemsChoice] = {"yes": "yes", "single": "single", "no": "no"}
+    part = total > len(items)
+    place = f"Things {first} to {first + len(items) - 1} of {total}. " if part else ""
+    every = "these" if part else "them"
     return ChoicePanel(
         f"Allow this project to do these {len(items)} things?",
         _lines(items),
-        "swecli asks again about each that changes.",
+        f"{place}swecli asks again about each that changes.",
         (
-            ("yes", Choice("yes, all of them", "y")),
+            ("yes", Choice(f"yes, all of {every}", "y")),
             ("single", Choice("one by one", "o")),
-            ("no", Choice("no, none of them", "n")),
+            ("no", Choice(f"no, none of {every}", "n")),
         ),
         lambda value: done(answers.get(value, "later")),
         leave=("later", "not now"),
     )
 
 
-def at_once(items: Sequence[TrustItem], columns: int, rows: int) -> bool:
-    """Whether all of them can be read on one panel of a screen of this size."""
-    lines = _lines(items)
-    longest = max((cell_len(safe_line(line)) for line in lines), default=0)
-    return len(items) > 1 and longest < columns - 3 and len(lines) <= rows - PANEL_ROWS
+def pages(items: Sequence[TrustItem], columns: int, rows: int) -> list[list[TrustItem]]:
+    """The items in the fewest panels on which each can be read whole on a screen of this size.
+
+    What does not fit beside others is alone, and so is a line that is wider than the screen.
+    """
+    found: list[list[TrustItem]] = []
+    taken = rows
+    for item in items:
+        lines = _lines([item])
+        wide = max(cell_len(safe_line(line)) for line in lines) >= columns - 3
+        if not wide and taken + len(lines) <= rows - PANEL_ROWS:
+            found[-1].append(item)
+            taken += len(lines)
+        else:
+            found.append([item])
+            taken = rows if wide else len(lines)
+    return found
 
 
 T = TypeVar("T")
@@ -106,17 +123,29 @@ async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...]:
         if choice not in ("trust", "session"):
             return tuple(filter(None, notices))
     items = await asyncio.to_thread(gate.items)
-    if at_once(items, dock.app.size.width, dock.app.size.height):
-        every: ItemsChoice = await _asked(dock, lambda done: items_panel(items, done))
+    first = 1
+    for page in pages(items, dock.app.size.width, dock.app.size.height):
+        every: ItemsChoice = "single"
+        if len(page) > 1:
+            every = await _asked(
+                dock, lambda done, page=page, first=first: items_panel(page, done, first=first, total=len(items))
+            )
         if every != "single":
-            notices.append(await asyncio.to_thread(_keep, gate, every, items))
-            items = ()
-    for number, item in enumerate(items, 1):
-        place = f"{number} of {len(items)} · {item.origin}" if len(items) > 1 else item.origin
+            notices.append(await asyncio.to_thread(_keep, gate, every, page))
+        else:
+            notices += await _one_by_one(gate, dock, page, first, len(items))
+        first += len(page)
+    return tuple(filter(None, notices))
+
+
+async def _one_by_one(gate: TrustGate, dock: Dock, page: Sequence[TrustItem], first: int, total: int) -> list[str]:
+    notices: list[str] = []
+    for number, item in enumerate(page, first):
+        place = f"{number} of {total} · {item.origin}" if total > 1 else item.origin
         shown = replace(item, origin=place)
         said: ItemChoice = await _asked(dock, lambda done, shown=shown: item_panel(shown, done))
         notices.append(await asyncio.to_thread(_keep, gate, said, [item]))
-    return tuple(filter(None, notices))
+    return notices
 
 
 def _keep(gate: TrustGate, said: ItemChoice, items: Sequence[TrustItem]) -> str:

@@ -9,7 +9,7 @@ from textual import events
 
 from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 from swecli.tui.dock.panel import GRACE, TYPING
-from swecli.tui.dock.trust import at_once
+from swecli.tui.dock.trust import pages
 from tests.tui.support import Session, running
 
 ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")
@@ -191,9 +191,40 @@ async def test_several_things_are_asked_about_on_one_panel(key: str, told: tuple
     assert opening.before == ["items", (*told, ITEM, server)]
 
 
-def test_what_does_not_fit_on_one_panel_is_asked_about_singly() -> None:
+MANY = tuple(
+    TrustItem(f"mcp.s{number}", f"server {number}", "/w/.mcp.json", f"d{number}", f"s{number}") for number in range(8)
+)
+
+
+async def test_what_does_not_fit_on_one_panel_is_on_the_next() -> None:
+    gate = Gate((), MANY)
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.pilot.resize_terminal(80, 24)
+        await it.shows("these 6 things?", "server 0", "server 5", "Things 1 to 6 of 8.", "yes, all of these")
+        assert "server 6" not in it.screen()
+        it.clock.now += GRACE
+        await it.press("y")
+        await it.shows("these 2 things?", "server 6", "server 7", "Things 7 to 8 of 8.")
+        assert gate.told == ["items", MANY[:6]]
+        it.clock.now += GRACE
+        await it.press("o")
+        await it.shows("start the MCP server s6?", "7 of 8")
+        it.clock.now += GRACE
+        await it.press("y")
+        await it.shows("start the MCP server s7?", "8 of 8")
+        it.clock.now += GRACE
+        await it.press("n")
+        await it.until(lambda: opening.before is not None)
+    assert opening.before == ["items", MANY[:6], (MANY[6],), ("no", MANY[7])]
+
+
+def test_things_share_a_panel_where_each_can_be_read_whole() -> None:
     long = TrustItem("hooks.Stop", "x" * 900, "a", "h")
-    assert at_once((ITEM, ITEM), 80, 24)
-    assert not at_once((ITEM,), 80, 24)
-    assert not at_once((ITEM, ITEM), 30, 24)
-    assert not at_once((ITEM, long), 80, 24)
+    assert pages((), 80, 24) == []
+    assert pages((ITEM,), 80, 24) == [[ITEM]]
+    assert pages((ITEM, ITEM), 80, 24) == [[ITEM, ITEM]]
+    assert pages((ITEM, ITEM), 30, 24) == [[ITEM], [ITEM]]
+    assert pages((ITEM, long, ITEM, ITEM), 80, 24) == [[ITEM], [long], [ITEM, ITEM]]
+    assert pages((ITEM, long, ITEM), 80, 60) == [[ITEM, long, ITEM]]
+    assert pages((ITEM, ITEM), 80, 10) == [[ITEM], [ITEM]]
