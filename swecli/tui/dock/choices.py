@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -158,7 +159,7 @@ class ChoiceList(Widget, can_focus=False):
                 lines = [
                     (index, place, line)
                     for index, text in shown
-                    for place, line in enumerate(_wrapped(text, room) if self._choices[index].open else (text,))
+                    for place, line in enumerate(wrapped(text, room) if self._choices[index].open else (text,))
                 ]
             else:
                 lines = [(index, 0, text) for index, text in shown]
@@ -196,8 +197,8 @@ class ChoiceList(Widget, can_focus=False):
         return min(lead + max(map(cell_len, choices), default=0), width - letters)
 
 
-def _wrapped(text: str, room: int) -> list[str]:
-    """The lines of a choice without its number."""
+def wrapped(text: str, room: int) -> list[str]:
+    """The text in lines of at most ``room`` columns, broken between words where it can be."""
     if cell_len(text) <= room:
         return [text]
     lines: list[str] = []
@@ -217,12 +218,15 @@ def step_of(panel: DockPanel, key: str) -> int | None:
     return {"previous": -1, "next": 1}.get(keymap_of(panel).action("list", key) or "")
 
 
+UNREAD = "Read all of it first: PgDn or End shows more."
+_SCROLLING = frozenset(("pageup", "pagedown", "home", "end"))
 UNTOUCHED = "Enter chooses only what you moved to: press a number, or move first."
 
 
 class ChoicePanel(DockPanel):
     """A question about something, with numbered answers. Keys that were meant for what was there before decide nothing,
-    and neither does Enter before the user has moved. ``done`` gets the value of the chosen answer, or that of Esc."""
+    and neither does Enter before the user has moved. What it is about is scrolled where it does not fit. ``done`` gets
+    the value of the chosen answer, or that of Esc."""
 
     DEFAULT_CSS = """
     ChoicePanel { border-top: solid $warning; }
@@ -242,10 +246,11 @@ class ChoicePanel(DockPanel):
         *,
         intro: str = "",
         leave: tuple[str, str],
+        approving: Collection[str] = (),
         calm: bool = False,
     ) -> None:
-        """``choices`` are values with what is shown of them, ``leave`` the value of Esc and what it means. ``calm``:
-        nothing is at stake."""
+        """``choices`` are values with what is shown of them, ``leave`` the value of Esc and what it means; those in
+        ``approving`` can be chosen once all of ``lines`` was on the screen. ``calm``: nothing is at stake."""
         super().__init__(classes="-calm" if calm else None)
         self._title = title
         self._intro = intro
@@ -254,6 +259,11 @@ class ChoicePanel(DockPanel):
         self._values = [value for value, _ in choices]
         self._leave = leave
         self._done = done
+        self._approving_values = approving
+        self._top = self._page = 0
+        self._more = False
+        self._read = False
+        """Whether the last of the lines was on the screen."""
         self._list = ChoiceList()
         self._list.show([choice for _, choice in choices])
         self._legend = KeyLine("keys")
@@ -284,7 +294,8 @@ class ChoicePanel(DockPanel):
             if choice.key and not listed
         ]
         move: list[Hint] = [("\u2191\u2193 enter", "choose", 1)] if listed else []
-        return [*move, *letters, ("esc", self._leave[1], 0)]
+        more: list[Hint] = [("pgdn", "more", 1)] if self._more else []
+        return [*move, *letters, *more, ("esc", self._leave[1], 0)]
 
     def fit(self) -> None:
         """Show what it is about first, as much of it as there is room for, then what is said of it."""
@@ -295,26 +306,44 @@ class ChoicePanel(DockPanel):
         width = max(1, columns - (0 if narrow else 2))
         answers = self._list.lines(width)
         fixed = 2 + height(self._title, width)
-        best, least = fixed + min(3, len(self._lines)) + answers, fixed + min(2, len(self._lines))
+        lines = [piece for line in self._lines for piece in wrapped(line, width)]
+        best, least = fixed + min(3, len(lines)) + answers, fixed + min(2, len(lines))
         rows = self.measure(least_width(self._hints(listed=True)), best, least)
-        listed = rows >= fixed + answers + min(1, len(self._lines))
+        listed = rows >= fixed + answers + min(1, len(lines))
         self._list.display = listed
         spare = rows - fixed - (answers if listed else 0)
-        taken = min(len(self._lines), 3)
+        taken = min(len(lines), 3)
         for text, selector in ((self._note, ".dock--note"), (self._intro, "#intro")):
             fits = bool(text) and height(text, width) <= spare - taken
             taken += height(text, width) if fits else 0
             self.query_one(selector).display = fits
-        room = max(1, spare - taken + min(len(self._lines), 3))
-        shown = self._lines if len(self._lines) <= room else self._lines[: room - 1]
-        hidden = len(self._lines) - len(shown)
-        lines = [line if len(line) <= width else line[: width - 1] + "\u2026" for line in shown]
-        text = "\n".join([*lines, *([f"\u2026 and {hidden} more"] if hidden else [])])
+        self._show_lines(lines, max(1, spare - taken + min(len(lines), 3)))
+        self._legend.tell(self._hints(listed=listed), width, narrow=narrow)
+        self.set_class(narrow, "-tight")
+
+    def _show_lines(self, lines: Sequence[str], room: int) -> None:
+        self._more = len(lines) > room
+        self._page = max(1, room - 1) if self._more else room
+        self._top = max(0, min(self._top, len(lines) - self._page))
+        end = min(len(lines), self._top + self._page)
+        self._read = self._read or (end == len(lines) and not self.cramped)
+        place = [f"\u2026 lines {self._top + 1}\u2013{end} of {len(lines)}"] if self._more and room > 1 else []
+        text = "\n".join([*lines[self._top : end], *place])
         about = self.query_one("#lines", Static)
         about.display = bool(text)
         about.update(Content(text))
-        self._legend.tell(self._hints(listed=listed), width, narrow=narrow)
-        self.set_class(narrow, "-tight")
+
+    def _scroll(self, key: str) -> None:
+        match key:
+            case "pagedown":
+                self._top += self._page
+            case "pageup":
+                self._top -= self._page
+            case "home":
+                self._top = 0
+            case _:
+                self._top = sys.maxsize
+        self.fit()
 
     def _letter(self, key: str) -> int | None:
         letters = [choice.key for choice in self._list.choices]
@@ -322,6 +351,8 @@ class ChoicePanel(DockPanel):
 
     def key_effect(self, key: str) -> KeyEffect:
         known = key == "enter" or self._list.numbered_at(key) is not None or self._letter(key) is not None
+        if key in _SCROLLING and self._more:
+            return "moves"
         return "decides" if known or step_of(self, key) is not None else "nothing"
 
     def approves(self, key: str) -> bool:
@@ -330,14 +361,22 @@ class ChoicePanel(DockPanel):
     def take(self, key: str) -> None:
         step = step_of(self, key)
         index = self._list.numbered_at(key) if key.isdecimal() else self._letter(key)
-        if step is not None:
+        if key in _SCROLLING and self._more:
+            self._scroll(key)
+        elif step is not None:
             self._list.move(step)
         elif index is not None:
-            self._decide(self._values[index])
+            self._choose(self._values[index])
         elif self._list.moved:
-            self._decide(self._values[self._list.selected])
+            self._choose(self._values[self._list.selected])
         else:
             self.said = UNTOUCHED
+
+    def _choose(self, value: str) -> None:
+        if value in self._approving_values and not self._read:
+            self.said = UNREAD
+        else:
+            self._decide(value)
 
     def escape(self) -> None:
         self._decide(self._leave[0])

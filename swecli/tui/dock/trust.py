@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
 from msgspec.structs import replace
-from rich.cells import cell_len
 
 from swecli.safe_text import safe_line
 from swecli.tui.backend import TrustChoice, TrustGate, TrustItem, TrustQuestion
-from swecli.tui.dock.choices import Choice, ChoicePanel
+from swecli.tui.dock.choices import Choice, ChoicePanel, wrapped
 from swecli.tui.dock.panel import DockPanel
 from swecli.tui.main_screen import Dock
 
@@ -39,6 +38,7 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) ->
         lambda value: done(answers.get(value, "later")),
         intro="It contains files that would change how swecli works:",
         leave=("later", "not now"),
+        approving=("trust", "session"),
     )
 
 
@@ -51,13 +51,14 @@ def item_panel(item: TrustItem, done: Callable[[ItemChoice], None]) -> ChoicePan
         (("yes", Choice("yes", "y")), ("no", Choice("no", "n"))),
         lambda value: done(answers.get(value, "later")),
         leave=("later", "not now"),
+        approving=("yes",),
     )
 
 
 def _cut(value: str) -> list[str]:
     # Between words where it can be; no character of what would run is lost.
     return textwrap.wrap(
-        value[:2_000], WIDTH, expand_tabs=False, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False
+        value, WIDTH, expand_tabs=False, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False
     )
 
 
@@ -88,25 +89,23 @@ def items_panel(
         ),
         lambda value: done(answers.get(value, "later")),
         leave=("later", "not now"),
+        approving=("yes",),
     )
 
 
 def pages(items: Sequence[TrustItem], columns: int, rows: int) -> list[list[TrustItem]]:
-    """The items in the fewest panels on which each can be read whole on a screen of this size.
-
-    What does not fit beside others is alone, and so is a line that is wider than the screen.
-    """
+    """The items in the fewest panels that show each whole on a screen of this size; what does not fit beside others is
+    alone, and is scrolled."""
     found: list[list[TrustItem]] = []
     taken = rows
     for item in items:
-        lines = _lines([item])
-        wide = max(cell_len(safe_line(line)) for line in lines) >= columns - 3
-        if not wide and taken + len(lines) <= rows - PANEL_ROWS:
+        lines = sum(len(wrapped(safe_line(line), max(1, columns - 2))) for line in _lines([item]))
+        if taken + lines <= rows - PANEL_ROWS:
             found[-1].append(item)
-            taken += len(lines)
+            taken += lines
         else:
             found.append([item])
-            taken = rows if wide else len(lines)
+            taken = lines
     return found
 
 

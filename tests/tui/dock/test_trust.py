@@ -224,7 +224,43 @@ def test_things_share_a_panel_where_each_can_be_read_whole() -> None:
     assert pages((), 80, 24) == []
     assert pages((ITEM,), 80, 24) == [[ITEM]]
     assert pages((ITEM, ITEM), 80, 24) == [[ITEM, ITEM]]
-    assert pages((ITEM, ITEM), 30, 24) == [[ITEM], [ITEM]]
+    assert pages((ITEM, ITEM), 30, 24) == [[ITEM, ITEM]]
+    assert pages((ITEM, ITEM, ITEM), 12, 24) == [[ITEM], [ITEM], [ITEM]]
     assert pages((ITEM, long, ITEM, ITEM), 80, 24) == [[ITEM], [long], [ITEM, ITEM]]
     assert pages((ITEM, long, ITEM), 80, 60) == [[ITEM, long, ITEM]]
     assert pages((ITEM, ITEM), 80, 10) == [[ITEM], [ITEM]]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (24, 10)])
+async def test_nothing_is_allowed_before_all_of_it_was_on_the_screen(size: tuple[int, int]) -> None:
+    value = f"true {'x' * 2_500} {'word ' * 300}; rm -rf /"
+    hook = TrustItem("hooks.PreToolUse", value, "/w/.swecli/config.toml:9", "h")
+    gate = Gate((), (hook,))
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate, size=size) as it:
+        await it.shows("true", "lines 1–")
+        it.clock.now += 5
+        assert "rm -rf" not in it.screen()
+        await it.press("y")
+        it.clock.now += 5
+        await it.until(lambda: "Read all of it" in it.screen() or size[0] == 24)
+        assert opening.before is None
+        await it.press("pagedown", "end")
+        await it.shows("; rm -rf", "/")
+        await it.press("y")
+        await it.until(lambda: opening.before is not None)
+    assert opening.before == ["items", (hook,)]
+
+
+async def test_a_screen_that_shrinks_takes_no_line_away_unseen() -> None:
+    gate = Gate((), MANY)
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate, size=(100, 50)) as it:
+        await it.shows("these 8 things?")
+        await it.pilot.resize_terminal(60, 14)
+        await it.shows("lines 1–", "s0 (.mcp.json)")
+        it.clock.now += 5
+        await it.press("end")
+        await it.shows("of 16", "server 7")
+        await it.press("pageup", "home")
+        await it.shows("lines 1–", "s0 (.mcp.json)")
