@@ -78,7 +78,8 @@ def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str
         if not again or not _belongs(root, git):
             raise WorkTreeError(f"{root} exists already. Use another name, or work in it: swecli -C {root}")
         return WorkTree(root, _within(root, below), branch, "", git.root)
-    commit = _git(git.root, environment, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", empty="no commit yet")
+    empty = f"{git.root} has no commit yet, so no worktree can be made of it. Commit once, then try again."
+    commit = _git(git.root, environment, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", silent=empty)
     make_private(root.parent)
     if again and _git(git.root, environment, "for-each-ref", f"refs/heads/{branch}"):
         _git(git.root, environment, "worktree", "prune")
@@ -137,12 +138,16 @@ def _only_here(tree: WorkTree, environment: Mapping[str, str], commit: str) -> b
     return not {*found.split()} - {f"refs/heads/{tree.branch}"}
 
 
-def _git(folder: Path, environment: Mapping[str, str], *arguments: str, empty: str = "") -> str:
+def _git(folder: Path, environment: Mapping[str, str], *arguments: str, silent: str = "") -> str:
+    """``silent`` is the sentence for a failure about which git says nothing."""
     try:
         said = read_git("git", folder, arguments, environment, _SECONDS, fetches=True)
     except GitFailedError as error:
         if error.kind != "failed":
             raise WorkTreeError(f"git can't be run: {error}") from error
-        why = " ".join(str(error).split()) or empty or error.first_line
+        why = " ".join(str(error).split())
+        if not why and silent:
+            raise WorkTreeError(silent) from error
+        why = why or error.first_line
         raise WorkTreeError(f"git {arguments[0]} failed: {why}") from error
     return said.decode("utf-8", "replace").strip()
