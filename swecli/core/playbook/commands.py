@@ -160,6 +160,32 @@ def same_intent(one: str, other: str) -> bool:
     return _related(a, b)
 
 
+_NOT_THERE: Final = re.compile(
+    r"no tests ran|collected 0 items|no tests found|no such file|not found|can't open file|cannot find module",
+    re.IGNORECASE,
+)
+
+
+def asks_elsewhere(failed: str, worked: str, error: str) -> bool:
+    """Whether what worked is the same command on another file, as that of the first was not there: no repair of it,
+    unless the name was mistyped or the file is in another folder."""
+    a, b = parsed(failed), parsed(worked)
+    same = [word for word in a.words if word not in a.operands] == [word for word in b.words if word not in b.operands]
+    if not same or a.operands == b.operands or _NOT_THERE.search(error) is None:
+        return False
+    gone, new = a.operands - b.operands, b.operands - a.operands
+    return not all(any(_moved(one, other) for other in new) for one in gone) or not new
+
+
+def _moved(one: str, other: str) -> bool:
+    name, place = one.rstrip("/"), other.rstrip("/")
+    if name.rpartition("/")[2] == place.rpartition("/")[2]:
+        return True
+    longer = abs(len(name) - len(place))  # another letter in a place, as of test_a and test_b, is another name
+    slip = longer == edit_distance(name, place, 2) if longer else sorted(name) == sorted(place)
+    return slip and min(len(name), len(place)) >= 4
+
+
 def instead_of_unknown(failed: str, worked: str) -> bool:
     """Whether a command may stand in for one of which only its failure tells what it was for: a slip of its name, or a
     script that is not there and then a check or a build."""

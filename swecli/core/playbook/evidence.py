@@ -14,7 +14,15 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.playbook.commands import differs, instead_of_unknown, parsed, same_intent, shown, signature
+from swecli.core.playbook.commands import (
+    asks_elsewhere,
+    differs,
+    instead_of_unknown,
+    parsed,
+    same_intent,
+    shown,
+    signature,
+)
 from swecli.core.playbook.trials import Step
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
@@ -288,6 +296,8 @@ class EvidenceWatch:
             return False
         if not same_intent(failed.command, ran.command):
             return directly and bool(failed.error) and instead_of_unknown(failed.command, ran.command)
+        if asks_elsewhere(failed.command, ran.command, failed.error):
+            return False
         unchanged = failed.edits == len(self._edited)
         same = parsed(failed.command).targets == parsed(ran.command).targets
         return bool(failed.error) or (unchanged and same)

@@ -16,6 +16,7 @@ from swecli.core.playbook.store import expired, stale
 from swecli.core.protocol.events import FilesRestored, RestoredFile
 from tests.core.playbook.sample import CWD, Told, whats
 
+NOT_THERE = "ERROR: file or directory not found: x\n\nno tests ran in 0.00s"
 MISSING = "ModuleNotFoundError: No module named 'basket'"
 
 
@@ -65,6 +66,9 @@ def test_the_users_own_command_can_be_what_worked() -> None:
         Told().says("x").runs("pytest", 127).says("y").says("z").runs("python -m pytest"),
         Told().says("x").runs("python -c 'import x'", 1, MISSING).runs("python -c 'import y'"),
         Told().says("x").runs("git commit -m tests", 127).runs("make test"),
+        Told().says("x").runs("pytest -q tests/test_a.py", 4, NOT_THERE).runs("pytest -q tests/test_b.py"),
+        Told().says("x").runs("pytest tests/api", 4, NOT_THERE).runs("pytest tests/wire"),
+        Told().says("x").runs("pytest tests/test_a.py", 4, NOT_THERE).runs("pytest"),
     ],
     ids=[
         "another target",
@@ -77,10 +81,28 @@ def test_the_users_own_command_can_be_what_worked() -> None:
         "long ago",
         "inline",
         "words of a message",
+        "another file",
+        "another folder",
+        "all instead",
     ],
 )
 def test_what_proves_nothing_is_no_evidence(told: Told) -> None:
     assert bullets(told) == []
+
+
+@pytest.mark.parametrize(
+    ("failed", "worked"),
+    [
+        ("pytest tets/wire", "pytest tests/wire"),
+        ("pytest src/test/", "pytest src/tests/"),
+        ("pytest tests/test_wire.py", "pytest tests/unit/test_wire.py"),
+        ("pytest tests/test_wire.py", "python -m pytest -c ci.ini tests/test_wire.py"),
+        ("pytest -c cfg/a.ini tests/wire", "pytest -c cfg/a.ini -p no:cov tests/wire"),
+    ],
+)
+def test_a_mistyped_or_moved_file_is_a_failure_of_the_command(failed: str, worked: str) -> None:
+    told = Told().says("x").runs(failed, 4, NOT_THERE).runs(worked)
+    assert [one.guard.command for one in bullets(told)] == [worked]
 
 
 def test_another_way_without_an_error_counts_only_where_nothing_else_changed() -> None:
