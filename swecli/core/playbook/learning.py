@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from swecli.core.playbook.bullet import Bullet, Expiry, Source
 from swecli.core.playbook.candidates import candidate
 from swecli.core.playbook.claims import CORRECTED, PROVEN
+from swecli.core.playbook.commands import parsed
 from swecli.core.playbook.evidence import Evidence
 from swecli.core.playbook.novelty import Known, judge, unfit
 from swecli.core.playbook.playbook import Playbook, settle, subject_key
@@ -62,7 +63,8 @@ def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: f
 
 
 def _same_way(playbook: Playbook, draft: Bullet) -> Bullet | None:
-    """A bullet that tells the same way out of the same failure, or the way that is known of a check already."""
+    """A bullet that tells the same way out of the same failure (of the same program with the same error, too, whatever
+    it was run on), or the way that is known of a check already."""
     if draft.type != "command" or not draft.guard.command:
         return None
     for bullet in playbook.all():
@@ -70,7 +72,13 @@ def _same_way(playbook: Playbook, draft: Bullet) -> Bullet | None:
             continue
         if not draft.trigger.commands or set(draft.trigger.commands) & set(bullet.trigger.commands):
             return bullet
+        if set(draft.trigger.errors) & set(bullet.trigger.errors) and _programs(draft) & _programs(bullet):
+            return bullet
     return None
+
+
+def _programs(bullet: Bullet) -> set[str]:
+    return {parsed(command).words[0] for command in bullet.trigger.commands if parsed(command).words}
 
 
 def _deleted_about(playbook: Playbook, draft: Bullet) -> bool:

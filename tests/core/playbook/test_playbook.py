@@ -128,6 +128,20 @@ def test_a_deleted_lesson_covers_other_words_of_its_commands(failed: str, worked
     assert (result.refused, result.new) == (("", True) if taken else ("the user does not want it", False))
 
 
+@pytest.mark.parametrize(("failed", "error", "new"), [("pytset -q b.py", "x", False), ("pytset b.py", "y", True)])
+def test_the_same_error_of_the_same_program_is_one_lesson(failed: str, error: str, new: bool) -> None:
+    def lesson(command: str, signature: str) -> Bullet:
+        made = fixed(command, "python -m pytest")
+        return replace(made, trigger=Trigger((), (command,), (signature,)))
+
+    playbook = Playbook()
+    learn(playbook, [lesson("pytset -q a.py", "x")], Known(), NOW)
+    (result,) = learn(playbook, [lesson(failed, error)], Known(), NOW)
+    assert (result.new, len(playbook.bullets())) == (new, 1 + new)
+    (another,) = learn(playbook, [lesson("yarn b.py", "x")], Known(), NOW)
+    assert another.new
+
+
 def test_a_deleted_lesson_about_a_file_covers_that_file_only() -> None:
     def edits(path: str, count: int) -> Bullet:
         text = f"Edits of `{path}` did not apply {count} times; read its current lines right before each edit."
