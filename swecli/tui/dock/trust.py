@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,7 +13,9 @@ from swecli.safe_text import safe_line
 from swecli.tui.backend import TrustChoice, TrustGate, TrustItem, TrustQuestion
 from swecli.tui.dock.choices import Choice, ChoicePanel, wrapped
 from swecli.tui.dock.panel import DockPanel
-from swecli.tui.main_screen import Dock
+
+if TYPE_CHECKING:
+    from swecli.tui.main_screen import Dock
 
 ItemChoice = Literal["yes", "no", "later"]
 """``later``: no for this run, and asked again at the next start."""
