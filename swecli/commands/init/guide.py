@@ -17,10 +17,12 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from swecli.commands.init.project import PURPOSES, Project, one_line, parsed, table, texts
+from swecli.commands.init.ecosystems import ecosystems
+from swecli.commands.init.project import Project, one_line, parsed, texts
 from swecli.commands.init.scan import FILE_NAME
 from swecli.core.context_management.codebase import TOP, Section, sections
 from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.llm.json_values import as_object
 
 MAX_TOKENS = 3_000
 FULL_CHARS = 24_000
@@ -148,7 +150,7 @@ def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
     described = prose.project or (project.description if project.names_only_known(project.description) else "")
     languages = f"Written in {', '.join(project.languages)}." if project.languages else ""
     state = f"Written on {today}" + (f" at commit {project.commit}" if project.commit else "")
-    defined = [f"- {PURPOSES[c.purpose]}: `{c.command}` (from `{c.source}`)" for c in project.commands]
+    defined = [f"- {ecosystems().purposes[c.purpose]}: `{c.command}` (from `{c.source}`)" for c in project.commands]
     others = ", ".join(f"`{command.command}`" for command in project.others[:6])
     agents = [
         f"- `{name}` has further instructions for agents; read it before you change code."
@@ -222,7 +224,7 @@ def parse_prose(answer: str, project: Project) -> Prose:
     def pairs(key: str, limit: int, good: Callable[[str, str], bool]) -> dict[str, str]:
         nonlocal dropped
         kept: dict[str, str] = {}
-        for raw, value in table(data, key).items():
+        for raw, value in as_object(data.get(key)).items():
             name, about = raw.strip().strip("`"), one_line(value)
             if about and len(about) <= _MAX_LINE and len(name) <= 80 and "\n" not in name and good(name, about):
                 kept[name] = about

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import Counter
 from pathlib import Path, PurePosixPath
 
+from swecli.commands.init.ecosystems import ecosystems
 from swecli.core.context_management.instructions import read_head
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, definitions, ending_of
 from swecli.core.retrieval.index import kind_of
-from swecli.core.workspace.walk import GENERATED, IgnoreRules
+from swecli.core.workspace.walk import GENERATED, walk
 
 MAX_ENTRIES = 20_000
 MAX_SECONDS = 3.0
@@ -23,39 +22,38 @@ MAX_OUTLINED = 40
 
 FILE_NAME = "OPENCLI.md"
 
-_KEPT_HIDDEN = frozenset((".github", ".gitlab", ".circleci", ".ci", ".buildkite", ".woodpecker"))
-_GENERATED = GENERATED | {
-    *("bower_components", "virtualenv", "site-packages", "dist", "htmlcov", "Pods", "DerivedData", "_build")
-}
-_MAYBE_SOURCE = frozenset(["build", "target", "out", "env", "bin", "obj", "deps", "vendor", "third_party", "coverage"])
-"""Often generated, often not: left out only when they hold no file that looks like source."""
-
+_LIKE_SOURCE = SOURCE_ENDINGS | {".md"}
 _FIRST_TEXT = re.compile(r"\A(?:#!.*\n)?\s*(?:[rRuU]?\"\"\"|'''|/\*\*?|//[/!]?|#)\s*(?:\*\s*)?([^\n\"]{3,160})")
 
 
 class Scan:
-    """The files of one project, the shallowest first, without those that are generated, hidden or ignored.
-
-    Links to directories are not followed. ``complete`` is False once a bound cut something short.
+    """The files of one project without those that are generated, hidden or ignored. Links to directories are not
+    followed. ``complete`` is False once a bound cut something short.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.files: list[str] = []
-        self.directories: set[str] = set()
         self.complete = True
         self._bytes_left = MAX_TOTAL_BYTES
         self._texts: dict[str, str] = {}
         self._ends = time.monotonic() + MAX_SECONDS
-        self._list()
-        self._known = frozenset(self.files)
-        self._listing = "\n".join(self.files)
+        files, folders = list[str](), set[str]()
+        for count, entry in enumerate(walk(root, (root,), stop=self._is_late, skip=self._left_out)):
+            if count >= MAX_ENTRIES:
+                self.complete = False
+                break
+            if entry.is_dir:
+                folders.add(entry.path)
+            # A name that can't be printed has no place in a document.
+            elif entry.path.isprintable() and entry.path != FILE_NAME and (root / entry.path).is_file():
+                files.append(entry.path)
+        self.complete = self.complete and not self._is_late()
+        self.files, self.directories = files, folders
+        self._listing = "\n".join(files)
+        self._known = frozenset(files)
 
     def has(self, path: str) -> bool:
         return path in self._known
-
-    def first(self, *paths: str) -> str | None:
-        return next((path for path in paths if path in self._known), None)
 
     def matching(self, pattern: str) -> list[re.Match[str]]:
         """Files whose whole path fits the regular expression, in which ``.`` is no end of line."""
@@ -63,10 +61,10 @@ class Scan:
 
     def text(self, path: str) -> str:
         """Beginning of a file; empty when it is missing, binary, unreadable or beyond the bounds."""
-        if path in self._texts:
-            return self._texts[path]
-        if path not in self._known or self._bytes_left <= 0 or time.monotonic() > self._ends:
-            self.complete = self.complete and path not in self._known
+        if path not in self._known or path in self._texts:
+            return self._texts.get(path, "")
+        if self._bytes_left <= 0 or self._is_late():
+            self.complete = False
             return ""
         try:
             head = read_head(self.root / path, min(MAX_FILE_BYTES, self._bytes_left), self.root)
@@ -77,28 +75,6 @@ class Scan:
             self._bytes_left -= min(head.size, MAX_FILE_BYTES)
         self._texts[path] = text
         return text
-
-    def _list(self) -> None:
-        """Breadth first, so that what a bound cuts is deep down."""
-        rules = IgnoreRules(self.root)
-        waiting = deque([""])
-        count = 0
-        while waiting:
-            folder = waiting.popleft()
-            for entry in _entries(self.root / folder):
-                count += 1
-                if count > MAX_ENTRIES or time.monotonic() > self._ends:
-                    self.complete = False
-                    return
-                path = f"{folder}/{entry.name}" if folder else entry.name
-                is_folder = entry.is_dir(follow_symlinks=False)
-                if rules.entry_ignored(path, is_folder) or path == FILE_NAME:
-                    continue
-                if is_folder and not _left_out(entry):
-                    self.directories.add(path)
-                    waiting.append(path)
-                elif entry.is_file():
-                    self.files.append(path)
 
     def structure(self) -> tuple[str, ...]:
         """At most ``MAX_LINES`` lines: the directories with the most files, opened where all children fit."""
@@ -116,11 +92,6 @@ class Scan:
         lines = [f"`{path}/`: {count_files(inside[path])}{self._kinds(path)}" for path in sorted(shown)]
         return (*lines, f"`./`: {count_files(len(at_root))}") if at_root else tuple(lines)
 
-    def _kinds(self, folder: str) -> str:
-        ends = Counter(ending_of(path) for path in self.files if path.startswith(f"{folder}/"))
-        usual = sorted((end for end in ends if end), key=lambda end: (-ends[end], end))
-        return f" ({', '.join(usual[:2])})" if usual else ""
-
     def outline(self) -> tuple[str, ...]:
         """Lines ``path: first line of its documentation [names it defines]`` of source files."""
         lines: list[str] = []
@@ -133,24 +104,21 @@ class Scan:
                 lines.append(f"{path}: {said}{defines}".rstrip(": "))
         return tuple(lines)
 
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._ends
 
-def _entries(directory: Path) -> Iterable[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as entries:
-            # A name that can't be printed has no place in a document.
-            return sorted((entry for entry in entries if entry.name.isprintable()), key=lambda entry: entry.name)
-    except OSError:
-        return ()
+    def _left_out(self, folder: str) -> bool:
+        name, folders = folder.rpartition("/")[2], ecosystems().folders
+        if name.startswith("."):
+            return name not in folders["hidden"]
+        if name in folders["often_generated"]:
+            return not any(ending_of(child.name) in _LIKE_SOURCE for child in (self.root / folder).glob("*"))
+        return name in GENERATED | folders["generated"] or name.endswith(".egg-info") or not name.isprintable()
 
-
-def _left_out(entry: os.DirEntry[str]) -> bool:
-    name = entry.name
-    if name.startswith("."):
-        return name not in _KEPT_HIDDEN
-    if name in _MAYBE_SOURCE:
-        kinds = SOURCE_ENDINGS | {".md"}
-        return not any(ending_of(child.name) in kinds for child in _entries(Path(entry.path)))
-    return name in _GENERATED or name.endswith(".egg-info")
+    def _kinds(self, folder: str) -> str:
+        ends = Counter(ending_of(path) for path in self.files if path.startswith(f"{folder}/"))
+        usual = sorted((end for end in ends if end), key=lambda end: (-ends[end], end))
+        return f" ({', '.join(usual[:2])})" if usual else ""
 
 
 def count_files(number: int) -> str:

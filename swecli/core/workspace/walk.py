@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -207,8 +208,10 @@ def walk(
     *,
     max_depth: int | None = None,
     stop: Callable[[], bool] = lambda: False,
+    skip: Callable[[str], bool] = lambda folder: False,
 ) -> Iterator[Entry]:
-    """Entries below ``start``, a directory before what it holds. Unreadable directories are passed over.
+    """Entries below ``start``, a directory before what it holds and the deepest last, so that a bound cuts what is deep
+    down. Directories that can't be read, or whose path ``skip`` refuses, are passed over.
 
     A directory that is itself ignored can be walked by naming it: rules from above it don't count then.
     """
@@ -218,23 +221,21 @@ def walk(
     if prefix and rules.ignored(prefix[:-1], True):
         rules, prefix = IgnoreRules(start, IGNORE_FILES), ""
     limit = min(max_depth or _MAX_DEPTH, _MAX_DEPTH)
-    waiting: list[tuple[str, int]] = [("", 0)]
+    waiting = deque([("", 0)])
     while waiting and not stop():
-        folder, depth = waiting.pop()
+        folder, depth = waiting.popleft()
         if folder:
             yield Entry(folder, True, depth, is_file=False)
         if depth >= limit:
             continue
-        deeper: list[tuple[str, int]] = []
         for name, is_dir, is_file in _entries(start / folder):
             path = f"{folder}/{name}" if folder else name
             if rules.entry_ignored(prefix + path, is_dir):
                 continue
-            if is_dir:
-                deeper.append((path, depth + 1))
-            else:
+            if not is_dir:
                 yield Entry(path, False, depth + 1, is_file)
-        waiting.extend(reversed(deeper))
+            elif not skip(path):
+                waiting.append((path, depth + 1))
 
 
 def _entries(folder: Path) -> list[tuple[str, bool, bool]]:

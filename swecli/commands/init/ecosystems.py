@@ -1,0 +1,60 @@
+"""``ecosystems.toml`` decoded: what is known of languages, manifests, task files and the names of files."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+Purpose = Literal["install", "build", "test", "test_one", "lint", "format", "types", "run"]
+
+
+class Rule(Struct, frozen=True):
+    """Commands of the first file that fits ``file`` and has ``text`` in it."""
+
+    file: str
+    commands: dict[Purpose, str]
+    text: str = ""
+
+
+class Language(Struct, frozen=True):
+    """Present where a file fits ``manifest`` or ``sources``. ``variant`` is its name where a file fits the pattern."""
+
+    manifest: str
+    rules: tuple[Rule, ...]
+    name: str = ""
+    tests: str = ""
+    variant: tuple[str, str] = ("", "")
+    sources: str = ""
+
+
+class TaskFile(Struct, frozen=True):
+    """``names`` finds the names of tasks in ``file``; without it they are the keys of its ``scripts``."""
+
+    runner: str
+    file: str
+    names: str = ""
+    built_in: frozenset[str] = frozenset()
+
+
+class Ecosystems(Struct, frozen=True):
+    manifests: tuple[tuple[str, str, str], ...]
+    commands: tuple[str, ...]
+    purposes: dict[Purpose, str]
+    tasks: dict[Purpose, tuple[str, ...]]
+    task_files: tuple[TaskFile, ...]
+    key_files: dict[str, str]
+    dependency_lines: dict[str, str]
+    name_lines: dict[str, str]
+    folders: dict[Literal["generated", "often_generated", "hidden"], frozenset[str]]
+    words: dict[Literal["file_endings", "programs", "interpreters"], frozenset[str]]
+    languages: tuple[Language, ...]
+
+
+@cache
+def ecosystems() -> Ecosystems:
+    text = (files(__package__ or "") / "ecosystems.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=Ecosystems)
