@@ -1,4 +1,4 @@
-"""The agent's side of the protocol: its methods, and the sessions that are open."""
+"""The agent's side of the protocol: its methods, the sessions that are open, and the program that serves one client."""
 
 from __future__ import annotations
 
@@ -517,7 +517,6 @@ class SwecliAgent:
         await conversation.close()
 
 
-# --- the program --------------------------------------------------------------------------------------------
 # The program behind ``swecli acp``: one client on standard input and output, until it leaves.
 
 

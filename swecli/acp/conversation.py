@@ -48,7 +48,7 @@ from swecli.acp.prompts import Said
 from swecli.acp.updates import Update, Updates, blocks_text, message, notice_text, tool_text
 from swecli.acp.words import clean, one_line
 from swecli.commands.base import run_command
-from swecli.commands.registry import Invocation, UnknownCommand, command_table, commands_of
+from swecli.commands.registry import CommandCall, UnknownCommand, command_table, commands_of
 from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, Submit
 from swecli.core.protocol.events import (
     MAIN,
@@ -366,10 +366,10 @@ class Conversation:
             held.append(said.command.message)
         elif said.command is None and self.session.view.model is None:
             raise no_model()
-        if isinstance(said.command, Invocation | UnknownCommand):
+        if isinstance(said.command, CommandCall | UnknownCommand):
             for text in held:
                 await self._tell(message(text))
-            if isinstance(said.command, Invocation):
+            if isinstance(said.command, CommandCall):
                 turn = await self._run(said.command)
                 if turn.ended.done():
                     return await self._response(turn.ended.result(), turn.stop, prompt)
@@ -464,7 +464,7 @@ class Conversation:
 
     # --- slash commands ---
 
-    async def _run(self, found: Invocation) -> _Turn:
+    async def _run(self, found: CommandCall) -> _Turn:
         """Run a command. It may begin a turn; then the result is that turn, and it has ended."""
         self._turn = turn = _Turn(asyncio.get_running_loop().create_future())
         if found.command.name == "help":

@@ -20,7 +20,7 @@ from acp.schema import (
 from msgspec import Struct
 
 from swecli.commands.base import SlashCommand
-from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
+from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, parse
 from swecli.core.context_management.prompts import harmless
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.messages import ImagePart
@@ -43,7 +43,7 @@ class Said(Struct, frozen=True):
     attached."""
 
     message: Submit
-    command: Invocation | UnknownCommand | None = None
+    command: CommandCall | UnknownCommand | None = None
     left_out: tuple[str, ...] = ()
 
 

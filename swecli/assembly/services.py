@@ -1,4 +1,4 @@
-"""From options and settings to the services of a session."""
+"""From options and settings to the services of a session, and its budgets."""
 
 from __future__ import annotations
 
@@ -617,7 +617,6 @@ def session_environment(options: LaunchOptions, startup: Startup) -> str:
     )
 
 
-# --- budgets ------------------------------------------------------------------------------------------------
 # The budgets of the settings, and what was spent today in all folders.
 
 

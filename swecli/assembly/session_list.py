@@ -41,7 +41,6 @@ from swecli.core.worktrees import name_of_tree, worktrees_folder
 from swecli.launch import LaunchOptions
 from swecli.tui.backend import StoredSession
 
-# --- which may go -------------------------------------------------------------------------------------------
 # Which sessions may go, by the rules of the settings: too old, or too much together. Nothing is deleted here.
 
 

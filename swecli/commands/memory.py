@@ -1,4 +1,4 @@
-"""/memory: what is remembered beyond the conversation, listed, shown and changed."""
+"""/memory lists, shows and changes what is remembered; a line that begins with # adds to the instructions."""
 
 from __future__ import annotations
 
@@ -132,7 +132,6 @@ async def _edited(session: Session, path: str) -> CommandResult:
     return CommandResult(screen="edit_file", argument=str(place.file), instead=instead.blocks)
 
 
-# --- lines that begin with # --------------------------------------------------------------------------------
 # A line that the user adds to the instructions, with ``#`` at the start of a message.
 
 

@@ -192,7 +192,7 @@ def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
 _LINE = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)*|\?)(?:\s+(.*))?", re.DOTALL)
 
 
-class Invocation(Struct, frozen=True):
+class CommandCall(Struct, frozen=True):
     command: SlashCommand
     arguments: str
 
@@ -213,7 +213,7 @@ class UnknownCommand(Struct, frozen=True):
         return f"Unknown command /{self.name}. {hint} Nothing was sent."
 
 
-def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation | UnknownCommand | None:
+def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall | UnknownCommand | None:
     """What ``line`` asks for; None when it is text for the model. A path such as ``/etc/hosts is wrong`` is
     text: a command's name has no second slash and no dot."""
     match = _LINE.fullmatch(line.strip())
@@ -222,7 +222,7 @@ def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation 
     name, arguments = match.group(1), (match.group(2) or "").strip()
     command = find(name, commands)
     if command is not None:
-        return Invocation(command, arguments)
+        return CommandCall(command, arguments)
     return UnknownCommand(name, nearest(name, commands), ELSEWHERE.get(name.lower(), ""))
 
 

@@ -1,4 +1,4 @@
-"""Commands about the session: /status, /mode, /usage, /jobs, /copy and others."""
+"""Commands about the session: /status, /mode, /usage, /jobs, /copy and others; /export and /handoff write files."""
 
 from __future__ import annotations
 
@@ -498,7 +498,6 @@ BTW = SlashCommand(
 COPY = SlashCommand("copy", "Copy the last answer, or code from it", _run_copy, arguments="[code [n]]")
 
 
-# --- sessions as files --------------------------------------------------------------------------------------
 # /export and /handoff: the session as a file.
 
 

@@ -1,4 +1,4 @@
-"""What git's own files say, read without running git: a repository may name programs that git would run."""
+"""git: its own files, read without running it, and the program, run so that a repository can't make it run others."""
 
 from __future__ import annotations
 
@@ -192,7 +192,6 @@ def _is_hash(text: str) -> bool:
     return len(text) in (40, 64) and all(char in "0123456789abcdef" for char in text)
 
 
-# --- the program --------------------------------------------------------------------------------------------
 # How swecli starts git: with nothing that a repository could make it run, and without waiting for a terminal.
 
 

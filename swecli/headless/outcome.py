@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, SlashCommand, run_command
-from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, commands_of, parse
+from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, command_table, commands_of, parse
 from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.budget import Budget
@@ -62,13 +62,13 @@ class Shown(Struct, frozen=True):
     failed: bool = False
 
 
-def meaning(prompt: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation | UnknownCommand | None:
+def meaning(prompt: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall | UnknownCommand | None:
     """The slash command that a message is; None for text, such as one that begins with an existing path."""
     found = parse(prompt, commands)
     return None if isinstance(found, UnknownCommand) and Path(f"/{found.name}").exists() else found
 
 
-async def run_slash(session: Session, invocation: Invocation, screens: Screens = MappingProxyType({})) -> Shown:
+async def run_slash(session: Session, invocation: CommandCall, screens: Screens = MappingProxyType({})) -> Shown:
     """Run a command to its end. ``screens`` has what is shown in place of screens."""
     result = await run_command(invocation.command, session, invocation.arguments)
     if result.offer is not None:

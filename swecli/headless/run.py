@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 from msgspec import Struct, field
 
 from swecli.commands.base import Screen
-from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of
+from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of
 from swecli.core.engine.consent import ASKED_BY_HOOK
 from swecli.core.permissions.decide import UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
@@ -342,17 +342,17 @@ class HeadlessRun:
     def _begin(self, prompt: str) -> None:
         commands = commands_of(self._session) if prompt.lstrip().startswith("/") else COMMANDS
         command = None if self._request.commands is not None else outcome.meaning(prompt, commands)
-        if isinstance(command, UnknownCommand | Invocation):
+        if isinstance(command, UnknownCommand | CommandCall):
             self._command = asyncio.ensure_future(self._run_command(prompt, command))
         elif prompt:
             self._weighing = asyncio.ensure_future(self._submit(Submit(prompt, mentions=self._request.mentions)))
 
-    async def _run_command(self, prompt: str, command: Invocation | UnknownCommand | None) -> outcome.Shown | None:
+    async def _run_command(self, prompt: str, command: CommandCall | UnknownCommand | None) -> outcome.Shown | None:
         """Run a command to its end. One that is not known may be of a server that is about to come."""
         if isinstance(command, UnknownCommand) and self._session.tools.pending:
             await self._session.extensions_settled()
             command = outcome.meaning(prompt, commands_of(self._session))
-        if isinstance(command, Invocation):
+        if isinstance(command, CommandCall):
             return await outcome.run_slash(self._session, command, self._request.screens)
         if command is not None:
             self._outcome.input_errors.append(command.message)

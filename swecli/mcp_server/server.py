@@ -1,4 +1,4 @@
-"""The methods of the protocol: what is offered, tasks that run, and the sessions that are open."""
+"""swecli as an MCP server: its tools, the tasks that run, the open sessions, and the program that serves one client."""
 
 from __future__ import annotations
 
@@ -506,7 +506,6 @@ def _result(report: Report, *, is_error: bool | None = None) -> types.CallToolRe
     )
 
 
-# --- the program --------------------------------------------------------------------------------------------
 # The program behind ``swecli mcp serve``: one client on standard input and output, until it leaves.
 #
 # In place of the SDK's own transport, whose reading thread no signal ends, and which holds a line of any length.

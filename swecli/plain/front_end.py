@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 from msgspec import Struct
 
 from swecli.commands.base import SHELL_USE, CommandResult, Offer, run_command
-from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of, parse
+from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
@@ -511,7 +511,7 @@ class LinearFrontEnd:
             self._output.typed(text)
             await self._tell_mentions(text)
             self._session.send(Steer(text) if self._busy else Submit(text))
-        elif not isinstance(found, Invocation):
+        elif not isinstance(found, CommandCall):
             self._output.say([found.message])
         elif self._busy and not found.command.while_busy:
             self._output.say([f"/{found.command.name} must wait for the turn to end; Ctrl+C interrupts it."])
@@ -532,7 +532,7 @@ class LinearFrontEnd:
         if line := mentions_line(weighed, weigh("", 0, view.budget, view.ratio)):
             self._output.say([f"Attached: {line}."])
 
-    async def _command(self, found: Invocation) -> None:
+    async def _command(self, found: CommandCall) -> None:
         result = await run_command(found.command, self._session, found.arguments)
         self._show(result)
         if result.offer is not None:

@@ -21,7 +21,7 @@ from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_controller import SessionController
 
 if TYPE_CHECKING:
-    from swecli.commands.registry import Invocation
+    from swecli.commands.registry import CommandCall
     from swecli.core.engine.session import Session
     from swecli.tui.prompt.editor import PromptEditor
 
@@ -43,7 +43,7 @@ class NotSent(Struct, frozen=True):
     message: str
 
 
-Submission: TypeAlias = "Say | Shell | Invocation | NotSent | None"
+Submission: TypeAlias = "Say | Shell | CommandCall | NotSent | None"
 """None for an empty line."""
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from swecli.tui.session_state import Request
     from swecli.tui.transcript.view import Transcript
 
-# --- the dock -----------------------------------------------------------------------------------------------
 # The dock at the bottom of the screen: the prompt, or one panel in its place.
 
 

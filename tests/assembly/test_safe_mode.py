@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swecli.app import open_session
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.core.protocol.blocks import TextBlock
 from swecli.launch import LaunchOptions
 
@@ -27,7 +27,7 @@ async def said(work: Path, line: str, *, safe_mode: bool) -> str:
     session = await open_session(options)
     try:
         invocation = parse(line)
-        assert isinstance(invocation, Invocation)
+        assert isinstance(invocation, CommandCall)
         blocks = (await invocation.command.run(session, invocation.arguments)).blocks
         return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
     finally:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.core.engine.session import ToolRun
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import NoticeLevel
@@ -49,7 +49,7 @@ class CommandSession(FakeSession):
     async def slash(self, line: str) -> str:
         """Run a command line; its text, or ``screen:NAME``."""
         invocation = parse(line)
-        assert isinstance(invocation, Invocation)
+        assert isinstance(invocation, CommandCall)
         result = await invocation.command.run(self, invocation.arguments)
         if result.screen:
             return f"screen:{result.screen}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swecli.commands.files import ADD_DIR
-from swecli.commands.registry import Invocation
+from swecli.commands.registry import CommandCall
 from swecli.core.workspace.jobs import JobInfo
 from swecli.headless.outcome import run_slash as headless
 from tests.commands.support import CommandSession
@@ -21,7 +21,7 @@ async def test_a_folder_is_handed_on_as_its_real_path(tmp_path: Path) -> None:
     for name in ("../other", "link", str(other)):
         result = await ADD_DIR.run(port, name)
         assert (result.screen, result.argument) == ("add_folder", str(other))
-    assert f"--add-dir {other}" in (await headless(port, Invocation(ADD_DIR, "../other"))).text
+    assert f"--add-dir {other}" in (await headless(port, CommandCall(ADD_DIR, "../other"))).text
 
 
 async def test_what_is_no_new_folder_is_told(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.commands.base import Clip, CommandResult
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.commands.session import code_blocks
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.headless.outcome import run_slash as headless
@@ -23,7 +23,7 @@ def session(*answers: str) -> CommandSession:
 
 async def result(port: CommandSession, line: str) -> CommandResult:
     found = parse(line)
-    assert isinstance(found, Invocation)
+    assert isinstance(found, CommandCall)
     return await found.command.run(port, found.arguments)
 
 
@@ -57,7 +57,7 @@ async def test_what_is_not_there_is_not_copied() -> None:
 
 async def test_without_a_screen_the_text_is_printed() -> None:
     found = parse("/copy code 1")
-    assert isinstance(found, Invocation)
+    assert isinstance(found, CommandCall)
     assert (await headless(session(ANSWER), found)).text == "a = 1\n\nb = 2"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swecli.commands.base import CommandResult
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.core.checkpoints.generated import GeneratedFiles
 from swecli.core.checkpoints.git_changes import GitChanges, GitRefused
 from swecli.core.checkpoints.history import Difference
@@ -23,7 +23,7 @@ async def shown(changed: Difference, line: str) -> CommandResult:
     session = CommandSession(Path("/work"))
     session.files.changed = changed
     found = parse(line)
-    assert isinstance(found, Invocation)
+    assert isinstance(found, CommandCall)
     return await found.command.run(session, found.arguments)
 
 
@@ -67,7 +67,7 @@ async def test_files_in_generated_folders_are_one_line() -> None:
 async def against(line: str, tree: GitChanges | GitRefused, session: CommandSession) -> str:
     session.files.tree = tree
     found = parse(line)
-    assert isinstance(found, Invocation)
+    assert isinstance(found, CommandCall)
     return said(await found.command.run(session, found.arguments))
 
 

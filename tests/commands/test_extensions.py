@@ -8,7 +8,7 @@ import pytest
 
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult
-from swecli.commands.registry import Invocation, commands_of, parse
+from swecli.commands.registry import CommandCall, commands_of, parse
 from swecli.core.protocol.events import Notice, TurnEnded
 from tests.core.engine.support import Bench, bench, until
 from tests.core.extensions.support import Places
@@ -30,7 +30,7 @@ def places(tmp_path: Path) -> Places:
 
 async def run(made: Bench, line: str) -> CommandResult:
     found = parse(line, commands_of(made.session))
-    assert isinstance(found, Invocation)
+    assert isinstance(found, CommandCall)
     return await found.command.run(made.session, found.arguments)
 
 
@@ -44,7 +44,7 @@ async def test_they_are_commands_with_their_hints(places: Places) -> None:
         assert set(own) == {"git:say", "pdf"}
         assert (own["git:say"].arguments, own["git:say"].summary) == ("<word>", "says")
         found = parse("/GIT:say hello there", commands_of(made.session))
-        assert isinstance(found, Invocation)
+        assert isinstance(found, CommandCall)
         assert (found.command.name, found.arguments) == ("git:say", "hello there")
 
 
@@ -90,7 +90,7 @@ async def test_what_waits_is_shown_and_approved(places: Places) -> None:
 async def test_an_approval_counts_at_once_also_for_a_list_of_commands_from_before(places: Places) -> None:
     async with bench(ANSWERS, places.project, extension_files=places.open(at_once=False)) as made:
         before = parse("/pdf now", commands_of(made.session))
-        assert isinstance(before, Invocation)
+        assert isinstance(before, CommandCall)
         assert "/skills approve pdf" in shown(await before.command.run(made.session, "now"))
         await run(made, "/skills approve pdf")
         assert (await before.command.run(made.session, "now")).blocks == ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock
 from swecli.core.workspace.jobs import JobInfo
 from tests.support.fake_session import FakeSession
@@ -21,7 +21,7 @@ def session_with(*jobs: JobInfo) -> FakeSession:
 
 async def blocks(session: FakeSession, line: str) -> tuple[DisplayBlock, ...]:
     invocation = parse(line)
-    assert isinstance(invocation, Invocation)
+    assert isinstance(invocation, CommandCall)
     result = await invocation.command.run(session, invocation.arguments)
     return result.blocks or result.instead
 
@@ -46,7 +46,7 @@ async def test_jobs_are_listed_with_status_age_size_and_command() -> None:
 async def test_a_front_end_with_a_screen_shows_that_unless_the_list_is_asked_for() -> None:
     session = session_with(SERVER)
     invocation = parse("/jobs")
-    assert isinstance(invocation, Invocation)
+    assert isinstance(invocation, CommandCall)
     assert (await invocation.command.run(session, "")).screen == "jobs"
     result = await invocation.command.run(session, "list")
     assert result.screen is None

@@ -9,7 +9,7 @@ import pytest
 
 from swecli.commands.base import CommandResult
 from swecli.commands.models import size, summary
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.core.config.key_store import KeyStore
 from swecli.core.llm.catalog import Rates
 from swecli.core.llm.offers import ModelOffer
@@ -33,7 +33,7 @@ LOCAL = ModelOffer("ollama/qwen", "not needed", window=4096, tools=False, runnin
 
 async def result(session: CommandSession, line: str) -> CommandResult:
     invocation = parse(line)
-    assert isinstance(invocation, Invocation)
+    assert isinstance(invocation, CommandCall)
     return await invocation.command.run(session, invocation.arguments)
 
 
@@ -74,7 +74,7 @@ async def test_a_long_list_says_how_much_is_missing() -> None:
 
 async def test_without_a_screen_the_usable_ones_are_shown() -> None:
     invocation = parse("/model")
-    assert isinstance(invocation, Invocation)
+    assert isinstance(invocation, CommandCall)
     text = (await headless(offering(), invocation)).text
     assert text.startswith("The model is fake/model")
     assert "a/big" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, find, nearest, parse
+from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, command_table, find, nearest, parse
 
 
 def test_names_and_aliases_are_unique_and_lower_case() -> None:
@@ -32,7 +32,7 @@ def test_names_and_aliases_are_unique_and_lower_case() -> None:
 )
 def test_commands_are_found_by_name_and_alias(line: str, name: str, arguments: str) -> None:
     parsed = parse(line)
-    assert isinstance(parsed, Invocation)
+    assert isinstance(parsed, CommandCall)
     assert (parsed.command.name, parsed.arguments) == (name, arguments)
 
 

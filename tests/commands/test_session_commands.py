@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.commands.session import MODE_MEANINGS, mode_meaning
 from swecli.core.config.change import meaning
 from swecli.core.engine.session_view import Conversation
@@ -185,7 +185,7 @@ async def test_an_unknown_price_is_asked_about_with_the_form_of_the_setting() ->
     session = CommandSession()
     session.unpriced = ("fake/model",)
     found = parse("/cost")
-    assert isinstance(found, Invocation)
+    assert isinstance(found, CommandCall)
     result = await found.command.run(cast("Any", session), "")
     assert (result.screen, result.argument) == ("price", "fake/model")
     said = result.blocks[-1]

@@ -9,7 +9,7 @@ import pytest
 
 from swecli.block_text import block_lines
 from swecli.commands.files import target
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.core.checkpoints.journal import Change, Operation, Origin
 from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.checkpoints.store import ABSENT, Image
@@ -35,7 +35,7 @@ class UndoSession(CommandSession):
 
     async def lines(self, line: str) -> str:
         invocation = parse(line)
-        assert isinstance(invocation, Invocation)
+        assert isinstance(invocation, CommandCall)
         result = await invocation.command.run(self, invocation.arguments)
         return "\n".join(text for block in result.blocks for text in block_lines(block))
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from swecli.commands.base import SHELL_USE
-from swecli.commands.registry import COMMANDS, Invocation
+from swecli.commands.registry import COMMANDS, CommandCall
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import (
     Body,
@@ -103,7 +103,7 @@ def test_other_lines() -> None:
         ("/mode  plan ", "mode", "plan"),
     ):
         meaning = interpret(text, COMMANDS)
-        assert isinstance(meaning, Invocation)
+        assert isinstance(meaning, CommandCall)
         assert (meaning.command.name, meaning.arguments) == (name, arguments)
     unknown = interpret("/contxt x", COMMANDS)
     assert isinstance(unknown, NotSent)

@@ -1,4 +1,4 @@
-"""Why the provider's prompt cache was missed: each request of a session is compared with the one before."""
+"""The provider's prompt cache: why a request missed it, what it served in a session, and what that was worth."""
 
 from __future__ import annotations
 
@@ -361,7 +361,6 @@ def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7_200 else f"{seconds / 3_600:.0f} hours"
 
 
-# --- what was served ----------------------------------------------------------------------------------------
 # What the provider's prompt cache served in a session, request by request, and what that was worth. A reduction of
 # events.
 

@@ -33,7 +33,6 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Usage
 
-# --- what became of it --------------------------------------------------------------------------------------
 # What became of the context, turn by turn: sizes, cache shares, compactions, misses. A reduction of events.
 
 

@@ -51,7 +51,6 @@ from swecli.core.protocol.messages import (
     ToolResultPart,
 )
 
-# --- what was read of files ---------------------------------------------------------------------------------
 # What the model has seen of files: which parts, in which state, when.
 
 

@@ -1,4 +1,4 @@
-"""Background jobs of a session: recorded when they begin and end, and reported to the model."""
+"""Commands beside the model's calls: background jobs, recorded and reported, and those that the user runs with !."""
 
 from __future__ import annotations
 
@@ -102,7 +102,6 @@ def _short(command: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
-# --- the user's own commands --------------------------------------------------------------------------------
 # Commands that the user runs with ``!``: outside of turns, without the model; their output joins the conversation.
 
 

@@ -50,7 +50,6 @@ from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.jobs import JobInfo
 from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of
 
-# --- transcript and report ----------------------------------------------------------------------------------
 # What subagents did: the transcript of one as text, and the report that its session gets.
 
 

@@ -1,4 +1,4 @@
-"""What a hook is: its event, what it is about, its command, and whether it may run here."""
+"""What a hook is: its event, the calls it is about, its condition, its command, and whether it may run here."""
 
 from __future__ import annotations
 
@@ -167,7 +167,6 @@ def changed_script(hook: Hook, project: Path) -> str:
     return next((name for name, known in hook.scripts if file_hash(project / name) != known), "")
 
 
-# --- conditions on a call -----------------------------------------------------------------------------------
 # The condition of a hook, ``if`` in settings: a permission rule that says which calls it is about. Pure, but for the
 # words of a command.
 #

@@ -44,7 +44,6 @@ from swecli.core.protocol.messages import (
     Usage,
 )
 
-# --- the format ---------------------------------------------------------------------------------------------
 # The format of a script: steps with text, calls, usage and faults.
 
 

@@ -1,4 +1,4 @@
-"""Tools of servers: their names here, what a call may touch, and what of a result the model and the user get."""
+"""What servers offer: tools (name, effects, result), prompts as commands, and resources to read."""
 
 from __future__ import annotations
 
@@ -218,7 +218,6 @@ def _size(data: str) -> str:
     return readable_size(len(data) * 3 // 4 - data[-2:].count("="))
 
 
-# --- prompts and resources ----------------------------------------------------------------------------------
 # What a server has besides tools: prompts as commands, resources to read.
 
 

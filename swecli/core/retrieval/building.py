@@ -25,7 +25,6 @@ from swecli.core.retrieval.index import Change, DamagedIndexError, History, Inde
 from swecli.core.retrieval.indexing import documents, tree_of
 from swecli.core.retrieval.ranking import query_of
 
-# --- what git records ---------------------------------------------------------------------------------------
 # What git's record tells about files: which change together, which changed of late, and what was said about it.
 
 

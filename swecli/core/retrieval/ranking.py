@@ -23,7 +23,6 @@ from swecli.core.retrieval.index import (
 )
 from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, STOP_WORDS, TASK_WORDS, is_compound, stem, terms_of
 
-# --- parts of a text ----------------------------------------------------------------------------------------
 # What of a text says what it is about. Reports come with forms to fill in, versions, output and code: their words are
 # many, and few of them tell where to look.
 

@@ -1,4 +1,4 @@
-"""Listing the files of a directory, and searching their text."""
+"""Listing the files of a directory, searching their text, and finding places by words."""
 
 from __future__ import annotations
 
@@ -200,7 +200,6 @@ def _chosen(lines: tuple[Line, ...], limit: int) -> tuple[list[Line], int]:
     return shown, matches
 
 
-# --- places by words ----------------------------------------------------------------------------------------
 # Finding where something is by words, from the index of the folder: places instead of lines.
 
 

@@ -1,4 +1,4 @@
-"""The tools that act on the session itself: questions, todos, scratchpad, compaction."""
+"""The tools that act on the session: questions, todos, scratchpad, compaction, subagents, skills, finding tools."""
 
 from __future__ import annotations
 
@@ -153,7 +153,6 @@ class AskUser(Tool[AskUserParams]):
         return ToolOutcome(text, (TextBlock(text),), plural(len(lines), "answer"))
 
 
-# --- subagents ----------------------------------------------------------------------------------------------
 # The tool that hands a task to a subagent.
 
 
@@ -203,7 +202,6 @@ def _short(text: str) -> str:
     return line if len(line) <= _DESCRIPTION else f"{line[: _DESCRIPTION - 1]}…"
 
 
-# --- skills -------------------------------------------------------------------------------------------------
 # The tool with which the model gets the text of a skill.
 
 
@@ -255,7 +253,6 @@ class SkillTool(Tool[SkillParams]):
         return ToolOutcome(text, detail=readable_size(len(text.encode("utf-8", "replace"))))
 
 
-# --- tools that are found -----------------------------------------------------------------------------------
 # Finding tools that are withheld to save context; what is found can be called from then on.
 
 

@@ -1,4 +1,4 @@
-"""Images that go with a message: a pasted or dropped path of one becomes an attachment with a placeholder."""
+"""What a paste becomes: the path of an image an attachment, a large text a file, each with a placeholder."""
 
 from __future__ import annotations
 
@@ -156,8 +156,7 @@ def _size(size: int) -> str:
     return f"{size} B" if size < 1000 else f"{size / 1000:.0f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
 
 
-# --- large pastes ---------------------------------------------------------------------------------
-# They become files, so that only their paths are sent.
+# Large pastes become files, so that only their paths are sent.
 
 
 def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> str:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from swecli.tui.prompt.vim import Ask
     from swecli.tui.prompt.vim_keys import VimKeys
 
-# --- what was typed before ----------------------------------------------------------------------------------
 # What was typed before: history per workspace, its search, and unsent drafts.
 
 

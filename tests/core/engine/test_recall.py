@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from swecli.commands.registry import Invocation, parse
+from swecli.commands.registry import CommandCall, parse
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import CompactionCompleted, PermissionRequested
@@ -71,7 +71,7 @@ async def test_facts_of_before_three_compactions_are_recalled(tmp_path: Path) ->
                 assert not (await b.session.run_tool("recall", {"id": source})).is_error
         assert not b.bodies(PermissionRequested)
         invocation = parse("/recall billing service port")
-        assert isinstance(invocation, Invocation)
+        assert isinstance(invocation, CommandCall)
         shown = await invocation.command.run(b.session, invocation.arguments)
         (block,) = shown.blocks
         assert isinstance(block, TextBlock)

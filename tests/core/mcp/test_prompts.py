@@ -9,7 +9,7 @@ import pytest
 from swecli.block_text import block_lines
 from swecli.commands.base import run_command
 from swecli.commands.mcp import MCP, prompt_commands
-from swecli.commands.registry import COMMANDS, Invocation, parse
+from swecli.commands.registry import COMMANDS, CommandCall, parse
 from swecli.core.mcp.tools import given
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock
@@ -32,7 +32,7 @@ async def test_a_prompt_is_sent_as_a_message(line: str, tmp_path: Path) -> None:
     async with served(TEXT, tmp_path, unkind()) as (made, servers):
         await until(lambda: servers.connections["hub"].state == "ready")
         found = parse(line, (*COMMANDS, *prompt_commands(made.session)))
-        assert isinstance(found, Invocation)
+        assert isinstance(found, CommandCall)
         result = await run_command(found.command, made.session, found.arguments)
         assert not result.blocks
         await until(lambda: bool(made.bodies(TurnEnded)))

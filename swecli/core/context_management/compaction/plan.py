@@ -1,4 +1,4 @@
-"""What a compaction would keep, remove and cost. Pure."""
+"""What a compaction would keep, remove and cost, also after the user moved items of the plan. Pure."""
 
 from __future__ import annotations
 
@@ -146,7 +146,6 @@ def _difference(price: Price, model: str, before: int, after: int) -> str | None
     return None if old is None or new is None else f"{Decimal(old) - Decimal(new):f}"
 
 
-# --- the user moves items of a plan -------------------------------------------------------------------------
 # A compaction plan whose items can be moved: what stays word for word, what is summarised, what leaves a reference.
 
 
