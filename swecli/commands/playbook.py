@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.playbook import SessionPlaybook, ShownBullet
     from swecli.core.engine.session import Session
 
-PAUSED = "The playbook is off for this session: nothing is told or learned. /playbook on switches it on."
+PAUSED = "The playbook is off for this session: lessons are neither used nor learned. /playbook on switches it on."
 OFF = "The playbook is off (playbook.enabled)."
 NONE = (
     "Nothing has been learned here yet. swecli learns from what happens: a command that failed and the one that then "

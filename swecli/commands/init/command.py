@@ -88,7 +88,7 @@ def _kept(target: str, guide: Guide) -> str:
     """What a person wrote in swecli's own file and stays as it is; empty where that is nothing."""
     if not target.endswith(FILE_NAME) or not guide.kept:
         return ""
-    names = ("what stands before the first section" if key == TOP else key.replace("-", " ") for key in guide.kept)
+    names = ("the text before the first section" if key == TOP else key.replace("-", " ") for key in guide.kept)
     return f"{target} keeps as you wrote it: {', '.join(names)}."
 
 

@@ -208,7 +208,7 @@ class SessionPlaybook:
             books, loaded = await asyncio.to_thread(_load, self._open)
         except OSError as error:
             self._broken = (
-                f"The playbook can't be read ({error.strerror or error}); nothing is told or learned in this session."
+                f"The playbook can't be read ({error.strerror or error}); this session neither uses nor learns lessons."
             )
             self._say(self._broken, "warning")
             return False
@@ -232,7 +232,7 @@ class SessionPlaybook:
             loaded.project, loaded.own, loaded.stale = await asyncio.to_thread(_read_again, books, loaded)
         except OSError as error:
             why = error.strerror or error
-            self._say(f"The playbook can't be read again ({why}); this session goes on with what it read before.")
+            self._say(f"The playbook can't be read again ({why}); this session keeps the version it read before.")
             return
         for problem in (*books.project.problems, *books.own.problems):
             if problem not in told:

@@ -1,4 +1,4 @@
-"""What the model asks a server: where a name is defined and used, and what a file contains."""
+"""What the model asks a server (where a name is defined and used, what a file contains), and reading the answers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from swecli.core.language_servers.answers import named, places, symbols
 from swecli.core.language_servers.peer import Refused, ServerEnded
 from swecli.core.language_servers.project_server import ProjectServer
-from swecli.core.language_servers.protocol import lines_of, read_json, units, uri_of
+from swecli.core.language_servers.protocol import (
+    column_of,
+    kind_name,
+    lines_of,
+    path_of,
+    read_json,
+    sequence,
+    start_of,
+    table,
+    units,
+    uri_of,
+)
 from swecli.core.language_servers.server import ANSWER_SECONDS, RunningServer
 from swecli.core.ports import CodeError, CodePlace, CodeQuestion
 
-PATIENCE: Final = 20.0
+READY_SECONDS: Final = 20.0
 """Seconds that a question waits for a server to start and to read the project."""
+MOST_PLACES: Final = 2_000
 
 
 async def ask(
@@ -37,12 +48,12 @@ async def ask(
     params: dict[str, Any] = {"textDocument": {"uri": uri_of(path)}}
     if what == "outline":
         answer = await _answer(run, "textDocument/documentSymbol", "documentSymbolProvider", params)
-        return symbols(answer, path, lines, 0)
+        return _symbols(answer, path, lines, 0)
     params["position"] = {"line": line - 1, "character": units(lines[line - 1][:column])}
     if what == "definition":
-        return places(await _answer(run, "textDocument/definition", "definitionProvider", params))
+        return _places(await _answer(run, "textDocument/definition", "definitionProvider", params))
     params["context"] = {"includeDeclaration": True}
-    found = places(await _answer(run, "textDocument/references", "referencesProvider", params))
+    found = _places(await _answer(run, "textDocument/references", "referencesProvider", params))
     return sorted(found, key=lambda one: (str(one.path), one.line))
 
 
@@ -53,12 +64,12 @@ async def search(server: ProjectServer, query: str) -> Sequence[CodePlace]:
         CodeError: there is no answer.
     """
     run = await _ready(server)
-    return named(await _answer(run, "workspace/symbol", "workspaceSymbolProvider", {"query": query}))
+    return _named(await _answer(run, "workspace/symbol", "workspaceSymbolProvider", {"query": query}))
 
 
 async def _ready(server: ProjectServer) -> RunningServer:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(READY_SECONDS):
             run = await server.running()
             await server.told_changes(run)
             await run.ready()
@@ -84,3 +95,47 @@ async def _answer(run: RunningServer, method: str, capability: str, params: Mapp
         raise CodeError(f"{name}: {error}") from error
     except TimeoutError as error:
         raise CodeError(f"{name} did not answer in {ANSWER_SECONDS:.0f} s; search the text instead") from error
+
+
+def _place(value: Any) -> CodePlace | None:
+    """A Location, or a LocationLink, which names what is meant by other words."""
+    found = table(value)
+    path = path_of(found.get("uri", found.get("targetUri")))
+    start = start_of(found.get("range", found.get("targetSelectionRange", found.get("targetRange"))))
+    if path is None:
+        return None
+    return CodePlace(path, start[0] + 1 if start is not None else 1)
+
+
+def _places(answer: Any) -> tuple[CodePlace, ...]:
+    each = sequence(answer) if isinstance(answer, list) else [answer]
+    found = (_place(one) for one in each[:MOST_PLACES])
+    return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+def _symbols(answer: Any, path: Path, lines: Sequence[str], depth: int) -> list[CodePlace]:
+    """The outline as servers give it: nested, or as a list with the name of what each is in."""
+    found: list[CodePlace] = []
+    for one in sequence(answer)[:MOST_PLACES]:
+        entry = table(one)
+        start = start_of(entry.get("selectionRange", entry.get("range", table(entry.get("location")).get("range"))))
+        if start is None or depth > 20:
+            continue
+        name = str(entry.get("name", ""))[:200]
+        column = column_of(lines[start[0]], start[1]) if start[0] < len(lines) else 0
+        within = "" if "selectionRange" in entry else str(entry.get("containerName") or "")
+        found.append(CodePlace(path, start[0] + 1, name, kind_name(entry.get("kind")), depth, within, column))
+        found += _symbols(entry.get("children"), path, lines, depth + 1)
+    return found[:MOST_PLACES]
+
+
+def _named(answer: Any) -> list[CodePlace]:
+    """Symbols of a project with their places."""
+    found: list[CodePlace] = []
+    for one in sequence(answer)[:MOST_PLACES]:
+        entry = table(one)
+        where = _place(entry.get("location"))
+        if where is not None:
+            name, within = str(entry.get("name", ""))[:200], str(entry.get("containerName") or "")
+            found.append(CodePlace(where.path, where.line, name, kind_name(entry.get("kind")), 0, within))
+    return found

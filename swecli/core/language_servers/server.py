@@ -24,7 +24,7 @@ from swecli.core.language_servers.protocol import (
     uri_of,
     whole,
 )
-from swecli.core.language_servers.tsserver import ERROR_REQUESTS, error_request, errors_of, hands_on
+from swecli.core.language_servers.typescript import ERROR_REQUESTS, error_request, errors_of, hands_on
 from swecli.core.workspace.server_log import ServerLog
 
 START_SECONDS: Final = 30.0

@@ -1,15 +1,22 @@
-"""Which TypeScript there is for a server: up to version 6 it is a program for typescript-language-server to run, from
-version 7 on a language server itself."""
+"""TypeScript: which one there is for a server, and asking it for errors.
+
+Up to version 6 it is a program (tsserver) for typescript-language-server to run, from version 7 on a language server
+itself. That language server sends errors only when there are some, after a while, and without saying of which text, so
+tsserver is asked through it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+
+from swecli.core.language_servers.protocol import ERROR, Diagnostic, Position, Range, sequence, table, whole
 
 SERVER_PACKAGE: Final = "typescript-language-server"
 LACKING: Final = (
@@ -21,6 +28,9 @@ FIRST_SERVER: Final = 7
 _PLACES: Final = ("node_modules/typescript/lib", ".yarn/sdks/typescript/lib", ".vscode/pnpify/typescript/lib")
 _TSSERVER: Final = "tsserver.js"
 _LONGEST: Final = 1_000_000
+REQUEST: Final = "typescript.tsserverRequest"
+"""The command of the language server that hands a request to tsserver and its answer back."""
+ERROR_REQUESTS: Final = ("syntacticDiagnosticsSync", "semanticDiagnosticsSync")
 
 
 class _Package(Struct, frozen=True):
@@ -57,6 +67,30 @@ def is_too_old(tsc: str) -> bool:
     return major.isdecimal() and int(major) < FIRST_SERVER
 
 
+def hands_on(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a language server takes requests for tsserver."""
+    return REQUEST in sequence(table(capabilities.get("executeCommandProvider")).get("commands"))
+
+
+def error_request(command: str, uri: str) -> dict[str, Any]:
+    return {"command": REQUEST, "arguments": [command, {"file": uri, "includeLinePosition": True}]}
+
+
+def errors_of(answer: Any) -> tuple[Diagnostic, ...] | None:
+    """The errors in an answer of tsserver; None where it was interrupted."""
+    body = table(answer).get("body")
+    if not isinstance(body, list):
+        return None
+    found: list[Diagnostic] = []
+    for one in map(table, sequence(body)):
+        start, end = _position(one.get("startLocation")), _position(one.get("endLocation"))
+        if one.get("category") == "error" and start is not None:
+            code, message = one.get("code"), str(one.get("message", ""))
+            known = code if isinstance(code, int | str) else None
+            found.append(Diagnostic(Range(start, end or start), message, ERROR, known))
+    return tuple(found)
+
+
 def _package_of(tsc: str) -> Path | None:
     """The folder of the package that a ``tsc`` belongs to: above what a link leads to, or beside the folder of a script
     that a package manager wrote."""
@@ -73,3 +107,9 @@ def _read(folder: Path) -> _Package:
             return msgspec.json.decode(file.read(_LONGEST), type=_Package)
     except (OSError, msgspec.DecodeError):
         return _Package()
+
+
+def _position(place: Any) -> Position | None:
+    """tsserver counts from 1."""
+    line, offset = whole(table(place).get("line")), whole(table(place).get("offset"))
+    return Position(line - 1, offset - 1) if line and offset else None

@@ -31,7 +31,7 @@ async def elicit(
     if params.mode == "url":
         question = Question(
             f"{server} asks you to open {params.url}\n{params.message}",
-            (Option("I opened it", "then the call goes on"), Option(DECLINE)),
+            (Option("I opened it", "then the call continues"), Option(DECLINE)),
             header=server,
             closed=True,
         )

@@ -45,7 +45,7 @@ def freeze(playbook: Playbook, bullet: Bullet, now: float) -> str:
 
 def switch_off(playbook: Playbook, bullet: Bullet, now: float) -> str:
     bullet.status = "off"
-    return f"{bullet.id} is off: the model is not told of it."
+    return f"{bullet.id} is off: the model does not see it."
 
 
 def switch_on(playbook: Playbook, bullet: Bullet, now: float) -> str:

@@ -246,7 +246,7 @@ class CacheBoard(Board):
             count = f" · {plural(self._history.count, 'request')}"
             return [text_line(("Prompt cache ", palette.heading), (words, palette.warning), (count, palette.dim))]
         newest = self._history.slice(self._history.count - 1, self._history.count)[0].usage.cache_share
-        last = "not told" if newest is None else percent(newest)
+        last = "not reported" if newest is None else percent(newest)
         many = plural(totals.requests, "request")
         title = f"{last} of the last request · {percent(totals.share)} of {many}"
         filled = round(width * totals.share)

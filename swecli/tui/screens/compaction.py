@@ -194,7 +194,7 @@ class PlanBoard(Board):
         self._writing = False
         if summary is None or not summary.text:
             why = summary.notes[-1] if summary is not None and summary.notes else "the model wrote none"
-            self._flash(f"No summary: {why}; the record stands in its place")
+            self._flash(f"No summary: {why}; the record takes its place")
         else:
             self._summary = summary.text
             self._focus = SUMMARY_FOCUS
@@ -225,7 +225,7 @@ class PlanBoard(Board):
             if changed:
                 self._summary = text
             if changed and not text:
-                self._flash("The summary is empty: only the record stands for what goes")
+                self._flash("The summary is empty: only the record replaces what is removed")
             elif changed and drafted:
                 self._flash("Your text stands, not the draft that came meanwhile")
             return True

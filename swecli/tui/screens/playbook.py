@@ -24,7 +24,7 @@ _ACTIONS = (
     ("down", "does harm", "counts 5 times as harmful"),
     ("edit", "edit", "change what it says"),
     ("freeze", "freeze or release", "neither outcomes nor time change a frozen one"),
-    ("off", "switch off", "the model is not told of it"),
+    ("off", "switch off", "the model does not see it"),
     ("on", "switch on", "the model sees it where it applies"),
     ("delete", "delete", "it goes, and is not learned again"),
 )

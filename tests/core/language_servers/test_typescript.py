@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from swecli.core.config.settings import LanguageServerSettings
 from swecli.core.language_servers.definitions import Program, defined, found_program, known
 from swecli.core.language_servers.servers import LanguageServerOptions
-from swecli.core.language_servers.tsserver import errors_of
-from swecli.core.language_servers.typescript import LACKING, is_too_old, tsserver_for
+from swecli.core.language_servers.typescript import LACKING, errors_of, is_too_old, tsserver_for
 from tests.core.engine.support import until
 from tests.core.language_servers.support import PATIENT, Served, messages, unkind
 
