@@ -83,7 +83,7 @@ async def test_what_a_person_wrote_stays(folder: Path) -> None:
     assert text.startswith("# Mine\n")
     assert "## Manners\n\nSay please." in text
     assert "`make test`" in text
-    kept = "OPENCLI.md keeps as you wrote it: what stands before the first section, manners."
+    kept = "OPENCLI.md keeps as you wrote it: the text before the first section, manners."
     assert session.notices == [kept]
 
 
@@ -92,7 +92,7 @@ async def test_what_stays_is_said_before_the_question(folder: Path) -> None:
     session = CommandSession(folder)
     session.refuse = "no"
     assert "was not written" in await session.slash("/init")
-    assert session.notices == ["OPENCLI.md keeps as you wrote it: what stands before the first section."]
+    assert session.notices == ["OPENCLI.md keeps as you wrote it: the text before the first section."]
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md"])
