@@ -109,7 +109,7 @@ class StdioTransport:
             async with self._turn:
                 await self._writer.settled(ROOM // 2)
         if self._writer.failure is not None:
-            raise ConnectionError("the client reads no more")
+            raise ConnectionError("the client stopped reading")
 
     async def close(self) -> None:
         self.end()
@@ -151,5 +151,5 @@ class StdioTransport:
         return None
 
     def _output_failed(self) -> None:
-        self._log("the client reads no more")
+        self._log("the client stopped reading")
         self.end()

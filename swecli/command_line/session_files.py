@@ -29,7 +29,7 @@ def export_session(arguments: Sequence[str]) -> int:
     """``swecli sessions export ID``."""
     parser = Parser(
         prog="swecli sessions export",
-        description="Write a stored session as Markdown, as an HTML page that stands alone, or as JSON, which "
+        description="Write a stored session as Markdown, as a self-contained HTML page, or as JSON, which "
         "`swecli sessions import` reads. Known keys are masked in all three.",
     )
     parser.add_argument("id", help="the session, by (the start of) its id or name")

@@ -73,7 +73,7 @@ def page_of(transcript: Transcript) -> str:
         ),
         chart=_chart(transcript.turns),
         turns="\n".join(page.turn(turn) for turn in transcript.turns),
-        footer="Exported by swecli. Keys and passwords that it knows are covered by stars. This page fetches nothing.",
+        footer="Exported by swecli. Keys and passwords that it knows are masked with stars. This page fetches nothing.",
     )
 
 

@@ -69,7 +69,7 @@ def definitions() -> list[dict[str, Any]]:
             "do. Takes seconds to many minutes; progress is reported, and cancelling stops it.",
             "inputSchema": _object(
                 {
-                    "prompt": {"type": "string", "description": "The whole task; swecli sees nothing else of you"},
+                    "prompt": {"type": "string", "description": "The whole task; swecli sees nothing else from you"},
                     "cwd": {"type": "string", "description": "Folder to work in; without it the server's own"},
                     "mode": {
                         "type": "string",
@@ -165,7 +165,7 @@ def wish_of(arguments: Mapping[str, Any]) -> Wish:
         )
     mode = text_of(arguments, "mode") or None
     if mode is not None and mode not in MODES:
-        raise BadArguments(f"mode {mode[:40]!r} is none of {', '.join(MODES)}.")
+        raise BadArguments(f"mode {mode[:40]!r} is not one of {', '.join(MODES)}.")
     background = arguments.get("background", False)
     if not isinstance(background, bool):
         raise BadArguments("background must be true or false.")

@@ -171,7 +171,7 @@ class _Batch:
             one for one in unit(self._ledger, entry) if one.id == entry.id or self._kind(one.id) in ("gone", "dropped")
         ]
         if self._kind(entry.id) == "gone" and entry.id not in self._behind and not self._was_left_out(entry):
-            return f"{entry.id} is no part of the conversation any more: it was rewound."
+            return f"{entry.id} is no longer part of the conversation: it was rewound."
         for one in (*self._missing_thoughts(entry), *wanted):
             form = self._form(one.id)
             if one.id != entry.id and form is not None and form.kind == "dropped" and form.text:

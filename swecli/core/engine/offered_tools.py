@@ -183,7 +183,9 @@ class OfferedTools:
             await asyncio.wait(either, timeout=TOLD_AFTER, return_when=asyncio.FIRST_COMPLETED)
             if not settled.done() and not skipped.is_set():
                 names = ", ".join(sorted(registry.pending))
-                self._recorder.emit(Notice(f"Waiting for tools: {names}", topic="tools", hint="Esc continues without them"))
+                self._recorder.emit(
+                    Notice(f"Waiting for tools: {names}", topic="tools", hint="Esc continues without them")
+                )
                 left = self._services.tools_wait - TOLD_AFTER
                 await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -434,7 +434,7 @@ class SessionPlaybook:
 
         known = ACTIONS.get(action)
         if known is None:
-            raise ChangeRefused(f"{action!r} is nothing that can be done; there are {', '.join(ACTIONS)}.")
+            raise ChangeRefused(f"{action!r} is not an action; choose one of {', '.join(ACTIONS)}.")
         return await self.change(bullet_id, known)
 
     async def edit(self, bullet_id: str, text: str, *, anyway: bool = False) -> str:

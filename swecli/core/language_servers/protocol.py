@@ -96,7 +96,7 @@ def read_message(data: bytes) -> Message:
     try:
         return _message.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"it sent something that is no message ({str(error)[:100]})") from error
+        raise ProtocolError(f"it sent something that is not a message ({str(error)[:100]})") from error
 
 
 def read_published(raw: bytes | msgspec.Raw) -> Published | None:

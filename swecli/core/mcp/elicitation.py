@@ -65,7 +65,7 @@ async def elicit(
             return mcp_types.ElicitResult(action="accept", content=content), ""
         if number == MOST_ROUNDS - 1:
             break
-        lead = f"{server} wants another answer: "
+        lead = f"{server} asks for a different answer: "
         again = [_question(name, fields[name], lead + why, name in required) for name, why in wrong.items()]
         answers = await asker.ask(item, again)
         if not answers:

@@ -138,7 +138,7 @@ def apply(
 
 def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, Happening], known: Known) -> str:
     if not delta.evidence or any(event not in events for event in delta.evidence):
-        return "it cites no event, or one that there is not"
+        return "it cites no event, or one that does not exist"
     if delta.op != "ADD":
         bullets = [playbook.get_bullet(name) for name in delta.ids]
         if not bullets or (delta.op == "MERGE" and len(bullets) < 2):

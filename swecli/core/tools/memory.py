@@ -233,7 +233,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
             return [_gone(unchanged)]
         found = self._below(place)
         if not found:
-            raise ToolError(f"{place.path} has no files of memory in it.")
+            raise ToolError(f"{place.path} has no memory files in it.")
         return [_gone(self._any(one, ctx)[1]) for one in found]
 
     def _moved(self, old: Place, new: Place, ctx: ToolContext) -> list[FileChange]:
@@ -248,7 +248,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
             return self._moved_file(old, new, ctx)
         found = self._below(old)
         if not found:
-            raise ToolError(f"{old.path} has no files of memory in it.")
+            raise ToolError(f"{old.path} has no memory files in it.")
         pairs = [(one, self._place(new.path + one.path[len(old.path) :])) for one in found]
         return [change for one, target in pairs for change in self._moved_file(one, target, ctx)]
 

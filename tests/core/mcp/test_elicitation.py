@@ -60,7 +60,7 @@ async def test_what_is_no_such_format_is_asked_again() -> None:
         "note": "none",
     }
     texts = [question.text for question in answers.asked[1]]
-    assert texts[0] == "email\nhub wants another answer: 'nomail' is not an email address"
+    assert texts[0] == "email\nhub asks for a different answer: 'nomail' is not an email address"
     assert [text.rpartition(": ")[2] for text in texts[1:]] == [
         "'here' is not an address such as https://example.org",
         "'31.1.2026' is not a date such as 2026-01-31",

@@ -247,10 +247,10 @@ async def test_elicitation_asks_again_for_what_the_form_does_not_take(tmp_path: 
             "(optional) [default: no]\nhub asks: Say more.",
         ]
         assert second == [
-            "hub wants another answer: 'x' is less than 2 characters",
-            "how many\nhub wants another answer: 'nine' is no integer",
+            "hub asks for a different answer: 'x' is less than 2 characters",
+            "how many\nhub asks for a different answer: 'nine' is no integer",
         ]
-        assert third == ["how many\nhub wants another answer: '9' is more than 5"]
+        assert third == ["how many\nhub asks for a different answer: '9' is more than 5"]
 
 
 async def test_elicitation_ends_where_no_answer_fits(tmp_path: Path) -> None:
