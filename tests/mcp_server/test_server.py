@@ -159,7 +159,7 @@ async def test_the_client_leaves_in_the_middle_of_a_question(tmp_path: Path, mon
         ({}, "prompt is empty"),
         ({"prompt": 5}, "prompt must be text"),
         ({"prompt": "x" * 1_000_001}, "more than 1,000,000"),
-        ({"prompt": "x", "mode": "yolo"}, "none of plan"),
+        ({"prompt": "x", "mode": "yolo"}, "one of plan"),
         ({"prompt": "x", "cwd": "/"}, "is outside of"),
         ({"prompt": "x", "cwd": "../"}, "is outside of"),
         ({"prompt": "x", "cwd": "nowhere"}, "no such directory"),
