@@ -140,7 +140,7 @@ class Conversation:
         self._plan_question: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._seen = 0
-        """Events that were taken, the newest of which is being told while ``_telling``."""
+        """Events that were taken, the newest of which is being sent while ``_telling``."""
         self._telling = False
         self._caught_up = asyncio.Event()
         self._own = 0
@@ -154,7 +154,7 @@ class Conversation:
         return bool(self._prompts)
 
     async def caught_up(self) -> None:
-        """Wait until everything that was stored has been told."""
+        """Wait until everything that was stored has been sent."""
         caught = asyncio.ensure_future(self._caught_up.wait())
         await asyncio.wait((caught, self._follower), return_when=asyncio.FIRST_COMPLETED)
         caught.cancel()
@@ -487,7 +487,7 @@ class Conversation:
         return turn
 
     async def _settled(self) -> None:
-        """Wait until the session does nothing, and all that it did has been told."""
+        """Wait until the session does nothing, and all that it did has been sent."""
         seen = -1
         while (self.session.view.busy or self._telling or seen != self._seen) and not self._follower.done():
             seen = self._seen

@@ -1,4 +1,4 @@
-"""A handoff bundle at the start of a session: read, compared with the folder, told to the model."""
+"""A handoff bundle at the start of a session: read, compared with the folder, handed to the model."""
 
 from __future__ import annotations
 

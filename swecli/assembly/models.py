@@ -190,7 +190,7 @@ class Windows:
         return self._update(client, known)
 
     def recall(self, client: ModelClient, window: int) -> None:
-        """Take the window that the server told in an earlier run, where it would only be assumed."""
+        """Take the window that the server reported in an earlier run, where it would only be assumed."""
         if isinstance(client, HttpModelClient) and client.info.window_source == "assumed":
             client.know(replace(client.info, window=window, window_source="endpoint"))
 

@@ -607,7 +607,7 @@ def policy_rules(options: LaunchOptions, startup: Startup) -> tuple[Rule, ...]:
 
 
 def session_environment(options: LaunchOptions, startup: Startup) -> str:
-    """What the model is told about date, place and platform when the session begins."""
+    """Date, place and platform for the model when the session begins."""
     return environment_note(
         today=date.today(),
         cwd=str(options.cwd),

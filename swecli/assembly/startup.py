@@ -1,4 +1,4 @@
-"""What is read once at start: paths, settings, trust, and what the user has to be told about them."""
+"""What is read once at start: paths, settings, trust, and what is reported to the user about them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Wish(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """What is to be told of a task. ``denials`` are calls that were not allowed to run, each with its reason; ``cost``
+    """What is reported of a task. ``denials`` are calls that were not allowed to run, each with its reason; ``cost``
     is US dollars, None where a price is unknown."""
 
     session: str

@@ -287,7 +287,7 @@ class ConfiguredRule(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """The settings in force, where each set value comes from, and what the user should be told once."""
+    """The settings in force, where each set value comes from, and what is reported to the user once."""
 
     settings: Settings
     origins: Mapping[Path_, Origin]

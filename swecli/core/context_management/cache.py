@@ -145,7 +145,7 @@ class CacheWatch:
         self._cleared = 0
         """Tokens that the provider left out of the newest request by itself."""
         self._hits: set[str] = set()
-        """Models whose provider told of a cache that it reads or writes."""
+        """Models whose provider reported a cache that it reads or writes."""
         self._summaries: set[str] = set()
         self.newest: ModelRequest | None = None
         """The request that was observed last in this run."""
@@ -473,7 +473,7 @@ class CacheMoney:
 
 
 class CacheTotals(Struct, frozen=True):
-    """Tokens of all requests that told of a cache: ``read`` of ``asked`` came from it."""
+    """Tokens of all requests that reported a cache: ``read`` of ``asked`` came from it."""
 
     requests: int = 0
     asked: int = 0

@@ -41,7 +41,7 @@ KEPT = 400
 
 
 class TurnPoint(Struct, frozen=True):
-    """The newest request of a turn: its tokens, and those that came from the provider's cache; None: not told."""
+    """The newest request of a turn: its tokens, and those that came from the provider's cache; None: not reported."""
 
     turn: int
     tokens: int

@@ -1,4 +1,4 @@
-"""Which files changed on disk since a server was last told: commands, other programs and undo change them, too."""
+"""Which files changed on disk since a server was last notified: commands, other programs and undo change them, too."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class LanguageServers:
         self.in_use: dict[tuple[str, Path], ProjectServer] = {}
         self._before: dict[Path, str | None] = {}
         self._late: dict[str, list[str]] = {}
-        """What is to be told with the next edit of an agent."""
+        """What is reported with the next edit of an agent."""
         self._host: ExtensionHost | None = None
         self._closed = False
         self.left_out: dict[str, str] = {}

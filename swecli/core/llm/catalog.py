@@ -349,7 +349,7 @@ _MILLION = Decimal(1_000_000)
 
 
 def cost_of(prices: PriceList, usage: Usage, moment: datetime) -> Decimal | None:
-    """US dollars for one response that was asked for at ``moment``; None where the provider told no sizes.
+    """US dollars for one response that was asked for at ``moment``; None where the provider reported no sizes.
 
     The input's size, cached part included, chooses the tier for all of it. What was neither read from nor written
     to the cache costs the input rate, and so does what was, where no cache rate is listed.

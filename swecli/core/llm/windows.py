@@ -169,7 +169,7 @@ def _newest(windows: JsonObject) -> JsonObject:
 PATIENT_SECONDS = 10.0
 """For the answer of a server nearby about one model: it may be busy, or load the model first."""
 OTHERS_SECONDS = 1.0
-"""How long the other ways to ask such a server are given when one of them has told the window."""
+"""How long the other ways to ask such a server are given when one of them has reported the window."""
 
 _TELL_NO_WINDOW = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
 """Hosts whose lists of models have names only: asking for a window is a wasted request."""
@@ -282,7 +282,7 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float) -> Endpoint
 
 
 async def _asked_at_once(*ways: Coroutine[object, object, EndpointModel | None]) -> list[EndpointModel | None]:
-    """The answers in the order of the ways. When one has told a window, those that stay silent are not waited for."""
+    """The answers in the order of the ways. Once one has reported a window, silent ones are not waited for."""
     tasks = [asyncio.create_task(way) for way in ways]
     try:
         pending = set(tasks)

@@ -55,7 +55,7 @@ def _plain(text: str) -> str:
 
 
 def described(text: str, limit: int = DESCRIPTION) -> str:
-    """A text of a server as the model may be told it: without hidden characters, and of bounded length."""
+    """A text of a server as the model may see it: without hidden characters, and of bounded length."""
     clean = _HIDDEN.sub("", text).strip()
     raw = clean.encode("utf-8", "replace")
     return clean if len(raw) <= limit else f"{raw[:limit].decode('utf-8', 'ignore')}…"

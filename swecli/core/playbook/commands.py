@@ -275,7 +275,7 @@ def _harmless_name(text: str) -> bool:
 
 
 def is_usual(command: str) -> bool:
-    """Whether the command is how such a thing is done in most projects, so that nobody has to be told."""
+    """Whether the command is how such a thing is done in most projects, so that it is no lesson."""
     return bool(_USUAL.fullmatch(shown(command)))
 
 

@@ -71,7 +71,7 @@ def judge(content: str, known: Known | None = None, support: float = 0.0) -> Ver
 
 
 def unfit(content: str, masked: Callable[[str], str] = lambda text: text) -> str:
-    """Why a text may not be told to a model, wherever it comes from; empty where it may."""
+    """Why a text may not be shown to a model, wherever it comes from; empty where it may."""
     if masked(content) != content or _SECRET.search(content):
         return "it holds what looks like a secret"
     loosens = _LOOSENS.search(content)

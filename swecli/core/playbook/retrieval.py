@@ -18,7 +18,7 @@ from swecli.core.playbook.playbook import PROBATION, Playbook, rank
 MOST: Final = 8
 MOST_TOKENS: Final = 400
 FLOOR: Final = 2.0
-"""BM25 score below which a bullet is not told."""
+"""BM25 score below which a bullet is not shown to the model."""
 LEAST_WORDS: Final = 2
 """Different words that a message and a bullet must share, where nothing else speaks for it."""
 MOST_WITH_FAILURE: Final = 3

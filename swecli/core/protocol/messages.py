@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class Tagged(Struct, frozen=True):
-    """A member of a union, told apart by ``type`` in its JSON form."""
+    """A member of a union, distinguished by ``type`` in its JSON form."""
 
     @property
     def type(self) -> str:

@@ -160,7 +160,7 @@ class Journal:
     """Takes events in order, stores the facts among them in one transaction per batch, then publishes all.
 
     One thread writes; it waits on its queue and does nothing in between. Whatever a front-end is shown is on
-    disk already. When the disk fails, events are kept in memory and published all the same, the user is told
+    disk already. When the disk fails, events are kept in memory and published all the same, the user is notified
     once, and storing is tried again with growing pauses and at ``close``.
 
     ``write`` stores facts, all or none (``SessionStore.append``); ``read`` gives stored ones back

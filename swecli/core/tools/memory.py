@@ -29,7 +29,7 @@ from swecli.core.workspace.text_file import TextFile, decode
 MemoryCommand = Literal["view", "create", "str_replace", "insert", "delete", "rename"]
 
 _UNTOLD = ("overwrite", "old_path")
-"""Parameters that are understood and that the model is not told of: others say the same."""
+"""Parameters that are understood but not offered to the model: others say the same."""
 _MOST_LINES = 2_000
 
 

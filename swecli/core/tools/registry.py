@@ -198,7 +198,7 @@ LEFT_OUT = (
     *("scratchpad", "symbols", "task", "update_todos", "web_fetch"),
 )
 WITHOUT: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("edits",), "run_command": ("background",)})
-"""Parameters that the model is not told of: a second form of the same, and what would need one more tool."""
+"""Parameters that are not offered to the model: a second form of the same, and what would need one more tool."""
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path", "old_string", "new_string")})
 """Where fewer forms make more parameters necessary."""
 

@@ -222,7 +222,7 @@ class RunCommand(Tool[RunCommandParams]):
 
     def __init__(self, seconds: float = TIMEOUT) -> None:
         self.seconds = seconds
-        """May be changed while the session runs; a model is told what it was at the beginning."""
+        """May be changed while the session runs; the model sees what it was at the beginning."""
 
     @property
     def _most(self) -> float:

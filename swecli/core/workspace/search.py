@@ -117,7 +117,7 @@ class SearchRequest(Struct, frozen=True):
     seconds: float = _SECONDS
     leave_out: str = ""
     """A regular expression; files in which it finds something in ``/`` and the path in lower case, relative to the
-    workspace directory, are neither read for the result nor told apart by what they hold, only counted."""
+    workspace directory, are neither read for the result nor distinguished by what they hold, only counted."""
 
 
 class Line(Struct, frozen=True):

@@ -84,7 +84,7 @@ class Appearance:
         return self._dark
 
     def background_known(self, dark: bool) -> None:
-        """The terminal has told its background."""
+        """The terminal has reported its background."""
         self._dark = dark
         self.apply()
 

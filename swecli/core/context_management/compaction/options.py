@@ -180,7 +180,7 @@ class CompactionOptions(Struct, frozen=True):
     summarization: SummarizationStrategy | None = None
     on_pre_compact: PreCompact | None = None
     on_post_compact: PostCompact | None = None
-    """Told of each compaction after it was recorded."""
+    """Called after each compaction was recorded."""
 
     @property
     def recent_messages(self) -> int:

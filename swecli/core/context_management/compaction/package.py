@@ -93,7 +93,7 @@ def _attached(file: Attachment) -> str:
 
 
 def _notes(ledger: Ledger, removed: set[str]) -> str:
-    """What swecli told the model, word for word: nothing else in the conversation says it."""
+    """swecli's notes to the model, word for word: nothing else in the conversation says it."""
     notes = (
         entry for entry in ledger.entries.values() if entry.kind == "note" and entry.id in removed - ledger.dropped
     )
