@@ -65,7 +65,7 @@ def test_a_message_that_has_to_be_escaped() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b'{"method": 3}', b'{"id": {}}', b"\xff", b"[" * 100_000])
 def test_what_is_no_message(data: bytes) -> None:
-    with pytest.raises(ProtocolError, match="no message"):
+    with pytest.raises(ProtocolError, match="not a message"):
         read_message(data)
 
 
