@@ -5,17 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.assembly.services import git_program, project_index
 from swecli.assembly.startup import startup_of
 from swecli.core.config.trust import write_trust
 from swecli.core.llm.scripted import parse_script
+from swecli.core.permissions.rules import ReadRules
+from swecli.core.permissions.types import Rule
+from swecli.core.retrieval.retrieve import Ranked, Retrieval
 from swecli.core.tools.registry import ToolRegistry
-from swecli.core.tools.search import Locate
+from swecli.core.tools.search import Locate, LocateParams
 from swecli.launch import LaunchOptions
 from tests.core.retrieval.project import git
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Program
+from tests.support.tool_context import ToolBench
 
 
 def has_index(options: LaunchOptions, home: Path) -> bool:
@@ -86,6 +91,19 @@ def test_a_session_that_never_had_the_tool_is_not_given_a_spare_one() -> None:
     assert registry.get("locate") is spare
     assert [one.name for one in registry.schemas()] == ["locate"]
     assert not registry.restore(["locate"])
+
+
+async def test_places_in_files_that_a_rule_covers_are_not_shown(tmp_path: Path) -> None:
+    bench = ToolBench(tmp_path)
+
+    async def retrieval(text: str) -> Retrieval:
+        return Retrieval((), (Ranked("keys/a.py", 2.0, "pricing", 3), Ranked("b.py", 1.0, "pricing", 1)))
+
+    rules = ReadRules((Rule("deny", "Read(keys/**)", "user"),), (str(bench.folder),))
+    context = replace(bench.context, read_rules=lambda: rules)
+    outcome = await Locate(retrieval, lambda: "").run(LocateParams(query="pricing"), context)
+    assert outcome.text == "b.py:1 pricing\n(files that Read(keys/**) covers are left out)"
+    assert outcome.detail == "1 place"
 
 
 async def nothing(text: str) -> None:

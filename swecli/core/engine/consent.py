@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
+from swecli.core.permissions.rules import ReadRules, read_rules
 from swecli.core.permissions.types import Call as PermissionCall
-from swecli.core.permissions.types import Decision, Effects, Rule
+from swecli.core.permissions.types import Decision, Effects, Policy, Rule
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
@@ -36,7 +37,16 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolCallPart
 from swecli.core.tools.arguments import parse_arguments
-from swecli.core.tools.base import AnyTool, Choice, Params, Preview, ToolContext, ToolError, ToolOutcome, binding
+from swecli.core.tools.base import (
+    AnyTool,
+    Choice,
+    Params,
+    Preview,
+    ToolContext,
+    ToolError,
+    ToolOutcome,
+    binding,
+)
 from swecli.core.tools.bounding import bound_result
 from swecli.core.tools.edit_file import OutdatedChoice
 
@@ -540,34 +550,40 @@ class Consents:
     def decide(self, call: PreparedCall, mode: Mode | None = None, *, counted: bool = False) -> Decision:
         """The permission decision under the rules and the mode of this moment, or under another mode. Only where losses
         are to be ``counted`` a program is started."""
-        state = self._recorder.state
-        rules = (*self._services.policy.rules, *state.rules, *call.rules)
-        files = self._services.extension_files
-        policy = replace(
-            self._services.policy,
-            mode=mode or state.mode,
-            facts=self._services.policy.facts if counted else self._services.policy.facts.without_programs(),
-            rules=rules,
-            sandbox=self._services.sandbox.state.level,
-            holds=self._services.sandbox.state.holds,
-            untrusted=state.untrusted,
-            readable=files.readable if files is not None else (),
-        )
-        workspace = self._services.workspace
+        cwd = str(self._services.workspace.cwd)
         decision = self._services.decide(
-            policy,
-            PermissionCall(
-                call.tool.name,
-                call.params.model_dump(),
-                call.effects,
-                str(workspace.cwd),
-                tuple(str(root) for root in workspace.roots),
-                call.typed,
-            ),
+            self._policy(mode, call.rules, counted=counted),
+            PermissionCall(call.tool.name, call.params.model_dump(), call.effects, cwd, self._roots, call.typed),
         )
         if call.must_ask and decision.outcome == "allow":
             return replace(decision, outcome="ask", reason=call.must_ask, offers=(), offer_note=ASKED_BY_HOOK)
         return decision
+
+    def read_rules(self) -> ReadRules:
+        """The rules of this moment about files whose text may not be read."""
+        return read_rules(self._policy(), self._roots)
+
+    @property
+    def _roots(self) -> tuple[str, ...]:
+        return tuple(str(root) for root in self._services.workspace.roots)
+
+    def _policy(self, mode: Mode | None = None, more: tuple[Rule, ...] = (), *, counted: bool = False) -> Policy:
+        """The rules, ``more`` of them, and the mode of this moment, or another mode."""
+        state = self._recorder.state
+        sandbox = self._services.sandbox.state
+        policy = self._services.policy
+        files = self._services.extension_files
+        now = replace(
+            policy,
+            mode=mode or state.mode,
+            facts=policy.facts if counted else policy.facts.without_programs(),
+            rules=(*policy.rules, *state.rules, *more),
+            sandbox=sandbox.level,
+            holds=sandbox.holds,
+            untrusted=state.untrusted,
+            readable=files.readable if files is not None else (),
+        )
+        return self._services.inherited(now)
 
     def _decided(self, call: PreparedCall) -> Decision:
         decision = self.decide(call)

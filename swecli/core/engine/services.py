@@ -287,6 +287,8 @@ class Services(Struct):
     decide: Callable[[Policy, Call], Decision]
     policy: Policy = Policy()
     """Rules, trust and sandbox; the mode in it is the session's mode at start."""
+    inherited: Callable[[Policy], Policy] = lambda policy: policy
+    """A policy with what holds here from elsewhere: a subagent's has the rules of its session as they are now."""
     limits: TurnLimits = TurnLimits()
     compaction: CompactionOptions = CompactionOptions()
     blobs: BlobStore | None = None

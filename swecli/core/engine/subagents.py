@@ -24,7 +24,7 @@ from swecli.core.engine.work import add_note
 from swecli.core.extensions.profiles import NEVER
 from swecli.core.git import git_facts
 from swecli.core.llm.types import ModelClient
-from swecli.core.permissions.types import Call, Decision, Policy, tightest
+from swecli.core.permissions.types import Policy, tightest
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.commands import Command, SetMode, Submit
 from swecli.core.protocol.events import (
@@ -479,12 +479,12 @@ class Subagents:
         def make_client(wanted: str) -> ModelClient:
             return first.pop() if first and wanted == model else services.make_client(wanted)
 
-        def decide(policy: Policy, call: Call) -> Decision:
+        def inherited(policy: Policy) -> Policy:
             state = recorder.state
             own = (rule for rule in policy.rules if rule not in began)
             rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # the files' as they are now
             untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
-            return services.decide(replace(policy, rules=rules, untrusted=untrusted), call)
+            return replace(policy, rules=rules, untrusted=untrusted)
 
         tools = services.tools.selected(names)
         prompt = "\n\n".join(filter(None, (read_prompt("subagent"), profile.prompt)))
@@ -493,7 +493,7 @@ class Subagents:
             tools=tools,
             context=services.context_for(tools, prompt),
             make_client=make_client,
-            decide=decide,
+            inherited=inherited,
             policy=replace(services.policy, mode=tightest(profile.mode, recorder.state.mode)),
             limits=TurnLimits(options.max_steps, options.max_tokens, options.max_price, services.limits.max_retries),
             snapshots=None,

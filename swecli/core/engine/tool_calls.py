@@ -212,6 +212,7 @@ class ToolCalls:
             blobs=self._services.blobs,
             transcript=self._recall,
             last_seen=self._files.last_seen,
+            read_rules=self._consents.read_rules,
             request_compaction=self._request_compaction,
             jobs=self._jobs,
             agents=self._agents,

@@ -352,6 +352,47 @@ def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
     )
 
 
+class ReadRules(Struct, frozen=True):
+    """The deny and ask rules about files whose text may not be read, or not unasked, for tools that read many files.
+    ``roots`` are the resolved workspace directories."""
+
+    rules: tuple[Rule, ...] = ()
+    roots: tuple[str, ...] = ()
+    home: str = ""
+
+    def hidden(self, paths: Iterable[str], start: str) -> set[str]:
+        """Those of the absolute paths that a call for ``start`` may not show.
+
+        The rules that cover ``start`` itself have been agreed to.
+        """
+        rules = [rule for rule in self.rules if not self._covers(rule, start)]
+        return {path for path in set(paths) if any(self._covers(rule, path) for rule in rules)}
+
+    @property
+    def note(self) -> str:
+        """What is left out, as a clause; empty where nothing is. It depends on the rules alone: what a hidden file
+        holds can't be guessed from it."""
+        return f"files that {' or '.join(rule.text for rule in self.rules)} covers are left out" if self.rules else ""
+
+    def _covers(self, rule: Rule, path: str) -> bool:
+        pattern = parse_rule(rule.text).path
+        return pattern is not None and pattern.matches(path, self.roots, self.home, wide=True)
+
+
+def read_rules(policy: Policy, roots: tuple[str, ...]) -> ReadRules:
+    asks = () if policy.yolo else active_rules(policy, "ask")
+    rules = (*active_rules(policy, "deny"), *asks)
+    return ReadRules(tuple(filter(_keeps_unread, rules)), roots, policy.home)
+
+
+def _keeps_unread(rule: Rule) -> bool:
+    try:
+        pattern = parse_rule(rule.text)
+    except RuleError:
+        return False
+    return pattern.kind == "read" and pattern.tools != ("list_files",)
+
+
 def is_valid(rule: Rule) -> bool:
     try:
         rule_pattern(rule)

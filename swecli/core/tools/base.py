@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
+from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, Todo
@@ -187,6 +188,8 @@ class ToolContext(Struct, frozen=True):
     """Knows where names are; None where no language server can be."""
     contained: bool = False
     """The user has not approved the command: it may run only in a full sandbox."""
+    read_rules: Callable[[], ReadRules] = ReadRules
+    """The rules of this moment about files that may not be shown."""
     set_scratchpad: Callable[[str], object] = lambda text: None
     """Replaces what the model noted for itself."""
     planned: LastPlan = field(default_factory=LastPlan)

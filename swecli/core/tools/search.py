@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from swecli.core.permissions.paths import SECRET_EXPRESSION
+from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock, TextBlock
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
@@ -156,12 +158,23 @@ class Search(Tool[SearchParams]):
             result = await search(request, ctx.environment)
         except (SearchError, OSError) as error:
             raise ToolError(str(error)) from error
-        return _outcome(params, ctx, result)
+        rules = ctx.read_rules()
+        return _outcome(params, ctx, _allowed(result, start, rules), rules.note)
 
 
-def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult) -> ToolOutcome:
+def _allowed(result: SearchResult, start: Path, rules: ReadRules) -> SearchResult:
+    """The result without the files that may not be shown, which its counts do not tell of either."""
+    hidden = rules.hidden((str(line.path) for line in result.lines), str(start)) if rules.rules else ()
+    if not hidden:
+        return result
+    lines = tuple(line for line in result.lines if str(line.path) not in hidden)
+    matched = [line.path for line in lines if line.matched]
+    return replace(result, lines=lines, matches=len(matched), files=len(set(matched)))
+
+
+def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult, withheld: str) -> ToolOutcome:
     summary = _summary(result)
-    notes = [result.incomplete] if result.incomplete else []
+    notes = list(filter(None, (result.incomplete, withheld)))
     if result.left_out:
         notes.append(f"{plural(result.left_out, 'file')} skipped that may hold secrets, judged by name")
     note = f" ({'; '.join(notes)})" if notes else ""
@@ -231,7 +244,12 @@ class Locate(Tool[LocateParams]):
         found = await self._retrieval(params.query)
         if found is None:
             raise ToolError(f"This folder has no index: {self._missing()}. Use search or list_files.")
-        if not found.ranked:
-            return ToolOutcome("Nothing fits these words. Try other names, or search for text.", (), "nothing found")
-        text = "\n".join(map(str, found.ranked[:_SHOWN]))
-        return ToolOutcome(text, (TextBlock(text),), plural(min(_SHOWN, len(found.ranked)), "place"))
+        rules = ctx.read_rules()
+        hidden = rules.hidden((str(ctx.cwd / one.path) for one in found.ranked), str(ctx.cwd))
+        ranked = [one for one in found.ranked if str(ctx.cwd / one.path) not in hidden][:_SHOWN]
+        note = f"\n({rules.note})" if rules.note else ""
+        if not ranked:
+            text = f"Nothing fits these words. Try other names, or search for text.{note}"
+            return ToolOutcome(text, (), "nothing found")
+        text = "\n".join(map(str, ranked)) + note
+        return ToolOutcome(text, (TextBlock(text),), plural(len(ranked), "place"))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
-from swecli.core.permissions.types import Policy, Rule
+from swecli.core.permissions.types import Policy, Rule, RuleEffect
 from swecli.core.protocol.commands import Rewind, Steer, Submit
 from swecli.core.protocol.events import FileRead, ItemCompleted, ItemStarted, Notice, PermissionRequested, StepStarted
 from swecli.core.protocol.messages import ImagePart, ToolResultPart
@@ -112,6 +112,46 @@ async def test_a_rule_that_denies_reading_denies_attaching(folder: Path) -> None
         await b.say("explain @src/a.py")
         assert "value_1" not in sent(b)
         assert len(warnings(b)) == 1
+
+
+SEARCHES = """
+[[step]]
+call = [{ tool = "search", arguments = { pattern = "value_[1-3] =", context = 1 } }]
+[[step]]
+call = [{ tool = "search", arguments = { pattern = "value_1 =", path = "src/a.py" } }]
+[[step]]
+text = "done"
+"""
+
+
+@pytest.mark.parametrize("effect", ["deny", "ask"])
+async def test_a_rule_about_reading_keeps_files_out_of_a_search(folder: Path, effect: RuleEffect) -> None:
+    (folder / "b.py").write_text("value_1 = 'elsewhere'\n")
+    policy = Policy(rules=(Rule(effect, "Read(src/*.py)", "user", "here"),))
+    async with opened(folder, SEARCHES, policy=policy) as b:
+        b.send(Submit("search"))
+        if effect == "ask":
+            request = await b.asked()
+            assert request.tool == "search"
+            b.allow(request)
+        await until(lambda: len(b.model.requests) == 3 and not b.session.view.busy)
+        everywhere, there = b.tool_texts().values()
+        note = "files that Read(src/*.py) covers are left out; 1 file skipped that may hold secrets, judged by name"
+        assert everywhere == f"1 match in 1 file ({note})\nb.py\n    1: value_1 = 'elsewhere'"
+        assert ("value_1 = 1" in there) == (effect == "ask")  # that file by name is what the user agreed to
+
+
+async def test_what_a_search_leaves_out_does_not_tell_what_it_holds(folder: Path) -> None:
+    policy = Policy(mode="auto", yolo=True, rules=(Rule("deny", "Grep(src/**)", "user", "here"),))
+    script = "".join(
+        f'[[step]]\ncall = [{{ tool = "search", arguments = {{ pattern = "{text}" }} }}]\n'
+        for text in ("value_1", "none")
+    )
+    async with opened(folder, script + DONE, policy=policy) as b:
+        await b.say("search")
+        there, nowhere = b.tool_texts().values()
+        assert there.replace("value_1", "none") == nowhere
+        assert "Grep(src/**)" in nowhere
 
 
 async def test_a_file_outside_the_workspace_is_asked_about(
