@@ -1,1 +1,1 @@
-"""config"""
+"""Settings: schema, layered loading with provenance, workspace trust, stored keys."""

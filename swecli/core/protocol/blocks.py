@@ -1,7 +1,7 @@
-"""Display blocks: what a tool shows a person, as data.
+"""Display blocks: tool results and previews for people, as data.
 
-A front-end has one renderer per block type. Every text in a block may come from outside (a model, a file,
-a program) and is unsanitised; the front-end sanitises it at its door.
+A front-end has one renderer per block type. Every text in a block may come from outside (a model, a file, a program)
+and is unsanitised; the front-end sanitises it before drawing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class MarkdownBlock(Tagged, frozen=True, tag="markdown"):
 
 
 class DiffBlock(Tagged, frozen=True, tag="diff"):
-    """A change to one text file: both full texts, so that a front-end can choose the form of the diff.
+    """A change to one text file, as both full texts, so that a front-end can choose the form of the diff.
 
     ``old`` is None for a new file, ``new`` is None for a deleted one. Line ends are as in the file.
     """
@@ -34,7 +34,7 @@ class DiffBlock(Tagged, frozen=True, tag="diff"):
     note: str = ""
     """For example "overwrites", "outside the workspace", "binary"."""
     first_line: int = 1
-    """Number of the first line of both texts: above 1 where only a part of a long file is given."""
+    """Line number where both texts begin; above 1 for a part of a long file."""
 
 
 class TerminalBlock(Tagged, frozen=True, tag="terminal"):
@@ -43,7 +43,7 @@ class TerminalBlock(Tagged, frozen=True, tag="terminal"):
     command: str
     output: str
     exit_status: int | None = None
-    """None while it runs, or when it was killed before it ended by itself."""
+    """None while the command runs, or if it was killed."""
     cwd: str = ""
     duration: float | None = None
     """Seconds."""
@@ -62,7 +62,7 @@ class FileListBlock(Tagged, frozen=True, tag="files"):
 
     entries: tuple[FileEntry, ...]
     total: int = 0
-    """How many there are in all, which may be more than are listed."""
+    """Number of all entries, listed or not."""
 
 
 TodoStatus = Literal["pending", "in_progress", "completed"]

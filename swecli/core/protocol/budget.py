@@ -1,4 +1,4 @@
-"""What fills the context window: one measure of one request, by component."""
+"""Context budget: the size of one request by component."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ TAIL: Final = "tail"
 
 
 def tools_of(source: str) -> str:
-    """The component of the tools of one source; empty for swecli's own."""
+    """Component name for the tools of one source (empty: swecli's own tools)."""
     return f"{TOOLS} of {source}" if source else TOOLS
 
 
 def is_tools(component: str) -> bool:
-    """Whether a component is the tools of some source."""
+    """Whether a component holds tool descriptions."""
     return component == TOOLS or component.startswith(f"{TOOLS} of ")
 
 
 class Component(Struct, frozen=True):
-    """One component of the context budget. ``limit`` is its own budget in tokens, where it has one."""
+    """One component of the context budget. ``limit`` is its own budget in tokens, if any."""
 
     name: str
     tokens: int
@@ -47,9 +47,9 @@ class Component(Struct, frozen=True):
 class Budget(Struct, frozen=True):
     """Measure of one request by component, in tokens, against the effective window.
 
-    ``effective`` = window - reserved output. ``upper`` is the upper edge of the estimate, which the gate
-    uses. ``source`` says whether the total is anchored on reported usage or estimated, ``window_source``
-    where the window size is known from.
+    ``effective`` = window - reserved output. ``upper`` is the upper bound of the estimate, which the gate uses.
+    ``source`` tells whether the total is anchored on reported usage or estimated; ``window_source`` is the origin of
+    the window size.
     """
 
     components: tuple[Component, ...]
@@ -64,17 +64,17 @@ class Budget(Struct, frozen=True):
     warn_at: int = 0
     compact_at: int = 0
     block_at: int = 0
-    """Sizes of ``upper`` from which on the levels hold, by the settings; 0 = not known."""
+    """Thresholds of ``upper`` for the levels, from the settings; 0 = unknown."""
 
     @property
     def share(self) -> float:
-        """Used share of the effective window, 0..1 and above when it overflows."""
+        """Used share of the effective window, 0..1; above 1 on overflow."""
         return self.used / self.effective if self.effective > 0 else 1.0
 
     @property
     def shown(self) -> str:
-        """The used share as everything shows it: a whole percentage, 100 only when it is reached, ``~`` while it is
-        estimated, ``?`` while nothing is known."""
+        """The used share for display: a whole percentage (100 only when reached), ``~`` if estimated, ``?`` if
+        unknown."""
         if self.source == "unknown" or self.effective <= 0:
             return "?"
         percent = self.share * 100
@@ -94,7 +94,7 @@ _SOURCES: Final = {
 
 
 def window_words(window: int | None, source: str) -> str:
-    """A window and where its size is known from, as everything shows it; ``?`` where there is none."""
+    """The window size and its origin for display; ``?`` if unknown."""
     if not window:
         return "?"
     return f"{window:,} tokens{f' ({_SOURCES.get(source, source)})' if source else ''}"

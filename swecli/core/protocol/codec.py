@@ -19,7 +19,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class CodecError(ValueError):
-    """The text is no event or command. The message names the field."""
+    """The text is not an event or command; the message names the field."""
 
 
 KNOWN_TYPES: frozenset[str] = frozenset(str(cls.__struct_config__.tag) for cls in get_args(Body))
@@ -30,7 +30,7 @@ _COMMAND: msgspec.json.Decoder[Command] = msgspec.json.Decoder(cast("type[Comman
 
 
 def to_text(value: Any) -> str:
-    """JSON on one line. A lone surrogate, which no UTF-8 file can hold, becomes U+FFFD."""
+    """JSON on one line. A lone surrogate, invalid in UTF-8, becomes U+FFFD."""
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
@@ -44,15 +44,15 @@ def encode_body(body: Body | Unknown) -> str:
 
 
 def decode_body(text: str | bytes) -> Body | Unknown:
-    """The body of a JSON text; ``Unknown`` where its type is of a later version.
+    """The body of a JSON text; ``Unknown`` if a later version added its type.
 
     Raises:
-        CodecError: no JSON object, no type, or fields that do not fit a known type.
+        CodecError: not a JSON object, no type, or fields that do not fit the type.
     """
     try:
         return _BODY.decode(text)
     except (ValueError, RecursionError):
-        # The slower way takes what only Python's parser reads, and says what is wrong.
+        # Slower: accepts what only Python's parser reads, and reports what is wrong.
         return _to_body(_object(text if isinstance(text, str) else text.decode("utf-8", "replace")))
 
 
@@ -65,7 +65,7 @@ def decode_messages(text: str) -> tuple[Message, ...]:
     """The reverse of ``encode_messages``.
 
     Raises:
-        CodecError: the text is no list of messages.
+        CodecError: the text is not a list of messages.
     """
     try:
         return _MESSAGES.decode(text)
@@ -106,7 +106,7 @@ def decode_command(text: str) -> Command:
     """The reverse of ``encode_command``.
 
     Raises:
-        CodecError: the line is no command; the message names the field.
+        CodecError: the line is not a command; the message names the field.
     """
     data = _object(text)
     return _converted(data, _COMMAND, f"command {data.get('type', '')}".strip())

@@ -1,5 +1,5 @@
-"""Commands: everything that a front-end can ask of a session. All of them are plain data and have a JSON
-form, so that a script, an editor, a test and the terminal interface drive the same agent."""
+"""Commands: everything that a front-end can ask of a session. Each is plain data with a JSON form, so that scripts,
+editors, tests and the terminal interface drive the same agent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from swecli.core.protocol.messages import ImagePart, Tagged
 
 
 class Submit(Tagged, frozen=True, tag="submit"):
-    """A message of the user. While a turn runs it is queued for after it. ``mentions`` are the files and folders to
-    attach, as after an ``@`` (``src/a.py:10-40``); None: those that the text mentions so."""
+    """Send a user message; during a turn it is queued. ``mentions`` are the files and folders to attach, written as
+    after an ``@`` (``src/a.py:10-40``); None attaches those that the text mentions."""
 
     text: str
     images: tuple[ImagePart, ...] = ()
@@ -20,16 +20,16 @@ class Submit(Tagged, frozen=True, tag="submit"):
 
 
 class Invoke(Tagged, frozen=True, tag="invoke"):
-    """Call a Markdown command or a skill by its name, as ``/name arguments`` does: its text, with the output of the
-    commands in it, becomes the message. While a turn runs it is queued for after it."""
+    """Call a Markdown command or skill, like ``/name arguments``: its text, with the output of the commands in it,
+    becomes the message. During a turn it is queued."""
 
     name: str
     arguments: str = ""
 
 
 class Steer(Tagged, frozen=True, tag="steer"):
-    """A message for the running turn, put in at the next tool boundary. Without a turn it is a Submit. ``mentions`` as
-    there."""
+    """Add a message to the running turn at the next tool boundary; without a turn it acts as Submit. ``mentions`` as
+    in Submit."""
 
     text: str
     mentions: tuple[str, ...] | None = None
@@ -43,38 +43,37 @@ class EditQueue(Tagged, frozen=True, tag="edit_queue"):
 
 
 class Interrupt(Tagged, frozen=True, tag="interrupt"):
-    """Stop the running turn; what was written so far is committed. With ``skip``, a turn that waits for something that
-    it can do without only stops waiting."""
+    """Stop the running turn and commit the partial answer. With ``skip``, a turn that waits for something optional only
+    stops waiting."""
 
     skip: bool = False
 
 
 class CancelItem(Tagged, frozen=True, tag="cancel_item"):
-    """Stop one running tool call; the turn goes on."""
+    """Stop one running tool call; the turn continues."""
 
     item: str
 
 
 class Background(Tagged, frozen=True, tag="background"):
-    """Move a running command to the background: it goes on as a job."""
+    """Turn a running command into a background job."""
 
     item: str
 
 
 class StopJob(Tagged, frozen=True, tag="stop_job"):
-    """End all processes of a job. That it ended comes as JobChanged."""
+    """End all processes of a job. JobChanged reports the end."""
 
     job: str
 
 
 class ReplyPermission(Tagged, frozen=True, tag="reply_permission"):
-    """``note`` is a word to the model that goes with the choice, ``span`` how long "always" holds. ``by`` says whether
-    a person chose.
+    """Answer a permission request. ``note`` is a message to the model, ``span`` the lifetime of "always"; ``by`` tells
+    whether a person chose.
 
-    A call can be changed on the way: ``arguments`` in place of the model's, or of the request's hunks the numbers (from
-    1) of those that are accepted, or other ``texts`` for its diffs. With the choice "edit" the changed call is judged
-    anew and, unless it needs no question, asked about again; "once" and "always" consent to it as changed, as far as
-    it is nothing that always has to be asked.
+    A reply can change the call in one of three ways: ``arguments`` replace the model's; ``hunks`` are the numbers (from
+    1) of the accepted hunks; ``texts`` replace the new texts of its diffs. The choice "edit" decides the changed call
+    again and asks again if needed; "once" and "always" approve the changed call, unless it must always ask.
     """
 
     request: str
@@ -88,13 +87,13 @@ class ReplyPermission(Tagged, frozen=True, tag="reply_permission"):
 
 
 class RevokeRule(Tagged, frozen=True, tag="revoke_rule"):
-    """Take back a rule that "always" allowed in this session, or for this turn; what it covers asks again."""
+    """Revoke a rule that "always" added for this session or turn; calls that it covered ask again."""
 
     rule: str
 
 
 class Answer(Tagged, frozen=True, tag="answer"):
-    """One tuple of chosen labels or free text for each question; empty to dismiss."""
+    """Answer questions: one tuple of chosen labels or free text per question; empty to dismiss them."""
 
     request: str
     answers: tuple[tuple[str, ...], ...]
@@ -106,14 +105,14 @@ class SetMode(Tagged, frozen=True, tag="set_mode"):
 
 
 class CarryOut(Tagged, frozen=True, tag="carry_out"):
-    """Carry out the plan that the newest answer proposes: the mode becomes ``mode``, the plan's steps the todo list,
-    and a turn begins."""
+    """Carry out the plan in the newest answer: switch to ``mode``, turn the plan's steps into todos, and begin a
+    turn."""
 
     mode: Literal["default", "accept-edits"] = "default"
 
 
 class SetModel(Tagged, frozen=True, tag="set_model"):
-    """``model`` is ``provider/name``, an alias of the settings, or a name that one model has."""
+    """``model`` is ``provider/name``, an alias from the settings, or an unambiguous name."""
 
     model: str
 
@@ -123,28 +122,28 @@ class SetEffort(Tagged, frozen=True, tag="set_effort"):
 
 
 class Compact(Tagged, frozen=True, tag="compact"):
-    """Make room now. ``focus`` is what a summary should pay attention to; ``without_model`` takes only steps that ask
-    no model."""
+    """Compact now. ``focus`` is what the summary should emphasise; ``without_model`` uses only steps without a model
+    request."""
 
     focus: str = ""
     without_model: bool = False
 
 
 class UndoCompaction(Tagged, frozen=True, tag="undo_compaction"):
-    """Take compactions back, up to and with the one of ``item``; empty: the newest."""
+    """Undo compactions back to ``item`` inclusive; empty: only the newest."""
 
     item: str = ""
 
 
 class RedoCompaction(Tagged, frozen=True, tag="redo_compaction"):
-    """Bring compactions back, up to and with the one of ``item``; empty: the one undone last."""
+    """Redo undone compactions up to ``item`` inclusive; empty: only the last undone."""
 
     item: str = ""
 
 
 class ApplyPlan(Tagged, frozen=True, tag="apply_plan"):
-    """Compact as the user has planned it: entries of the view to ``summarise``, and those that a reference takes the
-    place of. ``summary`` is its text, empty for none besides the record; None has the model write it."""
+    """Compact by the user's plan: summarise some entries of the view, replace others with references (``offload``).
+    ``summary`` is the summary's text; empty keeps only the record, None lets the model write it."""
 
     summarise: tuple[str, ...]
     offload: tuple[str, ...] = ()
@@ -152,15 +151,15 @@ class ApplyPlan(Tagged, frozen=True, tag="apply_plan"):
 
 
 class ChangeContext(Tagged, frozen=True, tag="change_context"):
-    """Pin, drop, offload or restore items of the conversation, all of them or none."""
+    """Pin, drop, offload or restore items of the conversation; all changes apply, or none."""
 
     changes: tuple[ContextChange, ...]
 
 
 class UndoFiles(Tagged, frozen=True, tag="undo_files"):
-    """Take changes of files back. ``last``: of the newest edit or command; ``turn``: of a whole turn (0: the newest);
-    ``call``: of one tool call, ``name`` is its id; ``path``: the newest change of a file or below a folder, ``name``
-    is its path. What was changed since is left alone. The result comes as FilesRestored."""
+    """Undo file changes. ``last``: of the newest edit or command; ``turn``: of a whole turn (0: the newest);
+    ``call``: of the tool call with id ``name``; ``path``: the newest change of the file, or below the folder, at path
+    ``name``. Files that have changed since are left alone. FilesRestored reports the result."""
 
     scope: Literal["last", "turn", "call", "path"] = "last"
     turn: int = 0
@@ -168,12 +167,12 @@ class UndoFiles(Tagged, frozen=True, tag="undo_files"):
 
 
 class RedoFiles(Tagged, frozen=True, tag="redo_files"):
-    """Bring back what the newest UndoFiles took back."""
+    """Redo the newest undone file changes."""
 
 
 class Rewind(Tagged, frozen=True, tag="rewind"):
-    """Continue from before ``item`` (a user item). Files go back as far as nobody changed them since; for them the item
-    has to be a message that began a turn. With ``handoff`` the model learns what was done since, from the record."""
+    """Continue from before ``item`` (a user item). Files revert unless they have changed since; this requires an item
+    that began a turn. With ``handoff`` the model gets a record of the work since then."""
 
     item: str
     scope: RewindScope = "conversation"
@@ -181,12 +180,12 @@ class Rewind(Tagged, frozen=True, tag="rewind"):
 
 
 class UndoRewind(Tagged, frozen=True, tag="undo_rewind"):
-    """Take the newest rewind back, for what it was about: what was said since, or changed in files, goes with it."""
+    """Undo the newest rewind, within its scope; later messages or file changes are undone with it."""
 
 
 class RunShell(Tagged, frozen=True, tag="run_shell"):
-    """The user's own ``!command``: runs without asking, its output joins the context. With ``output`` (and
-    ``exit_status``, and ``duration`` in seconds) a front-end has run it in the user's terminal already."""
+    """Run the user's own ``!command`` without asking; its output joins the context. With ``output`` (and
+    ``exit_status``, and ``duration`` in seconds) a front-end has already run it in the user's terminal."""
 
     command: str
     output: str | None = None

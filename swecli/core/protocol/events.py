@@ -25,30 +25,30 @@ class CompactionStarted(Tagged, frozen=True, tag="compaction_started"):
     strategy: str
     tokens_before: int
     effective: int = 0
-    """Tokens that the model has room for; 0 = not known."""
+    """Effective window in tokens; 0 = unknown."""
 
 
 BY_HAND: Final = "by hand"
-"""``ViewEntry.rule`` of what the user chose for this one item."""
+"""``ViewEntry.rule`` of an item that the user edited by itself."""
 
 
 class ViewEntry(Struct, frozen=True):
-    """One entry of the model's view: a live ledger item, its stub, a summary that stands for several, or an item that
-    the user dropped, which keeps its place and says nothing."""
+    """One entry of the model's view: a live ledger item, its stub, a summary of several items, or an empty placeholder
+    for an item that the user dropped."""
 
     kind: Literal["live", "stub", "summary", "dropped"]
     id: str
     text: str = ""
-    """Replacement text of a stub or summary; of a dropped item the one that it had before."""
+    """Replacement text of a stub or summary; for a dropped item, its text before the drop."""
     sources: tuple[str, ...] = ()
-    """Ledger ids that a summary stands for."""
+    """Ledger ids that a summary replaces."""
     rule: str = ""
-    """The user's rule that took the item away, or ``BY_HAND``; empty where neither did."""
+    """The user's rule that removed the item, or ``BY_HAND``; otherwise empty."""
 
 
 class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
-    """The transaction's commit: ``view`` replaces the model's view in one step. ``strategies`` of a batch that only
-    cleared old results are ("clearing",)."""
+    """Commit of a compaction: ``view`` replaces the model's view in one step. ``strategies`` is ("clearing",) for a
+    batch that only cleared old results."""
 
     item: str
     view: tuple[ViewEntry, ...]
@@ -59,23 +59,23 @@ class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
     strategies: tuple[str, ...]
     summary: str = ""
     usage: Usage | None = None
-    """Of the model calls that wrote the summary."""
+    """Usage of the model calls that wrote the summary."""
     cost: str | None = None
     """US dollars of these calls as a decimal string; None = no calls or an unknown price."""
     effective: int = 0
-    """Tokens that the model has room for; 0 = not known."""
+    """Effective window in tokens; 0 = unknown."""
     cleared: int = 0
     """Results and arguments that became stubs."""
     anchors: int = 0
-    """Things to keep that were found in what was replaced, such as demands of the user and changed files."""
+    """Facts worth keeping found in the replaced items, such as the user's demands and changed files."""
     anchors_kept: int = 0
-    """How many of them are in what took its place."""
+    """Anchors that the new view still contains."""
     anchors_written: int = 0
-    """How many of them the model's summary says itself."""
+    """Anchors that the model's own summary contains."""
 
 
 class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):
-    """Nothing was changed."""
+    """A compaction that changed nothing."""
 
     item: str
     reason: str
@@ -90,7 +90,7 @@ class CompactionRedone(Tagged, frozen=True, tag="compaction_redone"):
 
 
 class Offloaded(Struct, frozen=True):
-    """One item that left the context. ``ref`` finds it again."""
+    """One item moved out of the context; ``ref`` reads it back."""
 
     item: str
     ref: str
@@ -99,17 +99,16 @@ class Offloaded(Struct, frozen=True):
 
 
 class ContextChange(Struct, frozen=True):
-    """What the user wants done with one ledger entry. ``pin``: it stays word for word whatever is removed; ``drop``: it
-    leaves the conversation; ``offload``: a line with its id takes its place; ``restore``: it is word for word in its
-    place again."""
+    """One edit of a ledger entry by the user. ``pin`` protects it from any removal; ``drop`` removes it; ``offload``
+    replaces it with a line that has its id; ``restore`` puts the original text back in its place."""
 
     action: Literal["pin", "unpin", "drop", "offload", "restore"]
     id: str
 
 
 class ContextEdited(Tagged, frozen=True, tag="context_edited"):
-    """The user changed what the model sees: ``entries`` take the places of those with their ids, and come back to their
-    places where they are not in the view. Tokens are of the whole request."""
+    """The user edited the model's view: each of ``entries`` replaces the entry with its id, or returns to its original
+    place if it was missing. Tokens measure the whole request."""
 
     changes: tuple[ContextChange, ...]
     entries: tuple[ViewEntry, ...] = ()
@@ -120,16 +119,16 @@ class ContextEdited(Tagged, frozen=True, tag="context_edited"):
 
 
 RotKind = Literal["contradiction", "reverted", "failing", "reread", "stale", "summaries", "repeated"]
-"""What is wrong with a conversation: demands of the user that contradict each other; edits that were undone again; a
-command that fails the same way; a file that is read again unchanged; results that are old and unused; a summary of a
-summary; a demand that the user had to repeat."""
+"""Sign of a degrading conversation: contradicting demands; edits that were reverted; a command that keeps failing the
+same way; an unchanged file that was reread; old, unused results; a summary of a summary; a demand that the user
+had to repeat."""
 
 
 class ContextSuggested(Tagged, frozen=True, tag="context_suggested"):
-    """One thing that would serve the conversation, and what would be done about it; nothing happens by itself.
-    ``cause`` tells one from another of its kind, ``count`` how bad it is (times, or tokens of what is old). ``reason``
-    and ``action`` are clauses. One of the last three is set: what is changed in the context, the message that the
-    conversation goes back to before, with a handoff, or the summaries that the record takes the place of."""
+    """A suggested remedy for the conversation; swecli applies it only when the user accepts. ``cause`` identifies it
+    among suggestions of its kind; ``count`` is its severity (repetitions, or tokens of old results). ``reason`` and
+    ``action`` are clauses. Exactly one of the last three fields is set: context changes, the message to branch before
+    (with a handoff), or the summaries to replace with the original record."""
 
     kind: RotKind
     cause: str
@@ -138,7 +137,7 @@ class ContextSuggested(Tagged, frozen=True, tag="context_suggested"):
     action: str
     tokens_before: int = 0
     tokens_after: int = 0
-    """Of the whole request, once it was done."""
+    """Size of the whole request after the remedy."""
     changes: tuple[ContextChange, ...] = ()
     branch: str = ""
     summaries: tuple[str, ...] = ()
@@ -153,8 +152,8 @@ class ItemsOffloaded(Tagged, frozen=True, tag="items_offloaded"):
 
 
 class ModelView(Struct, frozen=True):
-    """What the model sees, and what the user chose for single items of it. ``names`` go with a list of messages: of
-    each, the ledger ids that its parts are, or one id where all of it is one."""
+    """The model's view and the user's edits of single items. ``names`` accompanies a list of messages: for each
+    message the ledger ids of its parts, or one id if the message is one item."""
 
     entries: tuple[ViewEntry, ...]
     names: tuple[tuple[str, ...], ...] = ()
@@ -163,10 +162,10 @@ class ModelView(Struct, frozen=True):
 
 
 class ContextRestored(Tagged, frozen=True, tag="context_restored"):
-    """The model's view was taken from a snapshot, for events that it came from can't be read any more. With a ``view``
-    that is what there is now, and ``messages`` are those parts of it that can't be read. Else, as of a snapshot that an
-    earlier version wrote, ``messages`` are in place of everything up to event ``snapshot``, then come the entries of
-    ``later``; ids of entries made of them begin with ``item``."""
+    """The model's view was restored from a snapshot because some of its events are unreadable. With ``view``, that is
+    the current view and ``messages`` are its unreadable parts. Without it (snapshots of earlier versions),
+    ``messages`` replace everything up to event ``snapshot`` and the entries of ``later`` follow; ids of entries made
+    from them begin with ``item``."""
 
     item: str
     messages: tuple[Message, ...]
@@ -176,8 +175,8 @@ class ContextRestored(Tagged, frozen=True, tag="context_restored"):
 
 
 class PromptPart(Struct, frozen=True):
-    """A part of what every request begins with: a tool, or a block of the system prompt by its component. ``digest`` is
-    a hash of its text, ``source`` whose tool it is."""
+    """One part of the request prefix: a tool, or a block of the system prompt named by its component. ``digest``
+    hashes its text; ``source`` is the provider of the tool."""
 
     name: str
     digest: str
@@ -185,8 +184,8 @@ class PromptPart(Struct, frozen=True):
 
 
 class PromptPrefix(Tagged, frozen=True, tag="prompt_prefix"):
-    """What the newest request begins with before the conversation, in its order. Told where it differs from what was
-    told before, so that a session that goes on later knows what has changed."""
+    """The newest request's prefix (everything before the conversation), in order. Emitted only when it changes, so that
+    a resumed session can detect further changes."""
 
     tools: tuple[PromptPart, ...] = ()
     system: tuple[PromptPart, ...] = ()
@@ -194,10 +193,11 @@ class PromptPrefix(Tagged, frozen=True, tag="prompt_prefix"):
 
 
 class CacheBreak(Tagged, frozen=True, tag="cache_break"):
-    """The provider read ``tokens`` anew that it had read before. ``cause`` is a clause, ``kind`` its kind.
+    """The provider reprocessed ``tokens`` that its cache should have covered. ``cause`` is a clause, ``kind`` its
+    category.
 
-    ``component`` and ``part`` are what of the prompt changed first: a component of the context, and in it a tool or an
-    item of the conversation. Both are empty where nothing changed. Earlier versions recorded none of the three."""
+    ``component`` and ``part`` name the first change in the prompt: a component of the context, and within it a tool or
+    a conversation item. Both are empty if nothing changed. Earlier versions did not record these three fields."""
 
     cause: str
     tokens: int
@@ -207,15 +207,15 @@ class CacheBreak(Tagged, frozen=True, tag="cache_break"):
 
 
 ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "attachment", "note"]
-"""``opaque`` items are provider data that nobody needs to see; they are kept for the next request. ``attachment`` items
-are files that the user mentioned with ``@``: a call of a tool that the user made, whose result joins the message.
-``note`` items are what swecli itself tells the model in the conversation; their title is for the user."""
+"""``opaque`` items are provider data kept for the next request and never shown. ``attachment`` items are files that the
+user mentioned with ``@``: tool calls made by the user, with results that join the message. ``note`` items are messages
+from swecli to the model; their title is for the user."""
 
 ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
 
 
 class ItemStarted(Tagged, frozen=True, tag="item_started"):
-    """Something begins to appear. ``name`` is the tool's name for a tool call, else empty."""
+    """An item begins. ``name`` is the tool's name for a tool call, otherwise empty."""
 
     item: str
     kind: ItemKind
@@ -225,7 +225,7 @@ class ItemStarted(Tagged, frozen=True, tag="item_started"):
 
     @property
     def typed(self) -> str:
-        """What the user typed for this item, where the model gets another text; empty for a message as it is."""
+        """The user's input if the model gets a different text; empty for a plain message."""
         if self.kind != "user":
             return ""
         return {"command": self.title, "shell": f"!{self.title}" if self.title else ""}.get(self.name, "")
@@ -240,11 +240,11 @@ class ItemDelta(Tagged, frozen=True, tag="item_delta"):
 
 
 class ItemCheckpointed(Tagged, frozen=True, tag="item_checkpointed"):
-    """What the item holds so far, whole: stored at least every 500 ms of a running answer.
+    """Complete content of the item so far; stored at least every 500 ms while an answer streams.
 
     For a tool call it is stored once, with the complete ``ToolCallPart``, before the tool can run. A later
-    checkpoint with ``running`` set marks that execution has begun. ``awaits`` says, as a clause, what it waits for
-    before that.
+    checkpoint with ``running`` set marks the start of execution. Until then ``awaits`` names, as a clause, the reason
+    for waiting.
     """
 
     item: str
@@ -257,12 +257,11 @@ class ItemCheckpointed(Tagged, frozen=True, tag="item_checkpointed"):
 class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     """Terminal event of an item. ``parts`` is its final content.
 
-    User items: their text and images; one named "shell" is the user's own ``!command``, with a
-    ``TerminalBlock`` to show and the text that joins the context; one named "command" is a call of a Markdown command
-    or skill, whose title is what was typed. Text and reasoning: the one part; ``detail`` is why
-    it broke off, if it did. Tool calls: the one
-    ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` is what a person sees, ``detail``
-    one short phrase of result ("15 matches in 4 files", "+3 -1", "exit 1").
+    User items have text and images. A user item named "shell" is a ``!command`` of the user: it has a
+    ``TerminalBlock`` and the text that joins the context. One named "command" calls a Markdown command or skill; its
+    title is the typed line. Text and reasoning items have one part; ``detail`` is the reason if they broke off. Tool
+    calls have one ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` are shown to the user;
+    ``detail`` is a short result ("15 matches in 4 files", "+3 -1", "exit 1").
     """
 
     item: str
@@ -274,9 +273,9 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
 
 
 class Hunk(Struct, frozen=True):
-    """One change that can be accepted or rejected by itself. ``block`` is the place of its diff among the blocks of
-    the request, from 0. Lines count from 1 in the whole file; where there are none of a side, ``start`` is the line
-    that they would be at."""
+    """One change that the user can accept or reject by itself. ``block`` is the index of its diff among the request's
+    blocks, from 0. Lines count from 1 in the whole file; for an empty side, ``start`` is the line where its text would
+    begin."""
 
     block: int
     old_start: int
@@ -286,7 +285,7 @@ class Hunk(Struct, frozen=True):
 
 
 class EditedText(Struct, frozen=True):
-    """What the new text of a diff is to be instead: of ``block``, as much as that block shows of the file."""
+    """The user's replacement for the new text of diff ``block``: the same part of the file that the block shows."""
 
     block: int
     text: str
@@ -300,15 +299,15 @@ def hunk_texts(block: DiffBlock, hunk: Hunk) -> tuple[list[str], list[str]]:
 
 
 class RefusedEdit(Struct, frozen=True):
-    """Arguments of a user that may not run, and why. The call is as it was before."""
+    """The user's edited arguments, refused for ``reason``; the call is unchanged."""
 
     arguments: Mapping[str, Any]
     reason: str
 
 
 class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
-    """A call waits for consent. What is shown is what will run: ``binding`` is the SHA-256 of tool,
-    arguments, working directory and target, recomputed before execution."""
+    """A call waits for approval. An approval covers exactly what is shown: ``binding`` is the SHA-256 of tool,
+    arguments, working directory and target, and is recomputed before execution."""
 
     request: str
     item: str
@@ -318,27 +317,26 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
     reason: str
     binding: str
     rule: str | None = None
-    """What "always" would add, as shown: one rule, or several with commas between them; None where always is not
-    offered."""
+    """The rules that "always" would add, as shown and separated by commas; None if "always" is not offered."""
     evidence: tuple[str, ...] = ()
     hunks: tuple[Hunk, ...] = ()
-    """Changes of the blocks that can be accepted singly."""
+    """Changes of the blocks that can be accepted one by one."""
     facts: tuple[str, ...] = ()
     """Short phrases: where it runs, what it creates or overwrites, sizes."""
     warnings: tuple[str, ...] = ()
-    """What has to be seen before any answer, such as what could not be taken back."""
+    """Facts to read before any answer, such as effects that cannot be undone."""
     arguments: Mapping[str, Any] | None = None
-    """What a reply can replace, as it would run; None where it can only choose among hunks, or say yes or no."""
+    """Arguments that a reply may replace; None if it can only choose hunks, approve or reject."""
     refused: RefusedEdit | None = None
-    """What the user had put in place of the arguments before this question, where that was refused."""
+    """The user's previous edit of the arguments, if it was refused."""
     rules: tuple[str, ...] = ()
-    """The rules of ``rule`` one by one; empty where it is None, and in events of earlier versions, where it is one."""
+    """The rules in ``rule``, one by one; empty if it is None, and in events of earlier versions (a single rule)."""
     rule_note: str = ""
-    """A sentence: what these rules would also allow or, where no rule is offered, why."""
+    """A sentence: what else these rules would allow, or why no rule is offered."""
     danger: str = ""
-    """What it would destroy and whether that can be undone, as a clause; empty for what is not dangerous."""
+    """A clause: what the call would destroy and whether that can be undone; empty for harmless calls."""
     acceptable: bool = False
-    """A change of files that runs without approval in mode accept-edits."""
+    """Whether the call is a file change that accept-edits mode runs without approval."""
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -346,10 +344,10 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
 
 
 PermissionChoice = Literal["once", "always", "reject", "edit"]
-"""``edit``: neither yes nor no; the call is changed and judged anew."""
+"""``edit`` neither approves nor rejects: the changed call is decided again."""
 
 GrantSpan = Literal["turn", "session", "week", "project"]
-"""How long "always" holds: this turn, this session, seven days, or until it is revoked; the last two in this workspace
+"""Lifetime of "always": this turn, this session, seven days, or until revoked. The last two apply to this workspace
 only."""
 
 
@@ -357,20 +355,20 @@ class PermissionResolved(Tagged, frozen=True, tag="permission_resolved"):
     request: str
     choice: PermissionChoice | Literal["cancelled"]
     by: Literal["user", "headless", "engine"] = "user"
-    """``engine``: a new mode or rule settled the question; ``note`` says which."""
+    """``engine``: a new mode or rule settled the request; ``note`` names it."""
     note: str = ""
-    """The user's word to the model."""
+    """The user's note to the model."""
     span: GrantSpan = "session"
-    """For the choice "always"."""
+    """Lifetime of the choice "always"."""
     arguments: Mapping[str, Any] | None = None
-    """The arguments, where the user replaced them."""
+    """The arguments, if the user replaced them."""
     hunks: tuple[int, ...] | None = None
-    """The hunks that were accepted, where the user chose among them."""
+    """The accepted hunks, if the user chose some."""
     texts: tuple[EditedText, ...] = ()
 
 
 class RuleApplied(Tagged, frozen=True, tag="rule_applied"):
-    """A rule decided about a call: by it the call runs, asks, or is refused."""
+    """A rule decided a call: it runs, asks, or is refused."""
 
     item: str
     effect: Literal["allow", "ask", "deny"]
@@ -380,7 +378,7 @@ class RuleApplied(Tagged, frozen=True, tag="rule_applied"):
 
 
 class RuleRevoked(Tagged, frozen=True, tag="rule_revoked"):
-    """The user took back what "always" allowed in this session, or for this turn."""
+    """The user revoked a rule that "always" had added for this session or turn."""
 
     rule: str
 
@@ -391,8 +389,8 @@ class Option(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One question of the model to the user; without options it asks for free text. ``closed``: nothing but its options
-    is an answer. ``blank``: what an empty line means, as "leaves it out"; without it, it is no answer."""
+    """One question from the model; without options it asks for free text. ``closed`` accepts only the options.
+    ``blank`` is the meaning of an empty line, such as "leaves it out"; if empty, an empty line is not an answer."""
 
     text: str
     options: tuple[Option, ...] = ()
@@ -403,8 +401,8 @@ class Question(Struct, frozen=True):
 
 
 class UntrustedContent(Tagged, frozen=True, tag="untrusted_content"):
-    """Text of strangers came into the conversation with this item: from a host, or from a file outside the workspace.
-    Until the user consents to a call, what would leave the workspace unasked asks."""
+    """The item brought untrusted text into the conversation, from a host or a file outside the workspace. Until the
+    user approves a call, calls that would send data out of the workspace without asking now ask."""
 
     item: str
     origin: str
@@ -417,7 +415,7 @@ class QuestionAsked(Tagged, frozen=True, tag="question_asked"):
 
 
 class QuestionAnswered(Tagged, frozen=True, tag="question_answered"):
-    """One tuple of chosen labels or free text for each question; empty when it was dismissed."""
+    """One tuple of chosen labels or free text per question; ``answers`` is empty if the user dismissed them."""
 
     request: str
     answers: tuple[tuple[str, ...], ...]
@@ -425,7 +423,7 @@ class QuestionAnswered(Tagged, frozen=True, tag="question_answered"):
 
 
 Mode = Literal["default", "accept-edits", "plan", "auto"]
-"""Permission modes; they are enforced where calls are executed."""
+"""Permission modes, enforced where calls are executed."""
 
 TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
 
@@ -450,33 +448,33 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """Version of swecli."""
     resumed: bool = False
     environment: str = ""
-    """What the model learns about date, directory and platform; it goes in front of the first user message."""
+    """Date, directory and platform for the model; precedes the first user message."""
     address: str = ""
-    """Base URL where the model is asked; empty where that is its provider's own, or not known."""
+    """Base URL of the model's server; empty for the provider's own, or if unknown."""
     commands: tuple[ListedCommand, ...] = ()
-    """Markdown commands and skills that ``invoke`` calls, as they are at the start."""
+    """Markdown commands and skills available to ``invoke`` at the start."""
 
 
 class TurnStarted(Tagged, frozen=True, tag="turn_started"):
-    """The user's message is accepted and work on it begins. ``item`` is the user item that opened it."""
+    """Work on a user message begins. ``item`` is the user item that opened the turn."""
 
     item: str
     allowed: tuple[str, ...] = ()
-    """Permission rules that allow something in this turn: those of the command that the user began it with."""
+    """Allow rules for this turn, from the Markdown command that began it."""
 
 
 class StepStarted(Tagged, frozen=True, tag="step_started"):
-    """One model request and the tools that it calls. ``step`` counts from 1 within the turn."""
+    """A step begins: one model request and its tool calls. ``step`` counts from 1 within the turn."""
 
     step: int
     budget: Budget
 
 
 class ModelResponded(Tagged, frozen=True, tag="model_responded"):
-    """The model's answer of one step is final: the named items, in order, form one assistant message.
+    """The model's answer in this step is final: the named items, in order, form one assistant message.
 
-    Written before any of its tools starts. ``complete`` is False for a cut, failed or interrupted stream,
-    whose calls are never executed.
+    Written before any of its tools starts. ``complete`` is False for a cut, failed or interrupted stream; its calls
+    are never executed.
     """
 
     message: str
@@ -492,9 +490,9 @@ class ModelResponded(Tagged, frozen=True, tag="model_responded"):
 
 
 class StepEnded(Tagged, frozen=True, tag="step_ended"):
-    """The step's tools have ended as well. ``cost`` is US dollars as a decimal string; None = unknown.
+    """The step and its tools have ended. ``cost`` is US dollars as a decimal string; None = unknown.
 
-    ``estimated``: the answer broke off before the provider told its usage, so usage and cost are guesses.
+    ``estimated``: the answer broke off before the provider reported usage, so usage and cost are estimates.
     """
 
     step: int
@@ -504,8 +502,8 @@ class StepEnded(Tagged, frozen=True, tag="step_ended"):
 
 
 class ContextRetrieved(Tagged, frozen=True, tag="context_retrieval"):
-    """What an index found for a message of the user joined the conversation behind it. ``actions`` are phrases such as
-    "read src/a.py" and "point to src/b.py:12 login"; ``tokens_added`` is estimated."""
+    """Retrieval added likely files after the user's message. ``actions`` are phrases such as "read src/a.py" and
+    "point to src/b.py:12 login"; ``tokens_added`` is an estimate."""
 
     actions: tuple[str, ...]
     tokens_added: int
@@ -521,37 +519,37 @@ class SideAnswered(Tagged, frozen=True, tag="side_answered"):
 
 
 class Price(Struct, frozen=True):
-    """US dollars per million tokens, as decimal strings. Tokens read from the cache cost what other input does where
-    ``cached`` is None."""
+    """US dollars per million tokens, as decimal strings. Without ``cached``, cached tokens cost as much as other
+    input."""
 
     input: str
     output: str
     cached: str | None = None
 
     def of(self, usage: Usage) -> Decimal | None:
-        """US dollars of a response; None where the provider told no sizes."""
+        """US dollars of a response; None if the provider reported no sizes."""
         if usage.input_total is None or usage.output_total is None:
             return None
         read = min(usage.cache_read or 0, usage.input_total)
         try:
             plain, answer = Decimal(self.input), Decimal(self.output)
             cached = plain if self.cached is None else Decimal(self.cached)
-        except InvalidOperation:  # of a record that was changed
+        except InvalidOperation:  # a record edited by hand
             return None
         return ((usage.input_total - read) * plain + read * cached + usage.output_total * answer) / 1_000_000
 
 
 class PriceSet(Tagged, frozen=True, tag="price_set"):
-    """The user told what a model (``provider/name``) costs. It counts from now on, and for what the session has asked
-    of it at an unknown price."""
+    """The user set the price of a model (``provider/name``). It applies from now on, and to earlier requests of the
+    session with an unknown price."""
 
     model: str
     price: Price
 
 
 class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
-    """A failed request is tried again after ``delay`` seconds; Esc cancels the wait. ``limit`` is 0 where time, and no
-    number of attempts, ends it. ``unreached`` is the server, where it answered before and can't be reached now."""
+    """A failed request will be retried after ``delay`` seconds; Esc cancels the wait. ``limit`` is 0 if time, not the
+    number of attempts, ends it. ``unreached`` is the server's address if it answered before and is unreachable now."""
 
     attempt: int
     limit: int
@@ -562,7 +560,7 @@ class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
 
 
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
-    """``reason`` is one sentence for the user; ``error_kind`` the error taxonomy's word for outcome error."""
+    """``reason`` is one sentence for the user; ``error_kind`` classifies the outcome "error"."""
 
     outcome: TurnOutcome
     reason: str = ""
@@ -572,11 +570,11 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     usage: Usage | None = None
     """Sum over the turn's steps."""
     waited: float = 0.0
-    """Seconds of the duration in which it waited for the user's answers."""
+    """Seconds of the duration spent waiting for the user."""
 
 
 CHOSEN = "chosen by the user"
-"""Reason of a mode that a key or a command of the user chose, which says so itself."""
+"""Reason of a mode change by the user's own key or command, which needs no further explanation."""
 
 
 class ModeChanged(Tagged, frozen=True, tag="mode_changed"):
@@ -585,9 +583,8 @@ class ModeChanged(Tagged, frozen=True, tag="mode_changed"):
 
 
 class ModelChanged(Tagged, frozen=True, tag="model_changed"):
-    """Which model answers from now on, how much it thinks, and its context window in tokens. ``switched`` is false
-    where only more has become known of the model that answers anyway. ``address`` is the base URL where it is asked,
-    empty where that is its provider's own."""
+    """The current model, its reasoning effort, and its context window in tokens. ``switched`` is False if only details
+    of the same model became known. ``address`` is the base URL, empty for the provider's own."""
 
     model: str
     effort: str | None = None
@@ -597,8 +594,8 @@ class ModelChanged(Tagged, frozen=True, tag="model_changed"):
 
 
 class Queued(Struct, frozen=True):
-    """A message that waits: ``steer`` goes in at the next tool boundary, otherwise after the turn. ``mentions`` as in
-    the command that sent it."""
+    """A waiting message. With ``steer`` it joins the turn at the next tool boundary, otherwise it follows the turn.
+    ``mentions`` as in the command that sent it."""
 
     id: str
     text: str
@@ -606,7 +603,7 @@ class Queued(Struct, frozen=True):
     images: tuple[ImagePart, ...] = ()
     mentions: tuple[str, ...] | None = None
     invokes: bool = False
-    """``text`` is a call of a Markdown command or skill."""
+    """Whether ``text`` calls a Markdown command or skill."""
 
 
 class QueueChanged(Tagged, frozen=True, tag="queue_changed"):
@@ -617,9 +614,9 @@ RewindScope = Literal["conversation", "files", "both"]
 
 
 class Rewound(Tagged, frozen=True, tag="rewound"):
-    """The conversation continues from before ``item``; what came after it is no longer in the view. ``text`` is the
-    message of the user, for them to change and send again. One that the user asked for has a ``name``, by which it can
-    be taken back; with the scope "files" only files went back, and the view is as it was."""
+    """The conversation continues from before ``item``; later items leave the view. ``text`` is the user's message, to
+    change and send again. A rewind that the user asked for has a ``name``, by which it can be undone. With the scope
+    "files" only files change, not the view."""
 
     item: str
     reason: str = ""
@@ -629,15 +626,14 @@ class Rewound(Tagged, frozen=True, tag="rewound"):
 
 
 class RewindUndone(Tagged, frozen=True, tag="rewind_undone"):
-    """A rewind was taken back: the view is as before it, without what was said since. ``reason`` says what became of
-    files."""
+    """A rewind was undone: the view returns to its state before the rewind. ``reason`` reports the effect on files."""
 
     name: str
     reason: str = ""
 
 
 class Notice(Tagged, frozen=True, tag="notice"):
-    """A line for the user that belongs to no item. ``topic`` names the subsystem; ``hint`` what to do next."""
+    """A line for the user, outside any item. ``topic`` names the subsystem; ``hint`` is the next action."""
 
     text: str
     level: NoticeLevel = "info"
@@ -646,7 +642,7 @@ class Notice(Tagged, frozen=True, tag="notice"):
 
 
 class FileChanged(Tagged, frozen=True, tag="file_changed"):
-    """swecli changed a file. Hashes are SHA-256 of the bytes; None = the file did or does not exist."""
+    """swecli changed a file. Hashes are SHA-256 of the bytes; None = no such file before or after."""
 
     path: str
     before: str | None
@@ -664,21 +660,20 @@ class RestoredFile(Struct, frozen=True):
     how: Restoration
 
     def __post_init__(self) -> None:
-        if self.how == "brought back":  # written by earlier versions for a file that was gone
+        if self.how == "brought back":  # earlier versions, for a deleted file
             structs.force_setattr(self, "how", "restored")
 
 
 class LeftFile(Struct, frozen=True):
-    """A file that was left as it is, and why."""
+    """A file that was left unchanged, and the reason."""
 
     path: str
     why: str
 
 
 class FilesRestored(Tagged, frozen=True, tag="files_restored"):
-    """The user took changes of files back, or brought them back. ``operations`` are the edits and commands in
-    question. Files in ``conflicts`` were changed since; those in ``not_covered`` were never recorded. ``reason`` says
-    why nothing was done, where nothing could be done."""
+    """The user undid or redid file changes. ``operations`` are the edits and commands concerned. Files in ``conflicts``
+    have changed since; those in ``not_covered`` were never recorded. ``reason`` explains why nothing was done."""
 
     direction: Literal["undo", "redo"]
     operations: tuple[str, ...] = ()
@@ -689,7 +684,7 @@ class FilesRestored(Tagged, frozen=True, tag="files_restored"):
 
 
 class FileRead(Tagged, frozen=True, tag="file_read"):
-    """The model was shown lines ``first`` to ``last`` (from 1) of a file whose bytes have this SHA-256."""
+    """The model saw lines ``first`` to ``last`` (from 1) of a file; ``sha256`` hashes its bytes."""
 
     path: str
     sha256: str
@@ -703,22 +698,22 @@ class TodosChanged(Tagged, frozen=True, tag="todos_changed"):
 
 
 class ScratchpadChanged(Tagged, frozen=True, tag="scratchpad_changed"):
-    """What the model noted for itself, whole; empty when it is cleared."""
+    """The model's complete scratchpad; empty after clearing."""
 
     text: str
 
 
 class MemoryLoaded(Tagged, frozen=True, tag="memory_loaded"):
-    """What of earlier sessions is in the system prompt for as long as the session lasts; ``lean`` is for a model with a
-    small window."""
+    """Memory of earlier sessions in the system prompt, fixed for this session; ``lean`` is the version for small
+    windows."""
 
     text: str
     lean: str = ""
 
 
 class PlanChanged(Tagged, frozen=True, tag="plan_changed"):
-    """A plan was proposed, or the user agreed to it as it is now. ``path`` is the file that it is written in, relative
-    to the working directory; empty where it is written nowhere."""
+    """The model proposed a plan, or the user accepted its current text. ``path`` is the plan's file, relative to the
+    working directory; empty if it has none."""
 
     text: str
     path: str = ""
@@ -726,8 +721,8 @@ class PlanChanged(Tagged, frozen=True, tag="plan_changed"):
 
 
 class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
-    """How far commands are contained on this machine. ``layer`` is what holds them ("bwrap", "landlock", "seatbelt",
-    "none"), ``reason`` why there is no or only a partial sandbox, ``uncovered`` what a partial one leaves open."""
+    """State of the sandbox on this machine. ``layer`` is its mechanism ("bwrap", "landlock", "seatbelt", "none"),
+    ``reason`` explains a missing or partial sandbox, ``uncovered`` lists what a partial one leaves open."""
 
     level: Literal["off", "partial", "full"]
     layer: str
@@ -736,11 +731,11 @@ class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
     label: str = ""
     """The state in one or two words."""
     contains: bool = False
-    """Whether auto mode runs commands in it unasked; so in every full one."""
+    """Whether auto mode runs commands in it without approval; always true for level "full"."""
 
 
 class JobChanged(Tagged, frozen=True, tag="job_changed"):
-    """A command that runs in the background."""
+    """State of a background job."""
 
     job: str
     command: str
@@ -749,7 +744,7 @@ class JobChanged(Tagged, frozen=True, tag="job_changed"):
     size: int = 0
     """Bytes of output."""
     note: str = ""
-    """What stopped it, where that is known."""
+    """What stopped the job, if known."""
 
 
 MAIN = "main"
@@ -757,8 +752,8 @@ MAIN = "main"
 
 
 class AgentStarted(Tagged, frozen=True, tag="agent_started"):
-    """A subagent begins to work for the call ``item``; its own events follow with ``agent`` in their envelope, without
-    deltas of text. ``item`` of its events are unlike those of all others."""
+    """A subagent begins to work for the call ``item``. Its events follow with ``agent`` in their envelope, without text
+    deltas; their item ids are unique across agents."""
 
     agent: str
     item: str
@@ -766,20 +761,20 @@ class AgentStarted(Tagged, frozen=True, tag="agent_started"):
     profile: str
     model: str
     background: bool = False
-    """Whether the call ended when the work began; the result comes as a note."""
+    """Whether the call ends at once and the result arrives as a note."""
     folder: str = ""
-    """Its own work tree; empty where it works in the session's folder."""
+    """Its own git worktree; empty if it works in the session's folder."""
 
 
 class AgentEnded(Tagged, frozen=True, tag="agent_ended"):
-    """A subagent has ended, and nothing of it runs any more. ``folder`` is its work tree where that was kept."""
+    """A subagent and everything it started have ended. ``folder`` is its git worktree, if kept."""
 
     agent: str
     outcome: TurnOutcome
     reason: str = ""
     steps: int = 0
     tokens: int = 0
-    """Input and output of all its requests."""
+    """Input and output tokens of all its requests."""
     cost: str | None = None
     """US dollars as a decimal string; None = unknown."""
     duration: float = 0.0
@@ -787,27 +782,27 @@ class AgentEnded(Tagged, frozen=True, tag="agent_ended"):
 
 
 class HookRan(Tagged, frozen=True, tag="hook_ran"):
-    """A hook ran for an event. ``outcome``: "ok"; "blocked" and "asked" as it wished; "context" where it told the model
-    something; "stopped" where it ended the work; "problem" where it failed, was not started, or ran too long;
-    "skipped" by the user. ``text`` is its reason, message or problem for the user, empty where there is none."""
+    """A hook ran for an event. ``outcome`` is "ok"; "blocked" or "asked" at its request; "context" if it added text for
+    the model; "stopped" if it ended the work; "problem" if it failed, did not start, or timed out; "skipped" by the
+    user. ``text`` is its reason, message or problem for the user, or empty."""
 
     event: str
     command: str
     outcome: Literal["ok", "blocked", "asked", "context", "stopped", "problem", "skipped"]
     text: str = ""
     item: str = ""
-    """The call that it was about."""
+    """The tool call concerned."""
     matcher: str = ""
     origin: str = ""
-    """File of the settings, with its line where that is known."""
+    """Settings file, with the line if known."""
     exit_status: int | None = None
     duration: float = 0.0
     """Seconds."""
 
 
 class HooksRunning(Tagged, frozen=True, tag="hooks_running"):
-    """Hooks of an event take longer than a moment and what goes on waits for them; told once more, without
-    ``commands``, when they have ended. ``run`` tells such waits apart."""
+    """Work waits for slow hooks of an event. Emitted again, without ``commands``, when they have ended; ``run``
+    identifies the wait."""
 
     run: int
     event: str
@@ -815,7 +810,7 @@ class HooksRunning(Tagged, frozen=True, tag="hooks_running"):
 
 
 class BulletLearned(Tagged, frozen=True, tag="bullet_learned"):
-    """The playbook has a sentence more. It rests on ``evidence``: items of this session."""
+    """The playbook gained a bullet, supported by ``evidence``: items of this session."""
 
     bullet: str
     section: str
@@ -824,8 +819,8 @@ class BulletLearned(Tagged, frozen=True, tag="bullet_learned"):
 
 
 class BulletsTold(Tagged, frozen=True, tag="bullets_told"):
-    """The model gets bullets of the playbook: in its prompt, with a message of the user, or with a result that
-    failed (``item``). ``withheld`` applied too and were kept back, to see what happens without them."""
+    """The model received playbook bullets: in its prompt, with a user message, or with a failed result (``item``).
+    ``withheld`` bullets applied too and were left out to measure their effect."""
 
     place: Literal["prompt", "message", "result"]
     told: tuple[str, ...]
@@ -834,7 +829,7 @@ class BulletsTold(Tagged, frozen=True, tag="bullets_told"):
 
 
 class ToolDefinition(Struct, frozen=True):
-    """A tool of a source, as the model sees it. ``parameters`` is a JSON Schema object."""
+    """A tool from a source, as the model sees it. ``parameters`` is a JSON Schema object."""
 
     name: str
     description: str
@@ -843,9 +838,8 @@ class ToolDefinition(Struct, frozen=True):
 
 
 class ToolsChanged(Tagged, frozen=True, tag="tools_changed"):
-    """From the next request on the model sees other tools besides swecli's own. ``added`` come at the end of the
-    list, in this order; one whose name is in the list takes the place of that one. ``reason`` is a clause for the user;
-    empty where it goes without saying."""
+    """The external tools change from the next request on. ``added`` are appended in this order; one with a name already
+    in the list replaces that entry. ``reason`` is a clause for the user, or empty if obvious."""
 
     added: tuple[ToolDefinition, ...] = ()
     removed: tuple[str, ...] = ()
@@ -856,7 +850,7 @@ PROTOCOL_VERSION = 1
 
 
 class Unknown(Struct, frozen=True):
-    """A body of a later version: its type and the whole body, kept so that a replay loses nothing."""
+    """Body of an event from a later version, kept complete so that a replay loses nothing."""
 
     type: str
     data: Mapping[str, Any]
@@ -922,11 +916,11 @@ Body = (
 """The closed union of known bodies, discriminated by ``type``."""
 
 DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, ContextMeasured, HooksRunning)
-"""Bodies that are shown but not stored."""
+"""Bodies that are shown but never stored."""
 
 
 def is_fact(body: Body | Unknown) -> bool:
-    """Whether the body is stored before the next model call."""
+    """Whether the body is stored, which happens before the next model call."""
     return not isinstance(body, DELTAS)
 
 
@@ -944,31 +938,31 @@ class Event(Struct, frozen=True):
 
 
 def begins_turn(event: Event) -> bool:
-    """Whether a turn of the conversation begins with it; those of subagents do not count."""
+    """Whether the event begins a turn of the main agent."""
     return isinstance(event.body, TurnStarted) and event.agent == MAIN
 
 
 def grounds(request: PermissionRequested) -> tuple[str, ...]:
-    """The reason and what it rests on, as lines: each thing is said once. A change of files that is asked about only
-    because it is one has none where the facts tell of it."""
+    """Lines with the request's reason and evidence, without repetition. Empty for a file change that asks only because
+    it changes a file, if the facts already say so."""
     reason = request.reason
     if request.facts and reason in {f"This would change {path}." for path in request.evidence}:
         return ()
     told = [line for line in request.evidence if line not in reason]
     repeated = [line for line in told if _repeats(line, reason)]
-    if len(repeated) == 1:  # several tell which parts of a command the reason is about
+    if len(repeated) == 1:  # several lines name the parts of a command that the reason concerns
         told.remove(repeated[0])
     return tuple(line for line in (reason, *told) if line)
 
 
 def _repeats(line: str, reason: str) -> bool:
-    """Whether a line, "words of a command: why", has no other why than the reason."""
+    """Whether a line of the form "words of a command: why" gives only the reason again."""
     places = (index for index in range(len(line)) if line.startswith(": ", index))
     whys = [line[index + 2 :] for index in places]
     return any(f": {why}." in reason or reason[1:].startswith(f"{why[1:]}, so it needs") for why in whys)
 
 
 ResultKind = Literal["page", "output", "stored"]
-"""``page``: the tool bounds itself and can be asked for another part (files, listings, edits). ``output``: what
-some program or server wrote, of any length. ``stored``: it reads what left the context, so it never leaves it
-again on its own."""
+"""``page``: the tool bounds its result and can return other parts (files, listings, edits). ``output``: text of any
+length from a program or server. ``stored``: a result that reads offloaded content and is never offloaded
+itself."""

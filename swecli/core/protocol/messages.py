@@ -1,7 +1,7 @@
-"""Messages: what was said between user, model and tools, with ordered parts.
+"""Messages between user, model and tools, with ordered parts.
 
-A part that a provider wants back unchanged (a signature, encrypted reasoning, an item id) carries it as
-``Opaque`` together with its origin, so that it is replayed to that origin and to no other.
+Data that a provider wants back unchanged (a signature, encrypted reasoning, an item id) is an ``Opaque`` with its
+origin, and is replayed only to that origin.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class Tagged(Struct, frozen=True):
-    """A member of a union, distinguished by ``type`` in its JSON form."""
+    """A member of a union, discriminated by ``type`` in its JSON form."""
 
     @property
     def type(self) -> str:
@@ -23,11 +23,10 @@ class Tagged(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one model response. ``None`` means the provider did not say.
+    """Tokens of one model response. ``None`` means the provider did not report it.
 
-    ``input_total`` counts the whole prompt, cached part included; ``output_total`` counts the whole
-    answer, reasoning included. ``cost`` is the price in US dollars where the provider itself reported
-    one (it wins over any catalogue price).
+    ``input_total`` counts the whole prompt, cached part included; ``output_total`` counts the whole answer, reasoning
+    included. ``cost`` is set only if the provider reported one; it overrides any catalogue price.
     """
 
     input_total: int | None = None
@@ -36,35 +35,35 @@ class Usage(Struct, frozen=True):
     output_total: int | None = None
     reasoning: int | None = None
     cost: Decimal | None = None
-    """US dollars, only where the provider reported it."""
+    """US dollars, as reported by the provider."""
     cleared: int | None = None
-    """Tokens of the request that the provider left out by itself; ``input_total`` is without them."""
+    """Tokens of the request that the provider itself removed; ``input_total`` excludes them."""
 
     @property
     def prompt(self) -> int:
-        """Tokens of the prompt; 0 where the provider did not say."""
+        """Tokens of the prompt; 0 if not reported."""
         return self.input_total or 0
 
     @property
     def completion(self) -> int:
-        """Tokens of the answer; 0 where the provider did not say."""
+        """Tokens of the answer; 0 if not reported."""
         return self.output_total or 0
 
     @property
     def total(self) -> int:
-        """Tokens of both."""
+        """Tokens of prompt and answer."""
         return self.prompt + self.completion
 
     @property
     def cache_share(self) -> float | None:
-        """Share of the prompt that was served from the provider's cache, 0..1; None when unknown."""
+        """Share of the prompt served from the provider's cache, 0..1; None if unknown."""
         if self.cache_read is None or not self.input_total:
             return None
         return min(1.0, self.cache_read / self.input_total)
 
 
 def added(one: Usage, other: Usage) -> Usage:
-    """The sum of two responses; what only one of them reported counts as it is, a cost needs both."""
+    """The sum of two responses. A count that only one reported is used as it is; a cost requires both."""
 
     def plus(a: int | None, b: int | None) -> int | None:
         return None if a is None and b is None else (a or 0) + (b or 0)
@@ -81,7 +80,7 @@ def added(one: Usage, other: Usage) -> Usage:
 
 
 def usage_words(usage: Usage | None) -> str:
-    """As in "34,120 tokens in, 1,200 out"; empty where nothing is known."""
+    """For example "34,120 tokens in, 1,200 out"; empty if unknown."""
     if usage is None or not usage.total:
         return ""
     return f"{usage.prompt:,} tokens in, {usage.completion:,} out"
@@ -92,11 +91,11 @@ Role = Literal["user", "assistant", "tool"]
 StopKind = Literal[
     "end", "tool_use", "length", "stop_sequence", "content_filter", "refusal", "pause", "context_full", "other"
 ]
-"""Why a model stopped. The raw word of the provider is kept beside it in ``Stop.raw``."""
+"""Why a model stopped; ``Stop.raw`` keeps the provider's own word."""
 
 
 class Origin(Struct, frozen=True):
-    """Where an assistant message came from: wire protocol, host name, model name."""
+    """Source of an assistant message: wire protocol, host name, model name."""
 
     protocol: str
     host: str
@@ -104,7 +103,7 @@ class Origin(Struct, frozen=True):
 
 
 class Opaque(Struct, frozen=True):
-    """Provider data to be echoed byte for byte, and only to the ``origin`` that sent it."""
+    """Provider data, echoed byte for byte and only to the ``origin`` that sent it."""
 
     origin: Origin
     data: Any
@@ -117,7 +116,7 @@ class TextPart(Tagged, frozen=True, tag="text"):
 
 
 class ReasoningPart(Tagged, frozen=True, tag="reasoning"):
-    """Reasoning of the model. ``text`` may be empty where the provider sends only encrypted data."""
+    """Reasoning of the model. ``text`` may be empty if the provider sends only encrypted data."""
 
     text: str
     kind: Literal["raw", "summary"] = "raw"
@@ -125,8 +124,8 @@ class ReasoningPart(Tagged, frozen=True, tag="reasoning"):
 
 
 class ToolCallPart(Tagged, frozen=True, tag="tool_call"):
-    """A call as the model wrote it. ``arguments`` is the raw JSON text and is never re-serialised, so that
-    the bytes of the prompt prefix stay stable; it may be invalid JSON."""
+    """A call as the model wrote it. ``arguments`` is the raw JSON text, possibly invalid. It is never re-serialised, so
+    that the prompt prefix stays byte-identical."""
 
     call_id: str
     name: str
@@ -143,7 +142,7 @@ class ImagePart(Tagged, frozen=True, tag="image"):
 
 
 class ToolResultPart(Tagged, frozen=True, tag="tool_result"):
-    """The answer to one call, as the model reads it."""
+    """The result of one call, as the model reads it."""
 
     call_id: str
     name: str
@@ -163,7 +162,7 @@ Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | ImagePart | Op
 
 
 class Stop(Struct, frozen=True):
-    """Why the model stopped: neutral kind and the provider's own word."""
+    """Why the model stopped: a neutral kind and the provider's own word."""
 
     kind: StopKind | None = None
     raw: str | None = None
@@ -171,14 +170,14 @@ class Stop(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True):
-    """What is known of the model response that an assistant message came from."""
+    """Metadata of the model response behind an assistant message."""
 
     origin: Origin
     stop: Stop = Stop()
     usage: Usage | None = None
     response_id: str | None = None
     complete: bool = True
-    """False when the stream was cut, failed or interrupted: its tool calls were never executed."""
+    """False if the stream was cut, failed or was interrupted; its tool calls were never executed."""
 
 
 class Message(Struct, frozen=True):
@@ -195,7 +194,7 @@ class Message(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The visible text of the message, without reasoning, calls and results."""
+        """The visible text, without reasoning, calls and results."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property

@@ -1,1 +1,1 @@
-"""sessions"""
+"""Sessions on disk: the SQLite store, its journal, search, snapshots, logs."""
