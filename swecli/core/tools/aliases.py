@@ -1,4 +1,4 @@
-"""Names that other agents have for our tools: models that learnt them call ours by them."""
+"""Aliases for tools: models that learned other agents' tool names call ours by them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ALIASES = MappingProxyType(
         "fetch": "web_fetch",
     }
 )
-"""In lower case."""
+"""Keys are lower case."""
 
 
 def own_name(name: str) -> str:
-    """Our name of the tool that a model calls ``name``."""
+    """Our name for the tool that a model calls ``name``."""
     name = name.strip()
     return ALIASES.get(name.lower(), name)

@@ -1,4 +1,4 @@
-"""Changing several files by one patch: all of it or nothing."""
+"""One patch to several files, applied completely or not at all."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _verb(change: FileChange) -> str:
 
 
 def reverted(done: Sequence[tuple[FileChange, ChangedFile]], ctx: ToolContext) -> str:
-    """Undo what was written before a file failed; returns a sentence about it, which begins with a blank."""
+    """Revert the files written before one failed; returns a sentence that begins with a blank."""
     stuck: list[str] = []
     for change, changed in reversed(done):
         state = FileState(changed.after, 0, 0, 0) if changed.after is not None else None

@@ -1,4 +1,4 @@
-"""From the argument text that a model wrote to validated parameters, or to an error that it can act on."""
+"""Parsing of tool arguments: from a model's text to validated parameters, or to an error it can act on."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "input": ("patch", "patch_text", "patchText"),
     "offset": ("start_line", "line_start"),
 }
-"""Names that other agents' tools have for the same parameter. Used where they can mean nothing else."""
+"""Other agents' names for the same parameter; used only when unambiguous."""
 
 
 def parse_arguments(raw: str, tool: AnyTool) -> Params:
-    """The parameters in ``raw``. An empty text stands for no arguments.
+    """The parameters in ``raw``; empty text means no arguments.
 
-    Unambiguous slips are put right: numbers and booleans as strings, null for "not given", a list or the whole
-    object encoded twice, another agent's name of a parameter.
+    Unambiguous slips are corrected: numbers and booleans as strings, null for an absent value, a list or the whole
+    object encoded twice, another agent's parameter name.
 
     Raises:
-        ToolError: no JSON (the position is quoted), no object, or values that don't fit (each is listed).
+        ToolError: not JSON (the position is quoted), not an object, or invalid values (each is listed).
     """
     arguments = _decode(raw, tool.name)
     if isinstance(tool, DynamicTool):

@@ -1,4 +1,4 @@
-"""What a tool is: parameters, declared effects, a preview bound to what was shown, and the run itself."""
+"""The interface of a tool: parameters, declared effects, a preview to approve, and the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from swecli.core.workspace.walk import MOSTLY_BUILT, NOT_OWN
 
 
 class Params(BaseModel):
-    """Base of all tool parameters: unknown keys are errors that the model gets to read."""
+    """Base of all tool parameters. Unknown keys are errors that the model can read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
@@ -54,7 +54,7 @@ P = TypeVar("P", bound=Params)
 
 
 class SeenFile(Struct, frozen=True):
-    """Lines ``first`` to ``last`` (from 1) of a file are in the result; the file's bytes have this SHA-256."""
+    """Lines ``first`` to ``last`` (from 1) of a file that a result shows; ``sha256`` hashes the file's bytes."""
 
     path: str
     sha256: str
@@ -63,8 +63,8 @@ class SeenFile(Struct, frozen=True):
 
 
 class ToolError(Exception):
-    """The call can't be done; the message goes to the model as an error result and says what to do next. ``seen``
-    is what the message shows of files."""
+    """The call failed. The message is the error result for the model and says what to do next; ``seen`` lists the file
+    lines that it shows."""
 
     def __init__(self, message: str = "", seen: tuple[SeenFile, ...] = ()) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class ToolError(Exception):
 
 
 class ChangedFile(Struct, frozen=True):
-    """A file that a tool changed. Hashes are SHA-256 of the bytes; None = did or does not exist."""
+    """A file that a tool changed. Hashes are SHA-256 of the bytes; None = no such file before or after."""
 
     path: str
     before: str | None
@@ -80,20 +80,20 @@ class ChangedFile(Struct, frozen=True):
 
 
 class Preview(Struct, frozen=True):
-    """What the user is shown before consent. ``state`` describes the target as it was when shown (for
-    example the file's hash); it is recomputed before execution and a difference means to ask again."""
+    """What the user sees before approving. ``state`` describes the target at that time (for example the file's hash);
+    it is recomputed before execution, and a difference asks again."""
 
     blocks: tuple[DisplayBlock, ...] = ()
     state: str = ""
     hunks: tuple[Hunk, ...] = ()
-    """What of the blocks can be accepted singly."""
+    """Changes of the blocks that can be accepted one by one."""
     facts: tuple[str, ...] = ()
-    """Short phrases that are to be seen at once: "creates a file, 41 bytes"."""
+    """Short phrases to show prominently: "creates a file, 41 bytes"."""
 
 
 class Choice(Struct, frozen=True):
-    """What the user made of a change that was shown with this ``state``: the numbers, from 1, of the hunks that they
-    accept (None: all), or other texts."""
+    """The user's edit of a change shown with this ``state``: numbers, from 1, of the accepted hunks (None: all), or
+    replacement texts."""
 
     state: str
     hunks: tuple[int, ...] | None = None
@@ -110,24 +110,24 @@ class ToolOutcome(Struct, frozen=True):
     images: tuple[ImagePart, ...] = ()
     changed: tuple[ChangedFile, ...] = ()
     seen: tuple[SeenFile, ...] = ()
-    """What of files is in ``text``."""
+    """File lines that ``text`` shows."""
     exit_status: int | None = None
     blocked: str = ""
-    """What the sandbox stopped, as a clause; empty where nothing points to it."""
+    """A clause naming what the sandbox blocked; empty without a sign of that."""
     untrusted: str = ""
-    """Whose words are in ``text``, where they came from outside: a host."""
+    """The host that wrote ``text``, if it came from outside."""
 
 
 class LastPlan(Struct):
-    """What the preview of a call worked out, for its run. ``key`` is what it was worked out from."""
+    """A preview's plan, kept for the run. ``key`` identifies its inputs."""
 
     key: object = None
     plan: Any = None
 
 
 class AgentTask(Struct, frozen=True):
-    """What a subagent is to do. ``agent`` names its profile; ``background``: the call ends when the work begins;
-    ``worktree``: in a work tree of its own, also where the profile does not say so."""
+    """A task for a subagent. ``agent`` names its profile; with ``background`` the call ends when the work begins; with
+    ``worktree`` it gets its own git worktree even if the profile does not ask for one."""
 
     title: str
     prompt: str
@@ -140,21 +140,21 @@ class AgentRunner(Protocol):
     """Runs subagents."""
 
     def expect(self, item: str) -> None:
-        """The call ``item`` may start one: their numbers follow the order of the calls, whichever begins first."""
+        """Announce that call ``item`` may start a subagent, so that numbers follow the order of the calls."""
         ...
 
     async def work(self, item: str, task: AgentTask, output: Callable[[str], None]) -> ToolOutcome:
-        """Have the task done for the call ``item``. ``output`` takes what is known of it before it ends.
+        """Run the task for call ``item``. ``output`` receives progress before the end.
 
         Raises:
-            ToolError: it can't begin.
+            ToolError: the subagent can't start.
         """
         ...
 
 
 class ToolContext(Struct, frozen=True):
-    """What a tool may use. ``cwd`` is the working directory of the session, ``roots`` the workspace
-    directories (resolved). ``output`` takes live output text as it comes (any thread of the event loop)."""
+    """Everything a tool may use. ``cwd`` is the session's working directory, ``roots`` the resolved workspace
+    directories. ``output`` receives live output text, from any thread."""
 
     item: str
     cwd: Path
@@ -166,40 +166,40 @@ class ToolContext(Struct, frozen=True):
     environment: dict[str, str] = field(default_factory=lambda: {})
     """Environment for child processes, already scrubbed."""
     blobs: BlobStore | None = None
-    """Stored results; None where nothing is stored."""
+    """Stored results; None if nothing is stored."""
     transcript: TranscriptSearch | None = None
-    """What has left the context."""
+    """Search over content that has left the context."""
     last_seen: Callable[[str], str | None] | None = None
-    """SHA-256 of a file's bytes as the model last saw it, by absolute path; None when it never did."""
+    """SHA-256 of a file's bytes as the model last saw it, by absolute path; None if it never did."""
     request_compaction: Callable[[], str] | None = None
-    """Asks for a compaction before the next model request. Returns one line that says what will happen. None where
-    there is no conversation."""
+    """Requests a compaction before the next model request and returns one line about it; None without a
+    conversation."""
     sandbox: Sandbox | None = None
-    """Holds this call's command; None where it runs outside."""
+    """Sandbox for this call's command; None runs it unsandboxed."""
     editor: EditorFiles | None = None
-    """Where the user has files open; None where that is not known."""
+    """Files open in the user's editor; None if unknown."""
     choices: tuple[Choice, ...] = ()
-    """What the user made of this call's change, in order: each of what the one before left."""
+    """The user's edits of this call's change, in order; each applies to the result of the previous one."""
     jobs: Jobs | None = None
-    """Runs commands, also in the background; None where nothing may outlive its call."""
+    """Runs commands, also in the background; None if no command may outlive its call."""
     agents: AgentRunner | None = None
-    """Runs subagents; None where there are none, as in a subagent."""
+    """Runs subagents; None where they are unavailable, as within a subagent."""
     code: CodeServers | None = None
-    """Knows where names are; None where no language server can be."""
+    """Language servers; None if there can be none."""
     contained: bool = False
-    """The user has not approved the command: it may run only in a full sandbox."""
+    """The user did not approve the command, so it may run only in a full sandbox."""
     read_rules: Callable[[], ReadRules] = ReadRules
-    """The rules of this moment about files that may not be shown."""
+    """Current rules about files that must not be shown."""
     set_scratchpad: Callable[[str], object] = lambda text: None
-    """Replaces what the model noted for itself."""
+    """Replaces the model's scratchpad."""
     planned: LastPlan = field(default_factory=LastPlan)
     """Shared by all copies of this context."""
 
     def resolve(self, path: str) -> Path:
-        """The absolute path of ``path`` as the model wrote it, links followed as far as they exist.
+        """Absolute path for ``path`` as the model wrote it, with existing links resolved.
 
         Raises:
-            ToolError: it is no path: NUL, an unpaired surrogate, an unknown user's home, a loop of links.
+            ToolError: not a path: NUL, an unpaired surrogate, an unknown user's home, a loop of links.
         """
         try:
             expanded = Path(path).expanduser()
@@ -208,7 +208,7 @@ class ToolContext(Struct, frozen=True):
             raise ToolError(f"{path[:200]!r} is not a usable path: {error}") from error
 
     def display(self, path: Path) -> str:
-        """``path`` relative to the workspace where it is inside, else absolute."""
+        """``path`` relative to the workspace if inside it, otherwise absolute."""
         for root in (self.cwd, *self.roots):
             if path.is_relative_to(root):
                 return str(path.relative_to(root))
@@ -216,50 +216,48 @@ class ToolContext(Struct, frozen=True):
 
 
 class Tool(ABC, Generic[P]):
-    """One tool. The description is the text file ``descriptions/<name>.md`` beside the tools."""
+    """One tool. Its description is the text file ``descriptions/<name>.md`` beside the tools."""
 
     name: str
     verb: str
-    """What the transcript shows: Read, Edit, Search, Run."""
+    """The verb in the transcript: Read, Edit, Search, Run."""
     params: ClassVar[type[Params]]
     source: str = ""
-    """Whose tool it is, as the measure of the context names it; empty for swecli's own."""
+    """Provider of the tool, as shown in the context budget; empty for swecli's own."""
     of_server: bool = False
-    """Whether a server brings it: such tools are the first to be withheld where there are too many."""
+    """Whether an MCP server provides it. Such tools are withheld first if there are too many."""
     result_kind: ClassVar[ResultKind] = "page"
-    """How results are kept at a size that a context can take. The text of ``output`` is given whole: what is too
-    long is stored."""
+    """How a result is bounded. A result of kind ``output`` is returned in full and stored if too long."""
 
     def description(self) -> str:
         return (Path(__file__).parent / "descriptions" / f"{self.name}.md").read_text(encoding="utf-8").strip()
 
     def schema(self) -> Mapping[str, Any]:
-        """The parameters as the model sees them: a JSON Schema object, the same each time."""
+        """JSON Schema object of the parameters for the model; always the same."""
         return compact_schema(self.params)
 
     @abstractmethod
     def effects(self, params: P, ctx: ToolContext) -> Effects:
-        """What this call would touch. Pure besides resolving paths."""
+        """What this call would touch. Pure except for resolving paths."""
 
     def title(self, params: P, ctx: ToolContext) -> str:
         """The target on one line: a path, a pattern, a command."""
         return ""
 
     async def preview(self, params: P, ctx: ToolContext) -> Preview:
-        """What to show before consent. Raises ``ToolError`` when the call can't succeed anyway."""
+        """What to show before approval. Raises ``ToolError`` if the call can't succeed."""
         return Preview()
 
     async def target_state(self, params: P, ctx: ToolContext) -> str | None:
-        """The ``state`` that a preview would have now, without planning the change anew; None where only a preview
-        tells."""
+        """The ``state`` that a preview would have now, without planning again; None if only a preview can tell."""
         return None
 
     @abstractmethod
     async def run(self, params: P, ctx: ToolContext) -> ToolOutcome:
-        """Do it. Cancellation must leave no process and no half-written file behind.
+        """Execute the call. Cancellation must leave no process and no half-written file behind.
 
         Raises:
-            ToolError: it can't be done.
+            ToolError: the call failed.
         """
 
 
@@ -267,7 +265,7 @@ AnyTool = Tool[Any]
 
 
 def binding(tool: str, params: Params, cwd: Path, state: str) -> str:
-    """The hash that an approval is bound to."""
+    """The hash that binds an approval."""
     shown = json.dumps([tool, params.model_dump(mode="json"), str(cwd), state], sort_keys=True)
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -288,14 +286,15 @@ _NOISE = frozenset(
         "maxItems",
     )
 )
-"""Bounds are checked when a call comes; some providers refuse schemas that have them."""
+"""Bounds are checked on each call; some providers refuse schemas that contain them."""
 
 
 @cache
 def compact_schema(params: type[Params]) -> Mapping[str, Any]:
-    """Deterministic: definitions inlined, titles and defaults left out, "or null" folded away. Made once for a class.
+    """A deterministic, compact schema: definitions inlined, titles and defaults removed, "or null" folded. Made once
+    per class.
 
-    Defaults belong in the descriptions, where they are words; parameters that are not required have one.
+    Defaults are documented in the descriptions; every optional parameter has one.
     """
     schema = params.model_json_schema()
     return _object(_compact(schema, _object(schema.get("$defs", {}))))
@@ -338,7 +337,7 @@ _FIND_SECONDS = 0.3
 
 
 async def reading(work: Callable[[Callable[[], bool]], T]) -> T:
-    """``work`` off the event loop. It gets a function that says whether to stop because nobody waits any more."""
+    """Run ``work`` off the event loop. Its argument is a function that returns True once the caller was cancelled."""
     cancelled = threading.Event()
     try:
         return await asyncio.to_thread(work, cancelled.is_set)
@@ -347,7 +346,7 @@ async def reading(work: Callable[[Callable[[], bool]], T]) -> T:
 
 
 def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> ToolError:
-    """The error as a sentence that names the path as the model knows it and says what to do."""
+    """The error as a sentence with the path as the model knows it and the next action."""
     name = ctx.display(path)
     if isinstance(error, StaleFileError):
         return ToolError(f"{name} changed on disk while it was being edited. Nothing was written; read it again.")
@@ -366,7 +365,7 @@ def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> 
 
 
 def missing(path: Path, ctx: ToolContext) -> str:
-    """That ``path`` does not exist, and what may have been meant."""
+    """A sentence saying that ``path`` does not exist, with likely alternatives."""
     near = _near_names(path, ctx)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"{ctx.display(path)} does not exist.{hint}"
@@ -385,7 +384,7 @@ def _near_names(path: Path, ctx: ToolContext) -> list[str]:
 
 
 def _same_name(name: str, roots: Sequence[Path]) -> list[Path]:
-    """Files of that name elsewhere in the workspace; a short look only."""
+    """Files of that name elsewhere in the workspace, from a short search."""
     deadline = time.monotonic() + _FIND_SECONDS
     found: list[Path] = []
     for root in roots:

@@ -1,4 +1,4 @@
-"""Keeping a result at a size that a context window can take."""
+"""Bounding of results to a size that fits a context window."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msgspec import Struct
 MAX_BYTES = 48_000
 MAX_LINES = 2_400
 _HEAD_SHARE = 0.4
-"""Ends of outputs tell more than beginnings: a summary, a failure."""
+"""The end of an output (a summary, a failure) usually says more than its beginning."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Bounded(Struct, frozen=True):
-    """A text within its bounds, and what was cut out of it. Bytes are UTF-8."""
+    """A bounded text and what was cut from it. Bytes are UTF-8."""
 
     text: str
     omitted_bytes: int = 0
@@ -22,12 +22,12 @@ class Bounded(Struct, frozen=True):
 
 
 def bound_result(text: str, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> str:
-    """``text`` with its beginning and its end kept, a line between them saying how much is missing."""
+    """The beginning and end of ``text``, with a line between them that says how much is missing."""
     return bound(text, max_bytes, max_lines).text
 
 
 def bound(text: str, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> Bounded:
-    """As ``bound_result``, with the figures. The result is valid UTF-8: lone surrogates become U+FFFD."""
+    """Like ``bound_result``, with figures. The result is valid UTF-8: lone surrogates become U+FFFD."""
     text = _LONE_SURROGATE.sub("\ufffd", text)
     raw = text.encode("utf-8")
     lines = text.count("\n") + 1
@@ -42,7 +42,7 @@ def bound(text: str, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> 
 
 
 def _halves(raw: bytes, max_bytes: int, max_lines: int) -> tuple[bytes, bytes]:
-    """Beginning and end: within the bytes, within the lines, and at line ends where that costs little."""
+    """Beginning and end within the byte and line limits, cut at line ends if that costs little."""
     head = _whole_characters(raw[: int(max_bytes * _HEAD_SHARE)])
     tail = raw[max(len(head), len(raw) - (max_bytes - len(head))) :]
     while tail and tail[0] & 0xC0 == 0x80:

@@ -1,4 +1,4 @@
-"""Tools that come while the program runs: a JSON Schema in place of a class of parameters."""
+"""Tools added at run time, with a JSON Schema in place of a parameter class."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 6
 _TITLE = 120
 _MOST_SHOWN = 20_000
-"""Characters of arguments in a question."""
+"""Characters of arguments shown in an approval."""
 
 
 class RawParams(Params):
-    """Arguments as they came, by name, after the schema of their tool accepted them."""
+    """Arguments by name, after they passed the tool's schema."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -32,10 +32,10 @@ class RawParams(Params):
 
 
 class DynamicTool(Tool[RawParams]):
-    """Base of tools that a source brings. A subclass declares ``effects`` and does the work in ``run``.
+    """Base of tools from an external source. A subclass declares ``effects`` and works in ``run``.
 
-    ``parameters`` is a JSON Schema object as any provider takes it (``portable_schema``); ``checked`` is the schema
-    that arguments are checked against, where that says more. ``source`` is whose tool it is.
+    ``parameters`` is a JSON Schema object that any provider accepts (``portable_schema``); ``checked`` is the full
+    schema for validating arguments; ``source`` is the provider of the tool.
     """
 
     params: ClassVar[type[Params]] = RawParams
@@ -65,10 +65,10 @@ class DynamicTool(Tool[RawParams]):
         return self._parameters
 
     def validated(self, arguments: Mapping[str, Any]) -> RawParams:
-        """The arguments, with slips that can mean nothing else put right.
+        """The arguments, with unambiguous slips corrected.
 
         Raises:
-            ToolError: they do not fit the schema; the message lists what is wrong.
+            ToolError: they do not fit the schema; the message lists each problem.
         """
         found = _tidied(arguments, self._checked)
         problems = _problems(found, self._checked)
@@ -81,7 +81,7 @@ class DynamicTool(Tool[RawParams]):
         return RawParams.model_validate(found)
 
     def title(self, params: RawParams, ctx: ToolContext) -> str:
-        """The first short text among the arguments, for want of better knowledge."""
+        """The first short text among the arguments."""
         values = params.arguments.values()
         text = next((value for value in values if isinstance(value, str) and value.strip()), "")
         line = " ".join(text.split())
@@ -97,7 +97,7 @@ class DynamicTool(Tool[RawParams]):
 
 
 def _tidied(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers, booleans, lists and objects that came as text; null for what is not given."""
+    """Convert numbers, booleans, lists and objects given as text; remove null for absent values."""
     tidy = dict(arguments)
     required = _names(schema.get("required"))
     for name, declared in _mapping(schema.get("properties")).items():
@@ -113,7 +113,7 @@ def _tidied(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str
 
 
 def _kinds(declared: Any) -> frozenset[str]:
-    """The types that a property may have; empty where the schema does not say it plainly."""
+    """Types allowed for a property; empty if the schema does not state them plainly."""
     kind = _mapping(declared).get("type")
     return frozenset((kind,)) if isinstance(kind, str) else _names(kind)
 
@@ -137,11 +137,11 @@ def _as_meant(text: str, kinds: frozenset[str]) -> Any:
 
 
 _UNCHECKED = frozenset(("pattern", "patternProperties", "propertyNames", "$schema", "$id", "id", "format"))
-"""Not checked here: the tool does that itself. A pattern of a stranger may take forever."""
+"""Left to the tool: matching a pattern from outside could take forever."""
 
 
 def _problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """What does not fit, as clauses; empty also where the schema itself is not understood."""
+    """Problems as clauses; empty also if the schema itself is not understood."""
     import jsonschema  # only where such a tool is called
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
@@ -204,14 +204,14 @@ _DROPPED = frozenset(
         "deprecated",
     )
 )
-"""Checked when a call comes, or of no use to a model; some providers refuse schemas that have them."""
+"""Checked on each call, or useless to a model; some providers refuse schemas that contain them."""
 _COMBINED = ("anyOf", "oneOf", "allOf")
 _DEPTH = 24
 
 
 def portable_schema(schema: Mapping[str, Any], describe: Callable[[str], str] = str) -> dict[str, Any]:
-    """The schema as all providers take it: an object at the top, references written out, and without what only a
-    check needs. The description names a default. ``describe`` makes each description fit to be shown."""
+    """The schema in a form that all providers accept: an object at the top, references inlined, validation keywords
+    removed, defaults named in descriptions. ``describe`` sanitises each description."""
     definitions = {**_mapping(schema.get("definitions")), **_mapping(schema.get("$defs"))}
     found = _mapping(_portable(schema, definitions, describe, (), 0))
     properties = _mapping(found.get("properties"))
@@ -261,7 +261,7 @@ def _portable(
 
 
 def without_keys(node: Any, keys: frozenset[str]) -> Any:
-    """The schema without these words of it; properties of the same names stay."""
+    """The schema without these keywords; properties of the same names stay."""
     if isinstance(node, list):
         return [without_keys(one, keys) for one in cast("list[Any]", node)]
     if not isinstance(node, Mapping):

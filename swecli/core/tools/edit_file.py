@@ -1,4 +1,4 @@
-"""Changing one file: replacing text in it or writing it whole, planned from its bytes and bound to them."""
+"""Changes to one file: replacing text or writing the whole file, planned from its bytes and bound to them."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
 from swecli.core.workspace.text_file import FileState, TextFile, decode, read_bytes
 
 MAX_FILE = 10_000_000
-"""Bytes of a file that the file tools change."""
+"""Largest file, in bytes, that the file tools change."""
 _WHOLE_DIFF = 200_000
-"""Characters up to which both texts are shown whole; of longer ones the region that differs."""
+"""Up to this many characters a diff shows both texts in full; beyond it, only the differing region."""
 _CHARACTERS_AROUND = 20
 
 
 class FileChange(Struct, frozen=True):
-    """``before`` is None and ``state`` too when the file does not exist; ``after`` is None when it is to go. ``mode``
-    is that of a new file, where it comes from another one."""
+    """A planned change to one file. ``before`` and ``state`` are None for a new file; ``after`` is None for a deletion.
+    ``mode`` is the mode of a new file that is copied from another."""
 
     path: Path
     before: bytes | None
@@ -63,9 +63,9 @@ class FileChange(Struct, frozen=True):
     note: str = ""
     mode: int | None = None
     tied: bool = False
-    """Only together with the change before it: the other half of a move."""
+    """Applies only together with the previous change: the other half of a move."""
     whole: bool = False
-    """Only as a whole: its lines don't mix with those that are there."""
+    """Applies only as a whole: its lines can't be mixed with the existing ones."""
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -77,7 +77,7 @@ class FileChange(Struct, frozen=True):
         return f"+{added} -{removed}"
 
     def block(self, ctx: ToolContext) -> DiffBlock:
-        """The change as a diff; of a long text only the region around what differs."""
+        """The change as a diff; for a long text, only the differing region."""
         old = None if self.before is None else _text(self.before)
         new = None if self.after is None else _text(self.after)
         notes = [self.note] if self.note and not self.changes_nothing else []
@@ -105,11 +105,11 @@ class FileChange(Struct, frozen=True):
         return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
 
     def write(self) -> ChangedFile:
-        """Write it, if the file is still what it was when this was planned.
+        """Write the change if the file is unchanged since planning.
 
         Raises:
-            StaleFileError: it is not.
-            OSError: it can't be written.
+            StaleFileError: the file has changed.
+            OSError: writing failed.
         """
         before = self.state.sha256 if self.state else None
         if self.after is None:
@@ -126,7 +126,7 @@ class FileChange(Struct, frozen=True):
 
 
 def read_target(path: Path, ctx: ToolContext) -> tuple[bytes, FileState] | None:
-    """The file's bytes and state; None when there is no file.
+    """The file's bytes and state; None if it does not exist.
 
     Raises:
         ToolError: it is not a regular file, too large, or unreadable.
@@ -164,16 +164,16 @@ _MOST_COLUMNS = 400
 
 
 def last_seen(path: str, ctx: ToolContext) -> str | None:
-    """SHA-256 of the file as the model last saw it; None when it never did.
+    """SHA-256 of the file as the model last saw it; None if it never did.
 
     Raises:
-        ToolError: the path is none.
+        ToolError: the path is invalid.
     """
     return ctx.last_seen(str(ctx.resolve(path))) if ctx.last_seen is not None else None
 
 
 def unread(paths: Iterable[str], ctx: ToolContext) -> tuple[str, ...]:
-    """Those of the absolute paths where a file with content is that the model has not seen."""
+    """Those of the absolute paths with a non-empty file that the model has not seen."""
     last_seen = ctx.last_seen
     if last_seen is None:
         return ()
@@ -189,8 +189,8 @@ def _has_content(path: str) -> bool:
 
 
 def stale_edit(path: Path, text: str, sha256: str, lines: Sequence[int], old: str, ctx: ToolContext) -> ToolError:
-    """The refusal of an edit in a file that changed since the model saw it, with the text around each match as it is
-    now, so that the edit can be sent again if it is still right."""
+    """The error for an edit to a file that changed since the model saw it. It quotes the current text around each
+    match, so that the model can resend the edit if it still fits."""
     height = old.count("\n") + 1
     every = text.split("\n")
     total = len(every) - text.endswith("\n")
@@ -220,22 +220,22 @@ _ONE_BYTE_UNITS = frozenset(("utf-8", "latin-1", "cp1252"))
 
 
 class OutdatedChoice(ToolError):
-    """The files are no longer what the choice was made from. Nothing was written."""
+    """The files have changed since the user made the choice; nothing was written."""
 
 
 def preview_of(changes: Sequence[FileChange], ctx: ToolContext) -> Preview:
-    """What is shown of changes, one block for each, with the hunks to choose from."""
+    """The preview of changes: one block each, with the hunks to choose from."""
     blocks = tuple(change.block(ctx) for change in changes)
     facts = tuple(change.fact for change in changes)
     return Preview(blocks, _state(changes), _hunks(changes), facts if len(facts) < 4 else (_summary(changes),))
 
 
 def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:
-    """The changes after all choices that the user made, without those of which nothing is left.
+    """The changes after all of the user's choices, without empty ones.
 
     Raises:
-        OutdatedChoice: a choice was made from something else.
-        ToolError: nothing is left, or the file can't hold a text.
+        OutdatedChoice: a choice was made from another state.
+        ToolError: nothing is left, or the file's encoding can't represent a text.
     """
     left = list(changes)
     for choice in ctx.choices:
@@ -256,7 +256,7 @@ def _state_of(path: Path, state: FileState | None) -> str:
 
 
 def _state_now(paths: Iterable[Path], ctx: ToolContext) -> str | None:
-    """The state of files as a preview of their changes would give it; None where one can't be read."""
+    """The ``state`` that a preview of these files would have now; None if one can't be read."""
     states: list[str] = []
     for path in paths:
         try:
@@ -306,7 +306,7 @@ def _after(changes: Sequence[FileChange], choice: Choice, ctx: ToolContext) -> l
 
 
 class _Sides:
-    """The two sides of a change, line by line, as text to compare and as bytes to put together."""
+    """Both sides of a change, line by line: text to compare and bytes to assemble."""
 
     def __init__(self, change: FileChange) -> None:
         self._change = change
@@ -348,8 +348,8 @@ def _mixable(old: TextFile, new: TextFile) -> bool:
 
 
 def _retold(change: FileChange, text: str, ctx: ToolContext) -> bytes:
-    """The bytes of a text that the user made of the proposed one. Lines that they left alone keep their bytes, also
-    those that the shown text could not hold."""
+    """Bytes for the user's replacement of the proposed text. Lines that the user left alone keep their exact bytes,
+    including those that the shown text could not represent."""
     if change.after is None:
         raise ToolError("A deleted file has no text to edit.")
     proposed = decode(change.after)
@@ -386,15 +386,15 @@ def _lines(text: str) -> list[str]:
 
 
 class ChangePlan(Struct, frozen=True):
-    """What a call would change. ``lines`` are those of the old text where an edit begins, as far as they are known."""
+    """The changes of one call. ``lines`` are the known line numbers of the old text where edits begin."""
 
     changes: tuple[FileChange, ...]
     lines: tuple[int, ...] = ()
 
 
 class ChangeTool(Tool[P]):
-    """A tool that changes files. Preview and run share one plan while the files are as they were; methods other than
-    ``preview``, ``target_state`` and ``run`` wait for the disk."""
+    """A tool that changes files. Preview and run share one plan while the files are unchanged. All methods except
+    ``preview``, ``target_state`` and ``run`` block on the disk."""
 
     @abstractmethod
     def targets(self, params: P, ctx: ToolContext) -> Sequence[Path]:
@@ -402,10 +402,10 @@ class ChangeTool(Tool[P]):
 
     @abstractmethod
     def plan(self, params: P, ctx: ToolContext) -> ChangePlan:
-        """Read the files and work out the change.
+        """Read the files and plan the change.
 
         Raises:
-            ToolError: it can't be made.
+            ToolError: the change is impossible.
         """
 
     @abstractmethod
@@ -413,7 +413,7 @@ class ChangeTool(Tool[P]):
         """Write the planned change.
 
         Raises:
-            ToolError: a file changed since it was planned, or can't be written.
+            ToolError: a file has changed since planning, or writing failed.
         """
 
     async def preview(self, params: P, ctx: ToolContext) -> Preview:
@@ -427,7 +427,7 @@ class ChangeTool(Tool[P]):
         return await uninterrupted(asyncio.to_thread(self.apply, plan, ctx))
 
     def _planned(self, params: P, ctx: ToolContext) -> ChangePlan:
-        """The call's last plan, if its arguments, choices and files are the same; otherwise a new one."""
+        """The call's last plan if its arguments, choices and files are unchanged; otherwise a new one."""
         key, last = (params, ctx.choices), ctx.planned
         known: ChangePlan | None = last.plan if last.key == key else None
         if known is None or _state(known.changes) != _state_now((change.path for change in known.changes), ctx):
@@ -440,7 +440,7 @@ def write(change: FileChange, ctx: ToolContext) -> ChangedFile:
     """Write one change.
 
     Raises:
-        ToolError: the file changed since it was planned, or can't be written.
+        ToolError: the file has changed since planning, or writing failed.
     """
     try:
         return _written_by_editor(change, ctx) or change.write()
@@ -451,13 +451,12 @@ def write(change: FileChange, ctx: ToolContext) -> ChangedFile:
 
 
 def _written_by_editor(change: FileChange, ctx: ToolContext) -> ChangedFile | None:
-    """Let the editor write a change, so that what it shows does not differ from the file; None where the disk is to be
-    written.
+    """Let the editor write a change, so that its buffer matches the file; None if the change should go to disk instead.
 
     Raises:
-        EditorError: it has unsaved changes and can't write, or it failed.
-        StaleFileError: the file, or what the editor has of it, changed since this was planned.
-        ToolError: it can't be read.
+        EditorError: the editor failed, or has unsaved changes and can't write.
+        StaleFileError: the file or the editor's buffer has changed since planning.
+        ToolError: the file can't be read.
     """
     editor, before = ctx.editor, change.state.sha256 if change.state else None
     if editor is None:
@@ -482,7 +481,7 @@ class WriteFileParams(Params):
 
 
 class WriteFile(ChangeTool[WriteFileParams]):
-    """Makes a file or replaces all of its content; encoding, mark and CRLF of an existing text are kept."""
+    """Creates a file or replaces its content; an existing text keeps its encoding, byte order mark and CRLF."""
 
     name = "write_file"
     verb = "Write"
@@ -581,7 +580,7 @@ class EditFileParams(Params):
 
 
 class EditFile(ChangeTool[EditFileParams]):
-    """Replaces one match, or all of them, once or several times. Every other byte of the file stays."""
+    """Replaces one match or all matches, in one or several edits; every other byte of the file stays."""
 
     name = "edit_file"
     verb = "Edit"

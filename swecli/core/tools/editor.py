@@ -1,6 +1,8 @@
-"""Files as the user's editor has them: its text as the bytes that saving it would give. Pure besides asking the editor.
+"""Files as the user's editor has them: its text as the bytes that saving would write. Pure except for asking the
+editor.
 
-Editors keep line ends and encoding of a file beside its text, so a text that differs only in line ends is the file's.
+Editors keep a file's line ends and encoding apart from its text, so a text that differs only in line ends counts as
+unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from swecli.core.workspace.text_file import decode
 
 
 def as_in_editor(path: Path, data: bytes, editor: EditorFiles | None) -> bytes:
-    """The bytes of a file with what is not saved yet in the editor; ``data`` is what is on disk."""
+    """The bytes of a file including unsaved changes in the editor; ``data`` is the content on disk."""
     if editor is None:
         return data
     text = editor.text(path)
@@ -20,8 +22,8 @@ def as_in_editor(path: Path, data: bytes, editor: EditorFiles | None) -> bytes:
 
 
 def with_text(data: bytes, text: str) -> bytes:
-    """``data`` with another text in its encoding and with its line ends. ``data`` itself where the text is the same, or
-    where it can't hold it."""
+    """``text`` in the encoding and with the line ends of ``data``; ``data`` itself if the text is the same or can't be
+    encoded."""
     file = decode(data)
     if file.looks_binary or file.tail or _plain(file.text) == _plain(text):
         return data
@@ -33,7 +35,7 @@ def with_text(data: bytes, text: str) -> bytes:
 
 
 def writable_as_text(data: bytes) -> bool:
-    """Whether an editor that is given the text of these bytes saves just these bytes, as far as one can know."""
+    """Whether an editor given the text of these bytes would save exactly these bytes, as far as can be known."""
     file = decode(data)
     return file.codec == "utf-8" and not file.bom and file.errors == "strict" and file.line_end != "mixed"
 

@@ -22,17 +22,17 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class FunctionTool(DynamicTool):
-    """A function that the model can call. It runs in this process: an ordinary one in a thread, a coroutine function on
-    the event loop. What it returns is the result, a text or anything that has a JSON form; what it raises is an error
-    that the model gets to read."""
+    """A Python function that the model can call, in this process: a plain function in a thread, a coroutine function on
+    the event loop. Its return value (text, or anything with a JSON form) is the result; an exception becomes an error
+    that the model can read."""
 
     def __init__(
         self, function: Function, *, name: str = "", description: str = "", read_only: bool = False, source: str = ""
     ) -> None:
-        """``read_only``: it changes nothing, so it may run in plan mode.
+        """``read_only``: the function changes nothing, so plan mode allows it.
 
         Raises:
-            TypeError: its signature is no list of named parameters, or has types without a JSON form.
+            TypeError: the signature is not a list of named parameters, or has types without a JSON form.
         """
         self._function = function
         self._read_only = read_only
@@ -108,7 +108,7 @@ def tool(*, name: str = "", description: str = "", read_only: bool = False) -> C
 def tool(
     function: Function | None = None, /, *, name: str = "", description: str = "", read_only: bool = False
 ) -> FunctionTool | Callable[[Function], FunctionTool]:
-    """Decorator: the function as a tool, with another name or description than its own."""
+    """Decorator: turn the function into a tool, optionally with another name or description."""
 
     def made(given: Function) -> FunctionTool:
         return FunctionTool(given, name=name, description=description, read_only=read_only)

@@ -1,4 +1,4 @@
-"""The model's memory: files that outlive a conversation, under the same permissions as other files."""
+"""The model's memory: files that outlive a conversation, with the same permissions as other files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from swecli.core.workspace.text_file import TextFile, decode
 MemoryCommand = Literal["view", "create", "str_replace", "insert", "delete", "rename"]
 
 _UNTOLD = ("overwrite", "old_path")
-"""Parameters that are understood but not offered to the model: others say the same."""
+"""Synonyms that are accepted but not offered to the model."""
 _MOST_LINES = 2_000
 
 
@@ -48,8 +48,8 @@ class MemoryParams(Params):
 
 
 class MemoryTool(ChangeTool[MemoryParams]):
-    """``places`` may be replaced while a session runs. ``limit`` is the most bytes of one file. ``holds_secret`` finds
-    texts that must not be kept."""
+    """``places`` may be replaced during a session. ``limit`` is the maximum size of a file in bytes. ``holds_secret``
+    detects texts that must not be kept."""
 
     name = "memory"
     verb = "Memory"
@@ -155,7 +155,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         return ToolOutcome(f"{place.path}/\n{shown}", (TextBlock(shown),), count)
 
     def _read(self, place: Place, ctx: ToolContext) -> tuple[TextFile, FileChange]:
-        """The text of a file, and the change that leaves it as it is."""
+        """The text of a file, and a change that leaves it unchanged."""
         data, unchanged = self._any(place, ctx)
         file = decode(data)
         if file.looks_binary:
@@ -260,7 +260,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         ]
 
     def _any(self, place: Place, ctx: ToolContext) -> tuple[bytes, FileChange]:
-        """The bytes of a file, and the change that leaves it as it is."""
+        """The bytes of a file, and a change that leaves it unchanged."""
         try:
             found = read_target(place.file, ctx)
         except ToolError as error:
@@ -289,10 +289,10 @@ class MemoryTool(ChangeTool[MemoryParams]):
         return FileChange(place.file, unchanged.before, after, unchanged.state)
 
     def _kept(self, text: str, place: Place) -> bytes:
-        """The bytes to keep.
+        """The bytes to store.
 
         Raises:
-            ToolError: they may not be kept.
+            ToolError: they must not be stored.
         """
         try:
             data = text.encode("utf-8")

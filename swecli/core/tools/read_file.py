@@ -1,4 +1,4 @@
-"""Reading a file: numbered lines of a text, an image as an image, anything else by its name."""
+"""Reading a file: numbered lines of a text, an image as an image, the name of anything else."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from swecli.core.workspace.text_file import TextFile, decode, open_regular, read
 
 _PIECE = 1 << 20
 _KEPT = 16_384
-"""Bytes of one line that are kept."""
+"""Bytes kept of one line."""
 _COUNT_LIMIT = 64_000_000
-"""Bytes behind the window that are read only to count the lines."""
+"""Bytes after the window that are read only to count lines."""
 
 
 class RawLine(Struct, frozen=True):
-    """The beginning of a line without its end, and the length of the whole line in bytes."""
+    """The beginning of a line without its line end, and the whole line's length in bytes."""
 
     data: bytes
     size: int
 
 
 class Window(Struct, frozen=True):
-    """``total`` is the number of lines of the file, None when it was not counted to the end. ``seen`` is how
-    many lines there are at least."""
+    """Lines of a file. ``total`` is the file's number of lines, None if not counted to the end; ``seen`` is a lower
+    bound of it."""
 
     lines: tuple[RawLine, ...]
     total: int | None
@@ -57,14 +57,14 @@ class Window(Struct, frozen=True):
 
 
 class _Stopped(Exception):
-    """Time is up, or nobody waits any more."""
+    """The time limit passed, or the caller was cancelled."""
 
 
 def read_window(
     descriptor: int, first: int, count: int, *, budget: int, seconds: float, stop: Callable[[], bool] = lambda: False
 ) -> Window:
-    """Up to ``count`` lines from line ``first`` (from 1) on, about ``budget`` bytes of them, ``seconds`` at most
-    and not beyond ``stop``.
+    """Up to ``count`` lines from line ``first`` (from 1), about ``budget`` bytes, within ``seconds`` and until ``stop``
+    returns True.
 
     A line ends at LF. Memory does not depend on the size of the file or of a line.
     """
@@ -83,7 +83,7 @@ def read_window(
 
 
 class _LineReader:
-    """Lines of an open file, one piece of it in memory. ``lines`` counts those that were passed."""
+    """Lines of an open file, with one chunk in memory. ``lines`` counts the lines already passed."""
 
     def __init__(self, descriptor: int, deadline: float, stop: Callable[[], bool]) -> None:
         self._descriptor = descriptor
@@ -94,7 +94,7 @@ class _LineReader:
         self.lines = 0
 
     def _fill(self) -> bool:
-        """Make sure that there is something left of the piece; False at the end of the file."""
+        """Read the next chunk if this one is used up; False at the end of the file."""
         if self._at >= len(self._piece):
             if time.monotonic() > self._deadline or self._stop():
                 raise _Stopped
@@ -102,7 +102,7 @@ class _LineReader:
         return bool(self._piece)
 
     def skip(self, count: int) -> None:
-        """Pass over ``count`` lines, or to the end of the file."""
+        """Skip ``count`` lines, or to the end of the file."""
         unfinished = False
         while count > 0 and self._fill():
             found = self._piece.count(b"\n", self._at)
@@ -135,7 +135,7 @@ class _LineReader:
         return RawLine(bytes(kept), size)
 
     def skip_rest(self, limit: int) -> bool:
-        """Count the lines that follow; False when there are more than ``limit`` bytes of them."""
+        """Count the remaining lines; False if they exceed ``limit`` bytes."""
         passed, unfinished = 0, False
         while self._fill():
             passed += len(self._piece) - self._at
@@ -191,7 +191,7 @@ def binary_kind(head: bytes) -> str:
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the first bytes are no text: NUL without a Unicode mark, or a document's signature."""
+    """Whether the first bytes are not text: NUL without a Unicode mark, or a document's signature."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
         return False
     return b"\0" in head or head.startswith(b"%PDF-")
@@ -204,7 +204,7 @@ MAX_CHARACTERS = 28_000
 MAX_COLUMNS = 2_000
 MAX_IMAGE = 5_000_000
 _WHOLE = 10_000_000
-"""Bytes of a file that is read whole, so that its encoding is known as an edit will see it."""
+"""Largest file, in bytes, that is read completely, so that its encoding is detected as for an edit."""
 _SECONDS = 10.0
 
 
@@ -215,7 +215,7 @@ class ReadFileParams(Params):
 
 
 class _Page(Struct, frozen=True):
-    """Numbered lines; ``shown`` of them, ``total`` in the file where that is known."""
+    """Numbered lines: ``shown`` of them, of ``total`` in the file if known."""
 
     text: str
     shown: int
@@ -253,10 +253,10 @@ class ReadFile(Tool[ReadFileParams]):
 def read_page(
     path: Path, params: ReadFileParams, editor: EditorFiles | None = None, stop: Callable[[], bool] = lambda: False
 ) -> ToolOutcome:
-    """What the model is shown of a file, with what is not saved yet in the editor.
+    """The result for the model, including unsaved changes in the editor.
 
     Raises:
-        ToolError: there is no such line, or it is too far into a large file.
+        ToolError: the line does not exist, or is too far into a large file.
         OSError: the file can't be read.
     """
     with open_regular(path) as (descriptor, status):
@@ -317,7 +317,7 @@ def _page_of_large(descriptor: int, params: ReadFileParams, stop: Callable[[], b
 
 
 def _numbered(lines: Iterable[tuple[str, int]], first: int) -> tuple[str, int]:
-    """Lines with their numbers, as many as the budget takes (one at least), and how many that is."""
+    """Numbered lines within the budget (at least one), and their count."""
     shown: list[str] = []
     used = 0
     for line, size in lines:
@@ -340,7 +340,7 @@ def _more(first: int, shown: int, total: int | None) -> tuple[str, ...]:
 
 
 def _form(file: TextFile) -> tuple[str, ...]:
-    """What an edit keeps and the text does not show."""
+    """Properties that an edit preserves and the text does not show."""
     facts = [] if file.label == "UTF-8" else [file.label]
     if file.line_end in ("crlf", "mixed"):
         facts.append("CRLF line ends" if file.line_end == "crlf" else "mixed LF and CRLF line ends")

@@ -1,4 +1,4 @@
-"""Reading stored results in parts, and recalling what left the context."""
+"""Reading stored results in pages, and recalling content that left the context."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOut
 from swecli.core.workspace.search import SearchError, SearchRequest, search
 
 MAX_PAGE = 24_000
-"""Bytes of one page at most."""
+"""Maximum bytes of a page."""
 
 
 class TextPage(Struct, frozen=True):
-    """Bytes ``start`` to ``end`` of ``total``. ``end`` is where the next page begins."""
+    """Bytes ``start`` to ``end`` of ``total``; the next page begins at ``end``."""
 
     text: str
     start: int
@@ -29,7 +29,7 @@ class TextPage(Struct, frozen=True):
 
     @property
     def position(self) -> str:
-        """Where this page lies and how to go on, in words."""
+        """Position of this page and how to continue, in words."""
         if self.start == 0 and self.end == self.total:
             return f"all {self.total:,} bytes"
         more = f"continue with offset={self.end}" if self.end < self.total else "this is the end"
@@ -37,8 +37,8 @@ class TextPage(Struct, frozen=True):
 
 
 def page_of(raw: bytes, offset: int, limit: int) -> TextPage:
-    """``limit`` bytes of UTF-8 from ``offset`` on, a few less or more so that no character is cut; an offset inside
-    of a character means that character. One character at least, unless the offset is past the end."""
+    """About ``limit`` bytes of UTF-8 from ``offset``, adjusted to whole characters: an offset inside a character starts
+    at that character. At least one character, unless the offset is past the end."""
     start = _character(raw, min(offset, len(raw)))
     end = _character(raw, min(len(raw), start + min(limit, MAX_PAGE)))
     if end == start < len(raw):
@@ -50,7 +50,7 @@ def page_of(raw: bytes, offset: int, limit: int) -> TextPage:
 
 
 def _character(raw: bytes, at: int) -> int:
-    """``at``, or the beginning of the character that ``at`` lies in."""
+    """``at``, moved back to the start of its character."""
     for back in range(4):
         if at - back <= 0 or at >= len(raw) or raw[at - back] & 0xC0 != 0x80:
             return max(0, at - back)
@@ -59,7 +59,7 @@ def _character(raw: bytes, at: int) -> int:
 
 MOST_HITS = 8
 PAGE = 8_000
-"""Bytes of an entry that are given at once."""
+"""Bytes of an entry per page."""
 
 
 class RecallParams(Params):
@@ -69,7 +69,7 @@ class RecallParams(Params):
 
 
 class Recall(Tool[RecallParams]):
-    """Searches what was cleared, summarised, dropped or stored, and gives entries back whole."""
+    """Searches content that was cleared, summarised, dropped or stored, and returns entries in full."""
 
     name = "recall"
     verb = "Recall"
@@ -121,7 +121,7 @@ def _found(query: str, transcript: TranscriptSearch) -> ToolOutcome:
 
 DEFAULT_LIMIT = 4_096
 SECONDS = 10.0
-"""For a search with a pattern."""
+"""Time limit of a search with a pattern."""
 
 
 class ReadResultParams(Params):
@@ -170,7 +170,7 @@ def _stored(ref: str, ctx: ToolContext) -> bytes:
 
 
 async def _matching(params: ReadResultParams, raw: bytes, ctx: ToolContext) -> ToolOutcome:
-    """Lines that match, from ``offset`` on. The search runs where it can be killed: patterns come from a model."""
+    """Matching lines from ``offset`` on. The search runs in a killable process, because patterns come from a model."""
     pattern = params.pattern or ""
     if "\n" in pattern or "\0" in pattern:
         raise ToolError("The pattern matches single lines, so it can't contain a line break or NUL.")
@@ -207,7 +207,7 @@ def _written(folder: Path, raw: bytes) -> Path:
 
 
 def _line_starts(raw: bytes) -> list[int]:
-    """The byte at which each line begins."""
+    """Byte offset of each line."""
     starts = [0]
     at = raw.find(b"\n")
     while 0 <= at < len(raw) - 1:

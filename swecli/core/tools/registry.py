@@ -1,4 +1,4 @@
-"""The tools of a session: found by name, described for the model."""
+"""The tools of a session, by name, with their schemas for the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from swecli.core.tools.web_fetch import WebFetch
 
 
 def builtin_tools(command_timeout: float = TIMEOUT) -> tuple[AnyTool, ...]:
-    """One of each. ``command_timeout``: seconds that a command may run unless the model asks for another limit."""
+    """One of each tool. ``command_timeout``: default time limit of a command in seconds."""
     return (
         ApplyPatch(),
         AskUser(),
@@ -53,7 +53,7 @@ def is_special(tool: str) -> bool:
 
 
 def is_offered(tool: str, model: str) -> bool:
-    """Whether a model, given by its name with or without provider, sees a special tool."""
+    """Whether a model, named with or without provider, gets a special tool."""
     name = model.lower().rpartition("/")[2]
     return any(fnmatchcase(name, pattern) for pattern in _families().get(tool, ()))
 
@@ -65,7 +65,7 @@ def _families() -> Mapping[str, tuple[str, ...]]:
 
 
 MOST_NAMED = 60
-"""Names of tools in one sentence."""
+"""Maximum number of tool names in one sentence."""
 
 
 def schema_of(tool: AnyTool) -> ToolSchema:
@@ -73,19 +73,19 @@ def schema_of(tool: AnyTool) -> ToolSchema:
 
 
 class ToolRegistry:
-    """The tools that a session begins with, and those of sources (an MCP server, a folder of skills) that come and go
-    while it runs. A source is expected, then settled or dropped; what of its tools the model sees is recorded by
-    ``OfferedTools`` of the engine before the next request."""
+    """The tools that a session begins with, and those of sources (an MCP server, a folder of skills) that come and go.
+    A source is expected, then settled or dropped; the engine's ``OfferedTools`` records changes of its tools before the
+    next request."""
 
     def __init__(self, tools: Iterable[AnyTool], spare: Iterable[AnyTool] = ()) -> None:
-        """``spare`` tools are there only for a session that had them when it began."""
+        """``spare`` tools are available only to a session that began with them."""
         self._begin(tools)
         self._spare = {tool.name: tool for tool in spare if tool.name not in self._tools}
         self._sources: dict[str, dict[str, AnyTool]] = {}
         self._pending: set[str] = set()
         self._settled = asyncio.Event()
         self.revision = 0
-        """Changes with each change of the sources."""
+        """Changes whenever a source changes."""
 
     def _begin(self, tools: Iterable[AnyTool]) -> None:
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
@@ -94,8 +94,8 @@ class ToolRegistry:
         self._special = tuple(schema for schema in schemas if is_special(schema.name))
 
     def restore(self, names: Collection[str]) -> bool:
-        """A session goes on that began with these tools: the spare ones among them are there again, so that the model
-        is told the same bytes. True where there were any."""
+        """Restore the spare tools of a resumed session that began with ``names``, so that its prefix stays
+        byte-identical. True if there were any."""
         found = [self._spare.pop(name) for name in names if name in self._spare]
         if found:
             self._begin((*self._tools.values(), *found))
@@ -105,19 +105,18 @@ class ToolRegistry:
 
     @property
     def pending(self) -> frozenset[str]:
-        """Sources that are expected and have not said yet which tools they have."""
+        """Expected sources whose tools are not known yet."""
         return frozenset(self._pending)
 
     def expect(self, source: str) -> None:
-        """This source is about to tell its tools: the first request waits for it, and what the model knew of it in
-        an earlier run stays."""
+        """Announce a source: the first request waits for it, and its tools from an earlier run stay known."""
         self._pending.add(source)
         self._settled.clear()
         self.revision += 1
 
     def settle(self, source: str, tools: Iterable[AnyTool]) -> tuple[str, ...]:
-        """These are the tools of a source, in place of those that it had. Returns the names that others have already,
-        which are left out."""
+        """Replace the tools of a source. Returns the names that other sources already have; those tools are left
+        out."""
         found = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         taken = [name for name in found if name in self._tools or self._owner(name) not in (None, source)]
         for name in taken:
@@ -127,7 +126,7 @@ class ToolRegistry:
         return tuple(taken)
 
     def drop(self, source: str) -> None:
-        """The source has no tools any more, and none are expected."""
+        """Remove a source and its tools."""
         self._sources.pop(source, None)
         self._arrived(source)
 
@@ -138,7 +137,7 @@ class ToolRegistry:
             self._settled.set()
 
     async def settled(self) -> None:
-        """Returns when no source is expected any more."""
+        """Return once no source is expected."""
         while self._pending:
             await self._settled.wait()
 
@@ -146,11 +145,11 @@ class ToolRegistry:
         return next((source for source, tools in self._sources.items() if name in tools), None)
 
     def dynamic(self) -> tuple[AnyTool, ...]:
-        """The tools of all sources, by source in the order of their first arrival, then by name."""
+        """The tools of all sources: sources in order of first arrival, then tools by name."""
         return tuple(tool for tools in self._sources.values() for tool in tools.values())
 
     def selected(self, names: Collection[str]) -> ToolRegistry:
-        """A registry of its own with those of the tools that are there now and have one of these names."""
+        """A new registry with those of the current tools that have one of these names."""
         registry = ToolRegistry(tool for tool in self._tools.values() if tool.name in names)
         for source, tools in self._sources.items():
             if wanted := [tool for tool in tools.values() if tool.name in names]:
@@ -160,12 +159,12 @@ class ToolRegistry:
     # --- all tools --------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> AnyTool | None:
-        """The tool of this name, or of this alias where no tool has the name itself."""
+        """The tool with this name, otherwise the one with this alias."""
         own = self._tools.get(name) or self._tools.get(own_name(name))
         return own or next((tools[name] for tools in self._sources.values() if name in tools), None)
 
     def own_name(self, name: str) -> str:
-        """The name of the tool that is meant; what is no tool's stays as it is."""
+        """The tool's own name for an alias; other names unchanged."""
         tool = self.get(name)
         return name if tool is None else tool.name
 
@@ -173,8 +172,7 @@ class ToolRegistry:
         return (*self._tools, *(tool.name for tool in self.dynamic()))
 
     def schemas(self) -> tuple[ToolSchema, ...]:
-        """What the model sees of the tools that the session began with, sorted by name: the same tools always give
-        the same bytes."""
+        """Schemas of the tools that the session began with, sorted by name, so that equal tools give equal bytes."""
         return self._schemas
 
     def special(self, model: str) -> tuple[ToolSchema, ...]:
@@ -198,13 +196,13 @@ LEFT_OUT = (
     *("scratchpad", "symbols", "task", "update_todos", "web_fetch"),
 )
 WITHOUT: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("edits",), "run_command": ("background",)})
-"""Parameters that are not offered to the model: a second form of the same, and what would need one more tool."""
+"""Parameters not offered to the model: a second form of others, or ones that require another tool."""
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path", "old_string", "new_string")})
-"""Where fewer forms make more parameters necessary."""
+"""Parameters that become required without the alternative forms."""
 
 
 def lean_schemas(registry: ToolRegistry) -> tuple[ToolSchema, ...]:
-    """What the model sees in a small window. Tools that did not come with swecli stay as they are."""
+    """Schemas for a model with a small window. Tools from other sources stay as they are."""
     return tuple(
         replace(schema, description=_text(schema.name), parameters=_parameters(schema))
         if schema.name in LEAN_TOOLS

@@ -1,4 +1,4 @@
-"""Running a shell command."""
+"""Shell commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JobParams(Params):
 
 
 class JobTool(Tool[JobParams]):
-    """Gives the output that came since the last look."""
+    """Returns the job's output since the last call."""
 
     name = "job"
     verb = "Job"
@@ -86,7 +86,7 @@ def state_of(info: JobInfo) -> str:
 
 MOST_FILES = 100
 MAX_FILE = 20_000_000
-"""Bytes. Of larger files only size and time of change are looked at."""
+"""Bytes. Larger files are compared only by size and modification time."""
 _INTERPRETERS = frozenset(
     (
         *(".", "ash", "awk", "bash", "bun", "bunx", "csh", "dash", "deno", "fish", "gawk", "ipython", "julia"),
@@ -102,12 +102,12 @@ _SCRIPTS = frozenset(
     )
 )
 _OPERANDS = 2
-"""Words after an interpreter's options among which its script is; what follows is data of the script."""
+"""The script is among this many words after an interpreter's options; later words are data for the script."""
 
 
 def scripts_state(command: str, ctx: ToolContext) -> str:
-    """A line for each script file of the workspace that the command names, with the hash of its content. Files that are
-    only data of the command are not among them: they may change at any time."""
+    """One line per workspace script that the command runs, with the hash of its content. Files that are only data are
+    left out because they may change at any time."""
     home = os.path.realpath(Path.home())
     roots = tuple(str(root) for root in ctx.roots)
     try:
@@ -121,7 +121,7 @@ def scripts_state(command: str, ctx: ToolContext) -> str:
 
 
 def _named(item: Started, bases: Sequence[str], home: str) -> Iterator[str]:
-    """Absolute paths that the command may run as a script, be they there or not."""
+    """Absolute paths, existing or not, that the command may run as a script."""
     words = [word.text for word in item.words]
     candidates = words[:1] if words and "/" in words[0] else []
     if (item.name.rstrip("0123456789.").casefold() or item.name) in _INTERPRETERS:
@@ -164,10 +164,10 @@ def _from_outside(path: str) -> str:
 
 TIMEOUT = 120.0
 MAX_TIMEOUT = 600.0
-"""Seconds that the model may ask for, and more where the usual limit is more."""
+"""Maximum seconds that the model may request, unless the default limit is higher."""
 _HEAD_BYTES = 1_000_000
 _TAIL_BYTES = 2_000_000
-"""What is kept of the output; the rest is counted only."""
+"""Bytes of output that are kept; the rest is only counted."""
 _BLOCK_BYTES = 200_000
 _NEEDS_TERMINAL = re.compile(
     r"a terminal is required|a password is required|no tty present|not a tty\b|not a terminal|"
@@ -201,7 +201,7 @@ _READERS = frozenset(
         "sort",
     )
 )
-"""Programs that, called by their name alone, do nothing but read input."""
+"""Programs that only read input when called without arguments."""
 _ASK_OUTSIDE = "If it must run unsandboxed, call again with outside: true, which asks the user."
 
 
@@ -213,7 +213,7 @@ class RunCommandParams(Params):
 
 
 class RunCommand(Tool[RunCommandParams]):
-    """Runs a command in bash, for ``seconds`` unless the model asks for another limit."""
+    """Runs a command in bash, with a limit of ``seconds`` unless the model requests another."""
 
     name = "run_command"
     verb = "Run"
@@ -222,7 +222,7 @@ class RunCommand(Tool[RunCommandParams]):
 
     def __init__(self, seconds: float = TIMEOUT) -> None:
         self.seconds = seconds
-        """May be changed while the session runs; the model sees what it was at the beginning."""
+        """May change during the session; the model sees the initial value."""
 
     @property
     def _most(self) -> float:
@@ -247,7 +247,7 @@ class RunCommand(Tool[RunCommandParams]):
             raise ToolError("Background jobs are not available here. Nothing was started.")
         launch = await _launch(ctx)
         kept = False
-        """Whether the command goes on, and the launch with it."""
+        """Whether the command, and its launch, continue as a job."""
         try:
             result = await _run(params, timeout, launch, ctx)
             kept = bool(result.job)
@@ -310,7 +310,7 @@ async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, 
 
 
 def _finish(launch: Launch | None, output: str, status: int | None, ctx: ToolContext) -> str:
-    """Nothing of a job runs any more: let the sandbox go. Returns what the sandbox stopped."""
+    """Release the sandbox of a job that has ended. Returns what the sandbox blocked."""
     if launch is None:
         return ""
     try:
@@ -323,7 +323,7 @@ def _finish(launch: Launch | None, output: str, status: int | None, ctx: ToolCon
 
 
 async def _launch(ctx: ToolContext) -> Launch | None:
-    """The way into the sandbox; None where the command runs outside."""
+    """The sandbox launch; None for a command that runs unsandboxed."""
     if ctx.sandbox is None:
         return None
     starting = asyncio.ensure_future(asyncio.to_thread(ctx.sandbox.begin, ctx.cwd, full=ctx.contained))
@@ -337,13 +337,13 @@ async def _launch(ctx: ToolContext) -> Launch | None:
 
 
 def _abandon(starting: asyncio.Future[Launch]) -> None:
-    """Take back what was made for a command that was cancelled before it began."""
+    """Discard the launch of a command that was cancelled before it began."""
     if not starting.cancelled() and starting.exception() is None:
         starting.result().end()
 
 
 def _judged(launch: Launch, output: str, status: int | None, ctx: ToolContext) -> str:
-    """What the sandbox stopped.
+    """What the sandbox blocked.
 
     Raises:
         ToolError: the sandbox could not be set up, so nothing ran.
@@ -370,7 +370,7 @@ def _detail(result: ProcessResult, timeout: float, blocked: str) -> str:
 
 
 def report(command: str, result: ProcessResult, timeout: float, blocked: str, most: float = MAX_TIMEOUT) -> str:
-    """The result as the model reads it: how it ended, then the output. ``most`` is the longest ``timeout``."""
+    """The result for the model: how the command ended, then its output. ``most`` is the maximum ``timeout``."""
     lines = [_ending(result, timeout, most)]
     if blocked:
         lines.append(f"Probably blocked by the sandbox: {blocked}. {_ASK_OUTSIDE}")
@@ -412,8 +412,7 @@ def _ending(result: ProcessResult, timeout: float, most: float) -> str:
 
 
 def wants_input(command: str, output: str, status: int | None) -> bool:
-    """Whether a command ended because it found no input where it wanted some. A guess by its words and by what it wrote
-    last."""
+    """Whether a command probably ended for lack of input, judged by its words and the end of its output."""
     end = output[-4_000:]
     if status and _NEEDS_TERMINAL.search(end):
         return True

@@ -1,4 +1,4 @@
-"""Listing the files of a directory, searching their text, and finding places by words."""
+"""Listing directories, searching text, and locating places by words."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class ListFiles(Tool[ListFilesParams]):
 
 
 async def listing_text(folder: Path, roots: tuple[Path, ...], display: Callable[[Path], str]) -> str:
-    """What the model is shown of a folder.
+    """The listing of a folder for the model.
 
     Raises:
-        ToolError: listing it takes too long.
-        OSError: it can't be listed.
+        ToolError: listing takes too long.
+        OSError: the folder can't be listed.
     """
     try:
         listing = await list_tree(folder, roots, environment={}, depth=_DEFAULT_DEPTH, limit=MAX_ENTRIES)
@@ -163,7 +163,7 @@ class Search(Tool[SearchParams]):
 
 
 def _allowed(result: SearchResult, start: Path, rules: ReadRules) -> SearchResult:
-    """The result without the files that may not be shown, which its counts do not tell of either."""
+    """The result and its counts without the files that must not be shown."""
     hidden = rules.hidden((str(line.path) for line in result.lines), str(start)) if rules.rules else ()
     if not hidden:
         return result
@@ -201,7 +201,7 @@ def _summary(result: SearchResult) -> str:
 
 
 def _chosen(lines: tuple[Line, ...], limit: int) -> tuple[list[Line], int]:
-    """The first lines with up to ``limit`` matches and a bounded size, and how many matches those are."""
+    """The first lines with up to ``limit`` matches within the size limit, and the number of those matches."""
     shown: list[Line] = []
     matches = used = 0
     for line in lines:
@@ -224,7 +224,8 @@ class LocateParams(Params):
 
 
 class Locate(Tool[LocateParams]):
-    """``retrieval`` answers from the index, and None while there is none; ``missing`` says why, a clause."""
+    """``retrieval`` answers from the index; None until there is one, and then ``missing`` gives the reason as a
+    clause."""
 
     name = "locate"
     verb = "Locate"

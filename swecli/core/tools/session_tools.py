@@ -1,4 +1,4 @@
-"""The tools that act on the session: questions, todos, scratchpad, compaction, subagents, skills, finding tools."""
+"""Tools that act on the session: questions, todos, scratchpad, compaction, subagents, skills, tool search."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Scratchpad(Tool[ScratchpadParams]):
 
 
 class CompactContextParams(Params):
-    """Takes nothing."""
+    """No parameters."""
 
 
 class CompactContextTool(Tool[CompactContextParams]):
@@ -158,7 +158,7 @@ class AskUser(Tool[AskUserParams]):
 
 NESTED = "A subagent can't start subagents. Do the work with the other tools."
 _DESCRIPTION = 200
-"""Characters of a profile's description that the model sees."""
+"""Characters of a profile's description shown to the model."""
 
 
 class TaskParams(Params):
@@ -170,7 +170,7 @@ class TaskParams(Params):
 
 
 class TaskTool(Tool[TaskParams]):
-    """``profiles`` gives names and descriptions of the agents."""
+    """``profiles`` returns names and descriptions of the agents."""
 
     name = "task"
     verb = "Task"
@@ -207,7 +207,7 @@ def _short(text: str) -> str:
 
 SOURCE = "skills"
 MOST = 48 * 1024
-"""Characters of a skill that are given at once."""
+"""Maximum characters of a skill per call."""
 
 
 class SkillParams(Params):
@@ -216,7 +216,7 @@ class SkillParams(Params):
 
 
 class SkillTool(Tool[SkillParams]):
-    """``skills`` gives those that count now, by name."""
+    """``skills`` returns the currently available skills by name."""
 
     name = "skill"
     verb = "Skill"
@@ -264,7 +264,7 @@ class ToolSearchParams(Params):
 
 
 class ToolSearch(Tool[ToolSearchParams]):
-    """``search`` finds withheld tools and lets the model call them."""
+    """``search`` finds withheld tools and makes them callable."""
 
     name = NAME
     verb = "Find tools"

@@ -1,4 +1,4 @@
-"""Asking a language server where a name is defined and used, and what a file contains."""
+"""Questions to a language server: where a name is defined and used, and what a file contains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOut
 from swecli.core.workspace.text_file import decode, read_bytes
 
 MOST: int = 100
-"""Places that are listed."""
+"""Maximum number of listed places."""
 _MAX_FILE = 1_000_000
 _MOST_COLUMNS = 200
 _WORD = re.compile(r"\w")
@@ -97,10 +97,10 @@ def _text(path: Path, ctx: ToolContext) -> str:
 
 
 def _found(symbol: str, line: int | None, text: str, name: str) -> tuple[int, int]:
-    """Line from 1 and column from 0 of a name: as a whole word, on this line or its first in the text.
+    """Line (from 1) and column (from 0) of a name: as a whole word on the given line, otherwise its first occurrence.
 
     Raises:
-        ToolError: it is not there.
+        ToolError: the name does not occur.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     # Of a dotted name the last part is meant.
@@ -133,7 +133,7 @@ def _name(place: CodePlace) -> str:
 
 
 def _listed(action: Action, places: Sequence[CodePlace], ctx: ToolContext) -> ToolOutcome:
-    """The places with their lines; of files outside of the workspace, and of such as may hold secrets, only where."""
+    """The places with their lines; without lines for files outside the workspace and files that may hold secrets."""
     shown = places[:MOST]
     texts: dict[Path, list[str]] = {}
     lines: list[str] = []

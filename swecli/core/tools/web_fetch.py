@@ -1,4 +1,4 @@
-"""Fetching a page of the web as text."""
+"""Fetching a web page as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WebFetchParams(Params):
 
 
 class WebFetch(Tool[WebFetchParams]):
-    """Gives the text of a page, marked as what somebody else wrote. ``limits`` hold for every page."""
+    """Returns the text of a page, marked as untrusted. ``limits`` apply to every page."""
 
     name = "web_fetch"
     verb = "Fetch"
@@ -37,7 +37,7 @@ class WebFetch(Tool[WebFetchParams]):
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
         self._limits = limits
         self._boundary = secrets.token_hex(4)
-        """Nobody outside knows it, so no page can end its own frame."""
+        """Unpredictable, so that a page can't end its own frame."""
 
     def effects(self, params: WebFetchParams, ctx: ToolContext) -> Effects:
         try:
