@@ -1,4 +1,4 @@
-"""The settings: every section and key that has an effect, with its default and what it allows."""
+"""Settings: every section and key that has an effect, with its default and allowed values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Section(BaseModel):
-    """Base of all sections. Values are taken as written: "10" is no number, true is no count."""
+    """Base of all sections. Values are not coerced: "10" is not a number, true is not a count."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
@@ -43,35 +43,35 @@ class CheckpointSettings(Section):
     """Copies of files for /undo."""
 
     enabled: bool = True
-    """false: nothing is recorded, and /undo has nothing to take back."""
+    """false: nothing is recorded, so /undo can't restore anything."""
     max_file_bytes: Count = 2_000_000
-    """The largest file that is copied because a command could change it. Files that are edited are always copied."""
+    """Largest file, in bytes, copied because a command might change it. Edited files are always copied."""
     max_total_bytes: Count = 500_000_000
-    """All copies of one workspace together, compressed. The changes of the oldest sessions go first."""
+    """All copies of one workspace together, in bytes, compressed. Changes of the oldest sessions are deleted first."""
     max_files: Count = 100_000
-    """The most files and folders of a tree that are looked at around a command."""
+    """Files and folders of a tree that are examined around a command."""
     keep_days: Count = 30
-    """For how long after its last change the changes of a session can be taken back."""
+    """Days after its last change for which a session's changes can be undone."""
 
 
 class LogSettings(Section):
-    """Logs of sessions in .swecli/logs of a trusted folder."""
+    """Session logs in .swecli/logs of a trusted folder."""
 
     enabled: bool = True
-    """false: none are written. ``swecli logs export`` works all the same."""
+    """false: no logs are written. ``swecli logs export`` still works."""
     max_bytes: Annotated[int, Field(ge=10_000)] = 5_000_000
-    """A log that reaches this size gets another name and a new one begins; three older ones are kept."""
+    """A log that reaches this many bytes is rotated; three older ones are kept."""
 
 
 class SessionSettings(Section):
-    """Which stored sessions are deleted by themselves. Without a rule none is."""
+    """Automatic deletion of stored sessions. Without a rule, sessions are kept."""
 
     delete_after_days: Count | None = None
-    """Sessions that were not used for so many days are deleted, with their results, file changes and logs."""
+    """Delete sessions unused for this many days, with their results, file changes and logs."""
     max_total_bytes: Count | None = None
-    """All sessions of one workspace together. Those used longest ago go first."""
+    """All sessions of one workspace together, in bytes. The least recently used are deleted first."""
     protect_days: Count = 30
-    """For so many days after its last use no rule deletes a session."""
+    """Days after its last use for which no rule deletes a session."""
 
 
 Strategy = Literal["chain", "truncation", "importance", "summarization"]
@@ -82,30 +82,30 @@ RETENTION_ACTIONS = ("keep_turns", "keep_last", "until_file_changes", "head_tail
 
 
 class RetentionSettings(Section):
-    """One rule about results in the context: what it is about (patterns with ``*`` and ``?``, all of them must match),
-    and exactly one thing to do. The first rule that matches a result decides about it."""
+    """One rule about results in the context: which ones (patterns with ``*`` and ``?``, all must match) and exactly one
+    action. The first matching rule decides."""
 
     tool: Pattern = "*"
     """Name of the tool."""
     kind: Literal["result", "arguments"] = "result"
-    """``arguments``: what the model wrote into finished calls that write files."""
+    """``arguments``: the text that the model wrote into finished edits."""
     path: Pattern = "*"
-    """The path or command that the call was about."""
+    """Path or command of the call."""
     keep_turns: Count | None = None
-    """Goes when its turn is so many turns ago."""
+    """Remove it after this many turns."""
     keep_last: Count | None = None
-    """Only the newest so many of them stay."""
+    """Keep only this many of the newest."""
     until_file_changes: bool = False
-    """Goes when the file that it shows has been changed since."""
+    """Remove it when the file that it shows changes."""
     head_tail: Count | None = None
-    """What is longer than so many tokens keeps its beginning and end, half of them each."""
+    """Shorten it to this many tokens, half from the beginning and half from the end."""
     offload_over: Count | None = None
-    """What is longer than so many tokens leaves a reference."""
+    """Replace it with a reference if it is longer than this many tokens."""
     never_drop: bool = False
-    """Stays word for word in every compaction, that of a summary and the cutting of the oldest messages included."""
+    """Keep it verbatim in every compaction, including summaries and cuts of the oldest messages."""
 
     def __str__(self) -> str:
-        """The rule as people read it; also its name where something went by it."""
+        """The rule in words; also its name in reports of what it removed."""
         about = [text for text in (self.tool, self.path) if text != "*"]
         about += [self.kind] if self.kind != "result" else []
         name = next((name for name in RETENTION_ACTIONS if getattr(self, name)), "")
@@ -128,75 +128,75 @@ Amount = Annotated[Count | Share, Field(union_mode="left_to_right")]
 
 
 class ContextLimitSettings(Section):
-    """The most that parts of the context may take of the effective window: a share (0.1) or tokens (4000). What is in
-    each request above its limit is reported; results above theirs are stored and read in parts."""
+    """Limits for parts of the context: a share of the effective window (0.1) or tokens (4000). Fixed parts above their
+    limit are reported; results above theirs are stored and read in parts."""
 
     system: Amount | None = None
     """swecli's own prompt."""
     instructions: Amount | None = None
-    """Instruction files of the project, and your own."""
+    """Instruction files, the project's and your own."""
     tools: Amount | None = None
     """Descriptions of all tools."""
     tool_results: Amount | None = None
     """All results together."""
     tool_result: Amount | None = None
-    """Each single result."""
+    """Each result."""
 
 
 class ServerClearingSettings(Section):
-    """Anthropic's own clearing of old tool results (context editing), on its side of a request. Other providers have
-    nothing like it."""
+    """Anthropic's own clearing of old tool results (context editing), on its servers. Other providers do not offer
+    it."""
 
     enabled: bool = False
-    """Whether it is asked for."""
+    """Whether requests ask for it."""
     trigger_tokens: Tokens = 100_000
-    """Tokens of a prompt from which on the provider clears."""
+    """Tokens of a prompt at which the provider clears."""
     keep_tool_uses: Count = 3
-    """Newest calls whose results stay."""
+    """Newest calls whose results are kept."""
     exclude_tools: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Tools whose results stay."""
+    """Tools whose results are kept."""
 
 
 class ContextSettings(Section):
-    """How the context is kept within its window. Thresholds of the gate itself are in the section agent."""
+    """How the context is kept within its window. The section agent has the compaction and block thresholds."""
 
     auto_compact: bool = True
-    """False: no model is asked to compact and nothing is cleared unless the user says so."""
+    """false: swecli compacts and clears only when you ask for it."""
     strategy: Strategy = "chain"
-    """How room is made: chain clears old results, then summarises, then cuts; truncation leaves out the oldest
-    messages, importance those that score lowest, both without a model; summarization writes a summary at once."""
+    """How to compact: chain clears old results, then summarises, then cuts; truncation drops the oldest messages and
+    importance those with the lowest scores, both without a model; summarization writes a summary at once."""
     warn: Share = 0.80
-    """Share of the effective window from which on swecli warns user and model."""
+    """Share of the effective window at which swecli warns you and the model."""
     target_tokens: Tokens | None = None
-    """Tokens of a request from which on it is compacted in any case; unset: only the share counts."""
+    """Tokens of a request at which swecli compacts in any case; unset: only the share counts."""
     keep_recent: Count = 10
-    """Newest messages that stay word for word, as far as they have room."""
+    """Newest messages that are kept verbatim if they fit."""
     keep_recent_tokens: Count | None = None
-    """Tokens of the newest messages that stay word for word; unset: by the size of the window."""
+    """Tokens of the newest messages that are kept verbatim; unset: depends on the window."""
     max_summary_tokens: Count | None = None
-    """The longest summary; unset: by the size of the window."""
+    """Longest summary in tokens; unset: depends on the window."""
     user_message_score: Score = 1.0
-    """Strategy importance: what a message of the user scores."""
+    """Strategy importance: score of a user message."""
     assistant_message_score: Score = 0.6
-    """Strategy importance: what an answer scores; a short one scores two fifths of it."""
+    """Strategy importance: score of an answer; a short one scores two fifths of it."""
     tool_use_score: Score = 1.0
-    """Strategy importance: what a message with tool calls scores."""
+    """Strategy importance: score of a message with tool calls."""
     min_score_threshold: Score = 0.3
-    """Strategy importance: older messages that score less are left out."""
+    """Strategy importance: older messages below this score are dropped."""
     retrieval: bool = True
-    """Whether a message gets pointers to files that it names or is about, from an index of the folder."""
+    """Whether your message comes with pointers to the files that it names or concerns, from an index of the folder."""
     retrieval_model: bool = False
-    """Whether the small model (model.small) names words to look for besides those of the message."""
+    """Whether the small model (model.small) suggests further search words for your message."""
     sentinel: bool = True
-    """Whether swecli suggests, at the end of a turn, what would serve a conversation that has become worse."""
+    """Whether swecli suggests remedies at the end of a turn if the conversation has degraded."""
     sentinel_silenced: Annotated[tuple[RotKind, ...], Field(strict=False)] = ()
-    """What is never suggested: contradiction, reverted, failing, reread, stale, summaries, repeated."""
+    """Suggestions that are never made: contradiction, reverted, failing, reread, stale, summaries, repeated."""
     retention: tuple[RetentionSettings, ...] = ()
-    """Rules about what goes first and what stays, in order."""
+    """Rules about what is removed first and what is kept, in order."""
     limits: ContextLimitSettings = Field(default_factory=ContextLimitSettings.model_construct)
-    """The most that single parts may take of the effective window; unset: no limit of their own."""
+    """Limits for parts of the context; unset: no limit."""
     server_clearing: ServerClearingSettings = Field(default_factory=ServerClearingSettings.model_construct)
-    """Anthropic's own clearing of old tool results, on its side of each request."""
+    """Anthropic's own clearing of old tool results, on its servers."""
 
 
 Protocol = Literal["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate", "ollama-chat"]
@@ -241,34 +241,34 @@ def _header_names(value: dict[str, str]) -> dict[str, str]:
 Model = Annotated[str, AfterValidator(_model)]
 """``provider/model``."""
 Reference = Annotated[str, AfterValidator(_reference)]
-"""``provider/model``, an alias, or one of the names main, summary and small."""
+"""``provider/model``, an alias, or one of the roles main, summary and small."""
 
 
 class ModelSettings(Section):
-    """The models by their roles, and how long to wait for an answer."""
+    """Models by role, and time limits for their answers."""
 
     name: Reference | None = None
-    """The main model, which answers your messages."""
+    """Main model, which answers your messages."""
     summary: Reference | None = None
-    """Writes summaries when the context is compacted; unset: the main model."""
+    """Model that writes compaction summaries; unset: the main model."""
     small: Reference | None = None
-    """Answers questions beside the conversation; unset: the main model."""
+    """Model for side questions; unset: the main model."""
     fallback: tuple[Reference, ...] = ()
-    """Asked in this order while the main model is overloaded or out of quota for the moment."""
+    """Models tried, in this order, while the main model is overloaded or out of quota."""
     effort: Word | None = None
-    """How much the main model thinks, in the provider's word; unset: the provider's default."""
+    """Reasoning effort of the main model, as the provider names it (low, high, …); unset: the provider's default."""
     first_token_timeout: Seconds | None = None
-    """Seconds until the first piece of an answer; unset: 10 minutes, for a local server an hour."""
+    """Seconds to wait for the first token; unset: 10 minutes, an hour for a local server."""
     stall_timeout: Seconds = 120.0
-    """Seconds between two pieces of an answer."""
+    """Seconds to wait for the next token of an answer."""
 
 
 Dollars = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
-"""US dollars for a million tokens."""
+"""US dollars per million tokens."""
 
 
 class PriceSettings(Section):
-    """What a model costs. A cache rate that is unset is that of the input."""
+    """Price of a model. An unset cache rate equals the input rate."""
 
     input: Dollars
     output: Dollars
@@ -277,20 +277,20 @@ class PriceSettings(Section):
 
 
 class ModelsSettings(Section):
-    """What is said of single models."""
+    """Details of single models."""
 
     aliases: dict[Word, Model] = Field(default_factory=dict)
     """Short names."""
     effort: dict[Model, Word] = Field(default_factory=dict)
-    """How much each thinks; comes before ``model.effort``."""
+    """Reasoning effort per model; overrides ``model.effort``."""
     window: dict[Model, Tokens] = Field(default_factory=dict)
-    """Context windows; come before everything else that is known of them."""
+    """Context windows; override every other source."""
     price: dict[Model, PriceSettings] = Field(default_factory=dict)
-    """Prices; come before the catalogue, but not before what a provider reports."""
+    """Prices; override the catalogue, but not the costs that a provider reports."""
 
 
 class DialectSettings(Section):
-    """How a server differs from the usual form of its protocol. What is unset is as for servers of its kind."""
+    """How a server deviates from its protocol. Unset: as usual for servers of its kind."""
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     system_role: Literal["system", "developer"] | None = None
@@ -320,7 +320,7 @@ class DialectSettings(Section):
     think_tags: Literal["keep", "split", "opened"] | None = None
     tool_calls: Literal["native", "auto", "text"] | None = None
     body: dict[str, Any] | None = None
-    """Sent with every request."""
+    """Extra fields of every request."""
 
     @property
     def given(self) -> dict[str, Any]:
@@ -328,22 +328,22 @@ class DialectSettings(Section):
 
 
 class ProviderSettings(Section):
-    """One provider under a name of the user's choice."""
+    """A provider under a name of your choice."""
 
     protocol: Protocol | None = None
-    """The protocol that the server speaks."""
+    """Protocol that the server speaks."""
     base_url: Annotated[str, AfterValidator(_url)] | None = None
-    """Address of its API."""
+    """Base URL of its API."""
     api_key_env: Annotated[str, AfterValidator(_variable)] | None = None
-    """Name of the environment variable that holds the key; never the key itself."""
+    """Environment variable that holds the key; never the key itself."""
     headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default_factory=dict)
     """Headers of every request."""
     window: Tokens | None = None
-    """Context window of its models in tokens, where it can't be asked."""
+    """Context window of its models in tokens, if the server does not report it."""
     max_output: Count | None = None
-    """The longest answer of its models in tokens."""
+    """Longest answer of its models in tokens."""
     dialect: DialectSettings = Field(default_factory=DialectSettings.model_construct)
-    """How the server differs from the usual form of its protocol."""
+    """How the server deviates from its protocol."""
 
 
 def _place(value: str) -> str:
@@ -356,20 +356,20 @@ Place = Annotated[str, AfterValidator(_place)]
 
 
 class SandboxSettings(Section):
-    """Where commands are contained, and what they may reach there."""
+    """Which commands are sandboxed, and what they can reach."""
 
     mode: Literal["auto", "on", "off"] = "auto"
-    """"auto": in auto mode, where it lets a command run without a question; "on": every command; "off": none."""
+    """"auto": commands that auto mode runs without approval; "on": every command; "off": none."""
     required: bool = False
-    """Whether swecli starts only where the sandbox is full."""
+    """Whether swecli starts only with a full sandbox."""
     network: bool = False
-    """Whether contained commands reach the network; the sandbox is only partial then."""
+    """Whether sandboxed commands reach the network; the sandbox is then only partial."""
     writable: tuple[Place, ...] = ()
-    """Places besides the workspace that commands may write."""
+    """Paths outside the workspace that commands may write."""
     hide: tuple[Place, ...] = ()
-    """Places that commands do not see, besides the usual ones for keys and passwords."""
+    """Paths hidden from commands, in addition to the usual ones for keys and passwords."""
     ask_outside: bool = True
-    """Whether the user is asked at once when the sandbox stopped a command."""
+    """Whether swecli asks at once to run a command unsandboxed that the sandbox blocked."""
 
 
 Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
@@ -381,39 +381,38 @@ Editing = Literal["usual", "vim"]
 
 
 class UiSettings(Section):
-    """The terminal interface."""
+    """Terminal interface."""
 
     theme: Word = "auto"
-    """A theme's name; "auto" follows the terminal."""
+    """Name of a theme; "auto" follows the terminal."""
     reduced_motion: bool = False
-    """Whether nothing turns or moves by itself: no spinner, and the seconds of a turn once a second."""
+    """Whether animation is off: no spinner, and elapsed time updates once a second."""
     glyphs: Glyphs = "auto"
-    """Signs and bars of the interface: unicode, or ascii where the terminal's font lacks them; auto goes by TERM and
-    the locale."""
+    """Signs and bars: unicode, or ascii for fonts that lack them; auto decides by TERM and the locale."""
     density: Density = "usual"
-    """How much is shown of everything at first; Ctrl+O goes on from there."""
+    """Initial level of detail; Ctrl+O switches it."""
     diff: DiffForm = "auto"
     """split shows old and new text side by side, unified one below the other; auto splits from 160 columns on."""
     editing: Editing = "usual"
-    """The prompt's keys: those of a shell, or vim's with an insert and a normal mode."""
+    """Keys of the prompt: like a shell, or vim's insert and normal modes."""
     large_message: Share = 0.25
-    """Share of the window above which a message with pastes or images is asked about before it is sent."""
+    """Share of the window above which swecli asks before it sends a message with pastes or images."""
     forecast: bool = True
-    """Whether the size and the price of the next request are shown while a message is typed."""
+    """Whether swecli shows size and price of the next request while you type."""
     notify: Notify = "auto"
-    """How the terminal is told, while it has not the focus, that a turn has ended or a question waits; auto takes what
-    the terminal is known to show, or else its bell."""
+    """How to notify you in a background terminal when a turn ends or needs an answer; auto uses the terminal's
+    notifications if known, otherwise the bell."""
     mouse: bool = True
-    """Whether the program has the mouse (wheel, selection); without it the terminal selects text by itself. Alt+M
-    changes it meanwhile."""
+    """Whether swecli handles the mouse (wheel, selection); if not, the terminal selects text itself. Alt+M switches
+    it."""
     title: bool = True
-    """Whether the terminal's title shows the folder and what is going on."""
+    """Whether the terminal's title shows the folder and the state of the turn."""
     progress: Progress = "auto"
-    """Whether the terminal shows in its own bar that work is going on; auto where it is known to."""
+    """Whether the terminal shows progress in its own bar; auto: if it is known to support it."""
     status_line: str | None = None
-    """A shell command whose first line of output replaces the status bar; it gets the state as JSON."""
+    """Shell command whose first line of output replaces the status bar; it gets the state as JSON."""
     status_line_timeout: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 2.0
-    """Seconds that this command may take."""
+    """Time limit of the status line command, in seconds."""
 
 
 def _as_list(value: object) -> object:
@@ -433,7 +432,7 @@ Keys = Annotated[tuple[str, ...], AfterValidator(_normal), BeforeValidator(_as_l
 class _Checked(Section):
     @property
     def changes(self) -> dict[str, tuple[str, ...]]:
-        """What was set, by the name of the action."""
+        """The changed keys by action."""
         return {name: getattr(self, name) for name in sorted(self.model_fields_set)}
 
     @model_validator(mode="after")
@@ -453,85 +452,84 @@ class KeySettings(_section()):
 
 
 class AgentSettings(Section):
-    """The agent's loop and the limits of its context window."""
+    """The agent's loop and the thresholds of its context."""
 
     context_budget: Tokens | None = None
-    """Tokens to use of the model's window; unset: what the model has."""
+    """Cap on context tokens; unset: the whole window."""
     max_output_tokens: Count | None = None
-    """Tokens reserved for an answer; unset: by the model."""
+    """Tokens reserved for an answer; unset: depends on the model."""
     compact_trigger: Share = 0.95
-    """Share of the effective window at which swecli makes room by itself."""
+    """Share of the effective window at which swecli compacts automatically."""
     hard_block: Share = 0.98
-    """Share of the effective window from which on nothing is sent until there is room."""
+    """Share of the effective window above which swecli sends nothing until there is space."""
     result_offload_threshold: Count = 4_096
-    """Bytes of output of commands and servers that stay in the context; more is stored and read in parts."""
+    """Bytes of command or server output kept in the context; longer output is stored and read in parts."""
     max_steps: Count | None = None
-    """Model calls in one turn; unset: no cap."""
+    """Cap on model calls per turn; unset: none."""
 
 
 class ApprovalSettings(Section):
-    """What runs without a question. The rules' grammar belongs to the permission decision."""
+    """Calls that run without approval. The permission decision defines the grammar of the rules."""
 
     mode: Mode = "default"
     """default: reading the workspace runs, everything else asks; accept-edits: file edits are accepted, commands still
-    ask; plan: read-only, nothing will be changed; auto: like accept-edits, and sandboxed commands run unasked."""
+    ask; plan: read-only; auto: like accept-edits, and sandboxed commands run unasked."""
     allow: tuple[str, ...] = ()
-    """Rules about what runs without a question, such as Bash(npm test *)."""
+    """Rules for calls that run without approval, such as Bash(npm test *)."""
     ask: tuple[str, ...] = ()
-    """Rules about what is asked about in any case; they win over allow."""
+    """Rules for calls that always ask; they override allow."""
     deny: tuple[str, ...] = ()
-    """Rules about what never runs; they win over all others."""
+    """Rules for calls that never run; they override all others."""
     require_trust: bool = False
-    """Whether one-shot runs start only in trusted workspaces."""
+    """Whether headless runs start only in trusted workspaces."""
 
 
 class ToolSettings(Section):
-    """What tools may use, and their limits."""
+    """Tools and their limits."""
 
     command_timeout: Seconds = 120.0
-    """Seconds a shell command may run unless the model asks for another limit."""
+    """Time limit of a shell command in seconds, unless the model requests another."""
     process_limit: Count = 1_024
-    """Processes and threads that a command may have at the same time; one that tries to have more is ended."""
+    """Processes and threads that a command may have at once; a command that exceeds it is killed."""
     tool_deferral_threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
-    """Share of the effective window that descriptions of servers' tools may take; the others are withheld until
-    tool_search finds them. 1: none are withheld."""
+    """Share of the effective window for descriptions of MCP tools; beyond it, tools are withheld until tool_search
+    finds them. 1: none are withheld."""
     attribution: bool = False
-    """Whether the messages of /commit name swecli and the model in their last line."""
+    """Whether commit messages of /commit end with a line that names swecli and the model."""
     web_fetch: bool = True
-    """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
+    """Whether the model can fetch web pages; each host asks, unless WebFetch(domain:host) allows it."""
 
 
 class SubagentSettings(Section):
-    """Tasks that the model gives to subagents."""
+    """Tasks that the model delegates to subagents."""
 
     enabled: bool = True
     """Whether the model can use subagents."""
     at_once: Count = 4
-    """Subagents that work at the same time; further ones wait."""
+    """Subagents that work at the same time; others wait."""
     max_steps: Count = 50
-    """Model calls of one subagent, after which it is stopped."""
+    """Model calls after which a subagent is stopped."""
     max_tokens: Count = 3_000_000
-    """Input and output tokens of one subagent, after which it is stopped."""
+    """Input and output tokens after which a subagent is stopped."""
     max_price: Dollars | None = None
-    """US dollars of one subagent, after which it is stopped; unset: no cap."""
+    """US dollars after which a subagent is stopped; unset: no cap."""
     result_tokens: Annotated[int, Field(ge=200, le=1_500)] = 1_500
-    """Tokens of a subagent's report that come into the conversation."""
+    """Tokens of a subagent's report that join the conversation."""
     model: str | None = None
-    """The model of subagents whose profile names none, as provider/name or an alias; unset: that of the session."""
+    """Model of subagents whose profile names none, as provider/name or an alias; unset: the session's model."""
 
 
 class PlaybookSettings(Section):
     """What swecli learns about a project: short sentences in .swecli/playbook.jsonl, shown by /playbook."""
 
     enabled: bool = True
-    """Whether the model sees them; false: nothing is learned either."""
+    """Whether the model sees them; false also stops learning."""
     learn: bool = True
-    """Whether new ones are learned and outcomes counted, which both change the file."""
+    """Whether swecli learns new ones and counts outcomes; both change the file."""
     reflect: bool = False
-    """Whether the small model is asked what else could be learned, at the end of a session and after ten idle
-    minutes."""
+    """Whether the small model is asked for further lessons at the end of a session and after ten idle minutes."""
     withhold: Annotated[float, Field(ge=0, le=0.5, allow_inf_nan=False)] = 0.1
-    """Share of those that apply which is held back, the same for a whole session, to compare how it goes without."""
+    """Share of applicable bullets withheld for a whole session, to compare results without them."""
 
 
 Money = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
@@ -539,59 +537,60 @@ Money = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
 
 
 class BudgetSettings(Section):
-    """What may be spent. You are asked before a request would cross it; where nobody can be asked the run stops."""
+    """Spending limits. swecli asks before a request would cross one; a headless run stops."""
 
     turn: Money | None = None
-    """US dollars of one turn; unset: no budget."""
+    """US dollars per turn; unset: no limit."""
     session: Money | None = None
-    """US dollars of one session."""
+    """US dollars per session."""
     day: Money | None = None
-    """US dollars of one day, all sessions of all folders together."""
+    """US dollars per day, all sessions in all folders together."""
     turn_tokens: Count | None = None
-    """Input and output tokens of one turn."""
+    """Input and output tokens per turn."""
     session_tokens: Count | None = None
-    """Input and output tokens of one session."""
+    """Input and output tokens per session."""
     day_tokens: Count | None = None
-    """Input and output tokens of one day, all sessions of all folders together."""
+    """Input and output tokens per day, all sessions in all folders together."""
 
 
 class HookSettings(Section):
     """One hook: a command that runs at an event of the session."""
 
     command: Annotated[str, Field(min_length=1)]
-    """Run by bash in the project's folder, with the event as JSON on its stdin."""
+    """Command for bash, run in the project's folder with the event as JSON on stdin."""
     matcher: str = ""
-    """Which tools it is about, or which kinds of the event: names with | between them, or a regular expression."""
+    """Tools, or kinds of the event, that it applies to: names separated by |, or a regular expression."""
     timeout: Seconds = 60.0
-    """Seconds that it may run."""
+    """Time limit in seconds."""
     condition: str = Field("", alias="if")
-    """A permission rule such as "Bash(git *)": only calls of which a part falls under it."""
+    """A permission rule such as "Bash(git *)"; the hook runs only for calls with a part that matches it."""
     background: bool = Field(False, alias="async")
-    """true: nobody waits for it, it decides nothing, and what it tells the model comes with your next message."""
+    """true: work does not wait for it, it decides nothing, and its message to the model comes with your next
+    message."""
 
 
 Hooked = tuple[HookSettings, ...]
 
 
 class HooksSettings(Section):
-    """Commands of your own that run at events of a session, in the format of Claude Code's hooks."""
+    """Your own commands that run at events of a session, in the format of Claude Code's hooks."""
 
     user_claude: bool = False
-    """Whether the hooks of ~/.claude/settings.json run here too."""
+    """Whether hooks from ~/.claude/settings.json also run."""
     SessionStart: Hooked = ()
-    """A session begins or goes on; what it prints is for the model. Matcher: startup, resume, compact."""
+    """A session begins or resumes; the output goes to the model. Matcher: startup, resume, compact."""
     SessionEnd: Hooked = ()
     """A session ends."""
     UserPromptSubmit: Hooked = ()
-    """You sent a message; it may be blocked, and what is printed goes to the model with it."""
+    """You sent a message; the hook can block it, and its output goes to the model with the message."""
     PreToolUse: Hooked = ()
-    """The model wants to call a tool; the call may be blocked, asked about, or changed."""
+    """The model wants to call a tool; the hook can block the call, make it ask, or change it."""
     PostToolUse: Hooked = ()
     """A call succeeded."""
     PostToolUseFailure: Hooked = ()
     """A call failed."""
     PermissionRequest: Hooked = ()
-    """You are about to be asked about a call; it may be refused."""
+    """A call is about to ask for approval; the hook can refuse it."""
     PreCompact: Hooked = ()
     """The context is about to be compacted. Matcher: manual, auto."""
     PostCompact: Hooked = ()
@@ -599,11 +598,11 @@ class HooksSettings(Section):
     SubagentStart: Hooked = ()
     """A subagent begins."""
     SubagentStop: Hooked = ()
-    """A subagent is done."""
+    """A subagent ends."""
     Stop: Hooked = ()
-    """The model is done; it may be told to go on."""
+    """The model has finished; the hook can make it continue."""
     Notification: Hooked = ()
-    """You are wanted: an approval or a question waits, or nothing was said for a minute after a turn."""
+    """You are needed: an approval or question waits, or you have been idle for a minute after a turn."""
 
     def of(self, event: str) -> tuple[HookSettings, ...]:
         """The hooks of an event, by its name."""
@@ -611,97 +610,97 @@ class HooksSettings(Section):
 
 
 class McpSettings(Section):
-    """One MCP server under a name of the user's choice: a program that swecli starts (``command``), or an address
-    (``url``). ``${NAME}`` and ``${NAME:-default}`` stand for variables of the environment."""
+    """An MCP server under a name of your choice: a program that swecli starts (``command``), or an address (``url``).
+    ``${NAME}`` and ``${NAME:-default}`` insert environment variables."""
 
     command: str | None = None
-    """The program to start."""
+    """Program to start."""
     args: tuple[str, ...] = ()
     """Its arguments."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables for it, besides the few that every server gets."""
+    """Environment variables for it, in addition to the few that every server gets."""
     cwd: str | None = None
-    """Where it is started; unset: in the working directory."""
+    """Directory to start it in; unset: the working directory."""
     url: str | None = None
-    """Address of a server that runs already."""
+    """Address of a running server."""
     transport: Literal["stdio", "http", "sse"] | None = None
-    """How to talk to it; unset: stdio with a command, http with a url."""
+    """How to connect; unset: stdio for a command, http for a url."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Headers of every request to the url."""
     enabled: bool = True
-    """false: it is known and not started."""
+    """false: it is listed but not started."""
     trust: bool = False
-    """Whether its tools that say that they only read run without a question."""
+    """Whether its tools that declare themselves read-only run without approval."""
     start_timeout: Seconds = 30.0
-    """Seconds that it may take to answer when it is started."""
+    """Seconds to wait for the server at start."""
     call_timeout: Seconds = 300.0
-    """Seconds that a call may take without a sign of progress."""
+    """Seconds that a call may take without progress."""
 
 
 class DiagnosticsSettings(Section):
-    """What language servers find wrong with edited files. Servers run in trusted workspaces only."""
+    """Errors that language servers find in edited files. Servers run only in trusted workspaces."""
 
     enabled: bool = True
-    """Whether language servers are used: those that are on PATH, and those of [language_servers.NAME]."""
+    """Whether language servers are used: those on PATH, and those in [language_servers.NAME]."""
     wait: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 2.0
     """Seconds that the result of an edit waits for new errors; later errors are reported later."""
     most: Count = 10
-    """New errors reported with one edit, at most."""
+    """Maximum number of new errors reported with one edit."""
     idle: Seconds = 600.0
-    """Seconds without use after which a server is ended; the next edit starts it again."""
+    """Seconds without use after which a server is stopped; the next edit starts it again."""
 
 
 class LanguageServerSettings(Section):
-    """One language server under a name of the user's choice. That of a known server (basedpyright, pyright, pylsp,
-    typescript, tsc, gopls, rust-analyzer, clangd) changes it."""
+    """A language server under a name of your choice. The name of a known server (basedpyright, pyright, pylsp,
+    typescript, tsc, gopls, rust-analyzer, clangd) changes that one."""
 
     command: str | None = None
-    """The program to start: a name on PATH, or an absolute path."""
+    """Program to start: a name on PATH, or an absolute path."""
     args: tuple[str, ...] = ()
     """Its arguments; without a command they are added to those of the known server."""
     extensions: tuple[str, ...] = ()
-    """Endings of the files that it is for, such as ".zig"."""
+    """File extensions that it handles, such as ".zig"."""
     language: Word | None = None
-    """The language id that the server gets; unset: the ending without its dot."""
+    """Language id sent to the server; unset: the extension without its dot."""
     roots: tuple[str, ...] = ()
-    """Names of files that mark the root of a project."""
+    """File names that mark the root of a project."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Initialization options."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Answers to the server's questions about its configuration, by section."""
+    """Answers to the server's configuration requests, by section."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables for it."""
+    """Environment variables for it."""
     enabled: bool = True
-    """false: it is not used."""
+    """false: the server is not used."""
     sandbox: bool = True
-    """Whether it runs in the sandbox where there is one, and can't write the workspace or reach the network."""
+    """Whether it runs sandboxed if possible, without writing the workspace or reaching the network."""
 
 
 class InstructionSettings(Section):
     """Instruction files of a project (OPENCLI.md, AGENTS.md and others), and your own."""
 
     merge: Literal["folder", "nearest", "all", "none"] = "folder"
-    """Which of a project's files count from its root down to the working directory: the first of each folder, that of
-    the nearest folder, all of each folder, or none."""
+    """Which instruction files apply, from the project's root down to the working directory: the first of each folder,
+    those of the nearest folder, all of each folder, or none."""
     imports: bool = True
-    """Whether @path in such a file brings in another file of the project."""
+    """Whether @path in such a file includes another file of the project."""
     nested: bool = True
-    """Whether the model learns of files in folders below when it reads something there, and of changes on disk."""
+    """Whether the model gets instruction files of subfolders when it reads something there, and changes on disk."""
 
 
 class MemorySettings(Section):
-    """What is known beyond a conversation: the session notes, and files that the model or you write."""
+    """Memory beyond one conversation: session notes, and files that you or the model write."""
 
     enabled: bool = True
-    """Whether memories are in the prompt, and the model has the tool for them."""
+    """Whether the prompt contains memories and the model has a memory tool."""
     notes: bool = True
-    """Whether swecli keeps session notes in .swecli/memory/session_notes.md, once the workspace is trusted."""
+    """Whether swecli keeps session notes in .swecli/memory/session_notes.md of a trusted workspace."""
     scratchpad: bool = True
-    """Whether the model has notes of its own for one conversation."""
+    """Whether the model has a scratchpad for the conversation."""
     max_tokens: Annotated[int, Field(ge=100, le=20_000)] = 800
-    """The most tokens that all memories together take in the prompt; the rest is named there."""
+    """Maximum tokens of all memories in the prompt; the rest is listed by name."""
     max_file_bytes: Annotated[int, Field(ge=1_000, le=1_000_000)] = 65_536
-    """The largest file that the memory tool writes."""
+    """Largest file, in bytes, that the memory tool writes."""
 
 
 class Settings(Section):
@@ -734,14 +733,14 @@ class Settings(Section):
 NAMED: Mapping[str, type[Section]] = MappingProxyType(
     {"providers": ProviderSettings, "mcp": McpSettings, "language_servers": LanguageServerSettings}
 )
-"""Sections of tables with names of the user's choice, and what is in each."""
+"""Sections of tables with names of the user's choice, and their content."""
 
 ROLES = ("main", "summary", "small")
-"""Names that stand for the models of the settings."""
+"""Names for models by their role in the settings."""
 
 
 def expand(reference: str, settings: Settings) -> str:
-    """``provider/model`` for an alias or a role; anything else as it is."""
+    """``provider/model`` for an alias or a role; other text unchanged."""
     model = settings.model
     role = {"main": model.name, "summary": model.summary or model.name, "small": model.small or model.name}
     for _ in ROLES:  # a role may name another one
@@ -761,18 +760,18 @@ def named_models(settings: Settings) -> tuple[str, ...]:
 
 
 def fallback_models(settings: Settings) -> tuple[str, ...]:
-    """The models that answer while the main one can't, as ``provider/model``."""
+    """Fallback models for the main model, as ``provider/model``."""
     return tuple(expand(name, settings) for name in settings.model.fallback)
 
 
 def side_models(settings: Settings) -> dict[str, str]:
-    """The models for work beside the conversation, as far as they are set."""
+    """Configured models for work beside the conversation."""
     roles = {"summary": settings.model.summary, "small": settings.model.small}
     return {work: expand(name, settings) for work, name in roles.items() if name is not None}
 
 
 def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Keys of the settings that name a model by a word that means nothing, with what is wrong."""
+    """Keys whose value names no known model, each with the problem."""
     model = settings.model
     named = {"name": (model.name,), "summary": (model.summary,), "small": (model.small,), "fallback": model.fallback}
     for key, references in named.items():
@@ -789,7 +788,7 @@ Key = tuple[str, ...]
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """Keys that contradict each other, the one that is most likely wrong first, and why."""
+    """Contradictory keys, the most likely culprit first, and the reason."""
     agent, context = settings.agent, settings.context
     block, trigger = ("agent", "hard_block"), ("agent", "compact_trigger")
     if agent.compact_trigger > agent.hard_block:
@@ -837,7 +836,7 @@ def _sizes(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
 
 
 def _window(settings: Settings) -> tuple[int | None, Key]:
-    """The main model's window, as far as the settings name it, and the key that does."""
+    """The main model's window, if the settings name it, and the key."""
     name = expand(settings.model.name, settings) if settings.model.name else ""
     if name in settings.models.window:
         return settings.models.window[name], ("models", "window")
@@ -858,7 +857,7 @@ SYNONYMS: Mapping[Key, Key] = MappingProxyType(
         ("agent", "target_tokens"): ("context", "target_tokens"),
     }
 )
-"""Other name -> the name that it is kept under."""
+"""Other name -> canonical name."""
 
 
 def canonical(key: Key) -> Key:
@@ -866,5 +865,5 @@ def canonical(key: Key) -> Key:
 
 
 def other_names(section: str) -> tuple[str, ...]:
-    """Keys that may be written in a section although they are kept elsewhere."""
+    """Keys that may be written in a section although another section keeps them."""
     return tuple(key[1] for key in SYNONYMS if key[0] == section)
