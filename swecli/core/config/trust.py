@@ -1,4 +1,4 @@
-"""Trust in a workspace, consent to single settings of it, and grants that outlive a session."""
+"""Workspace trust, consent to single project settings, and grants that outlive a session."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from swecli.core.atomic_text import DamagedFile, one_writer, read_json, write_js
 from swecli.core.config.paths import PROJECT_FOLDER
 
 TrustState = Literal["unknown", "declined", "session", "trusted"]
-"""``session`` holds for one run of the program and is never stored."""
+"""``session`` lasts for one run of the program and is never stored."""
 
 TRUST_FILE = "trust.json"
 _VERSION = 1
 
 
 class TrustReading(Struct, frozen=True):
-    """``notice`` is a sentence for the user when the store was damaged or can't be read."""
+    """``notice`` is a sentence for the user if the store was damaged or unreadable."""
 
     state: TrustState
     notice: str = ""
     accepted: frozenset[str] = frozenset()
-    """Hashes of single settings of the project that the user consented to."""
+    """Hashes of project settings that the user accepted."""
     refused: frozenset[str] = frozenset()
-    """The same of those that the user said no to, so that they are not asked about again."""
+    """Hashes of project settings that the user refused, so that swecli does not ask again."""
 
     @property
     def trusts(self) -> bool:
-        """Whether files of the project count as settings and instructions."""
+        """Whether project files are used as settings and instructions."""
         return self.state in ("trusted", "session")
 
 
 def trust_key(directory: Path) -> Path:
-    """The folder that trust in ``directory`` is about: the root of its git repository if that root's ``.git``
-    is a plain directory of the user, else the directory itself. Resolved."""
+    """The folder whose trust covers ``directory``: the root of its git repository if the root's ``.git`` is a plain
+    directory owned by the user, otherwise the directory itself. Resolved."""
     start = Path(os.path.realpath(directory))
     for folder in (start, *start.parents):
         try:
@@ -57,7 +57,7 @@ def trust_key(directory: Path) -> Path:
 
 
 def read_trust(data: Path, directory: Path) -> TrustReading:
-    """What the user decided about ``directory``. A damaged store is put aside and counts as empty."""
+    """The user's decision about ``directory``. A damaged store is set aside and counts as empty."""
     try:
         entries = _read(data)
     except DamagedFile as error:
@@ -78,8 +78,8 @@ def read_trust(data: Path, directory: Path) -> TrustReading:
 
 
 def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool = False) -> str:
-    """Remember a decision; ``unknown`` forgets it and every accepted item. ``below`` extends trust to every folder
-    inside. Returns a notice when a damaged store was put aside, else an empty text.
+    """Store a decision; ``unknown`` removes it and every accepted item. ``below`` extends trust to all folders inside.
+    Returns a notice if a damaged store was set aside, otherwise an empty text.
 
     Raises:
         OSError: the data directory can't be written; nothing was changed.
@@ -95,7 +95,7 @@ def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool =
 
 
 def accept_items(data: Path, directory: Path, digests: Collection[str]) -> str:
-    """Remember consent to single settings of the project, by ``item_digest``. Returns a notice as ``write_trust``.
+    """Store consent to project settings, by ``item_digest``. Returns a notice as ``write_trust`` does.
 
     Raises:
         OSError: the data directory can't be written; nothing was changed.
@@ -105,7 +105,7 @@ def accept_items(data: Path, directory: Path, digests: Collection[str]) -> str:
 
 
 def refuse_items(data: Path, directory: Path, digests: Collection[str]) -> str:
-    """Remember that the user said no to single settings of the project. Returns a notice as ``write_trust``.
+    """Store the refusal of project settings. Returns a notice as ``write_trust`` does.
 
     Raises:
         OSError: the data directory can't be written; nothing was changed.
@@ -122,13 +122,13 @@ def _decide_items(data: Path, directory: Path, into: str, out_of: str, digests: 
 
 
 def item_digest(key: Sequence[str], value: object) -> str:
-    """What consent to one setting is bound to: the SHA-256 of its key and of everything that it says."""
+    """Hash that binds consent to one setting: SHA-256 of its key and complete value."""
     shown = json.dumps([list(key), value], sort_keys=True, default=str)
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def file_digest(directory: Path, file: Path, sha256: str) -> str:
-    """What consent to one file of the project is bound to: its path within the project and the hash of its bytes."""
+    """Hash that binds consent to one project file: its path within the project and the hash of its bytes."""
     return item_digest(("file", os.path.relpath(os.path.realpath(file), trust_key(directory))), sha256)
 
 
@@ -168,17 +168,17 @@ LOOSENING = frozenset(
         *("checkpoints", "sessions", "budget"),
     )
 )
-"""Sections that name programs, addresses or variables, lift a question, or say what can be taken back or spent."""
+"""Sections that name programs, addresses or variables, remove a question, or limit undo or spending."""
 
 _LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line")))
-"""Single keys that do."""
+"""Single keys with the same effect."""
 
 ProjectLayer = Literal["project", "local"]
 
 
 class PendingItem(Struct, frozen=True):
-    """A setting of the project that is left out until the user consents. ``value`` is all of it as text, ``digest``
-    what consent is bound to."""
+    """A project setting that is ignored until the user accepts it. ``value`` is its complete text, ``digest`` binds the
+    consent."""
 
     key: str
     value: str
@@ -187,7 +187,7 @@ class PendingItem(Struct, frozen=True):
 
 
 class Consent:
-    """``accepted`` are the hashes of what the user consented to; ``pending`` collects what waits for it."""
+    """``accepted`` are the hashes of accepted items; ``pending`` collects items that wait for consent."""
 
     def __init__(self, accepted: frozenset[str]) -> None:
         self._accepted = accepted
@@ -205,7 +205,7 @@ class Consent:
 
 
 def loosens(key: Sequence[str], value: object) -> bool:
-    """Whether a setting could make something run, go elsewhere or go unasked that did not before."""
+    """Whether a setting could start a program, redirect a connection, or remove a question."""
     if tuple(key) == ("approval", "mode"):
         return value != "plan"
     return key[0] in LOOSENING or tuple(key) in _LOOSENING_KEYS
@@ -214,7 +214,7 @@ def loosens(key: Sequence[str], value: object) -> bool:
 def without_links(
     files: Sequence[tuple[ProjectLayer, Path]], notices: list[str]
 ) -> Iterator[tuple[ProjectLayer, Path]]:
-    """Files that are in the project themselves: a link could bring in any file of the user's."""
+    """Project files that are not links: a link could pull in any file of the user's."""
     for layer, path in files:
         if path.is_symlink() or path.parent.is_symlink():
             notices.append(f"{path} not read: it is a link or inside one.")
@@ -225,15 +225,15 @@ def without_links(
 INSTRUCTION_FILES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
 OTHER_FILES = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json")
 EXTENSION_HOMES = (PROJECT_FOLDER, ".agents", ".claude")
-"""Folders that may have skills, commands and agent profiles in them, the first to win first."""
+"""Folders for skills, commands and agent profiles, in order of precedence."""
 EXTENSION_FOLDERS = ("skills", "commands", "agents")
 MAX_NAMES = 200
 _HARMLESS = frozenset((".gitignore", "logs", "pastes", "plans"))
 
 
 def covered_by_trust(directory: Path) -> tuple[str, ...]:
-    """Relative names of the settings, instructions, hooks and the like of the workspace, for the user to see before
-    the question. Empty where trust would make no difference. Links are named and not followed."""
+    """Relative names of the workspace's settings, instructions, hooks and similar files, shown before the trust
+    question. Empty if trust would change nothing. Links are named but not followed."""
     key = trust_key(directory)
     start = Path(os.path.realpath(directory))
     folders = [start]
@@ -262,7 +262,7 @@ def _in(folder: Path) -> list[str]:
 
 
 def _inside(folder: Path) -> list[str]:
-    """The project's own folder, with how many there are in each folder of it."""
+    """The project's own folder, with the number of files in each subfolder."""
     names: list[str] = []
     for name, is_directory in sorted(_entries(folder, None).items()):
         if name in _HARMLESS:
@@ -274,7 +274,7 @@ def _inside(folder: Path) -> list[str]:
 
 
 def _entries(folder: Path, wanted: tuple[str, ...] | None) -> dict[str, bool]:
-    """Names in a directory, each with whether it is a directory itself."""
+    """Names in a directory, mapped to whether each is a directory."""
     found: dict[str, bool] = {}
     try:
         if wanted is not None:
@@ -297,11 +297,11 @@ GRANTS_FILE = "grants.json"
 WEEK = 7 * 24 * 3600
 
 Span = Literal["week", "project"]
-"""Seven days, or as long as it is not revoked; in this workspace only."""
+"""Seven days, or until revoked; in this workspace only."""
 
 
 class Grant(Struct, frozen=True):
-    """An allow rule. ``since`` and ``expires`` are Unix seconds; ``expires`` is None where it holds until revoked."""
+    """An allow rule. ``since`` and ``expires`` are Unix seconds; ``expires`` is None for a grant without an end."""
 
     id: str
     rule: str
@@ -309,18 +309,19 @@ class Grant(Struct, frozen=True):
     expires: float | None
 
     def holds(self, now: float) -> bool:
-        """Whether it counts at this time. One from the future does not: the clock was wrong then or is now."""
+        """Whether the grant applies at this time. A grant from the future does not: one of the two clock readings is
+        wrong."""
         return self.since <= now + 60 and (self.expires is None or now < self.expires)
 
     @property
     def origin(self) -> str:
-        """When it was given and how long it holds, for people."""
+        """When it was given and when it expires, for display."""
         until = "until revoked" if self.expires is None else f"until {_day(self.expires)}"
         return f"granted {_day(self.since)}, {until}"
 
 
 class GrantStore:
-    """The grants of one workspace in the file ``path``. What another process changes is seen at the next call."""
+    """The grants of one workspace in the file ``path``. Changes by other processes are seen at the next call."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -329,7 +330,7 @@ class GrantStore:
         self._read: tuple[Grant, ...] = ()
 
     def active(self) -> tuple[Grant, ...]:
-        """What holds now; empty where the file can't be read."""
+        """Grants that apply now; empty if the file can't be read."""
         now = self._clock()
         try:
             return tuple(grant for grant in self._grants() if grant.holds(now))
@@ -337,10 +338,10 @@ class GrantStore:
             return ()
 
     def add(self, rule: str, span: Span) -> Grant:
-        """Remember a rule, in place of an equal one.
+        """Add a rule, replacing an equal one.
 
         Raises:
-            OSError: it can't be written; nothing was changed.
+            OSError: the file can't be written; nothing was changed.
         """
         now = self._clock()
         grant = Grant(secrets.token_hex(3), rule, now, now + WEEK if span == "week" else None)
@@ -348,10 +349,10 @@ class GrantStore:
         return grant
 
     def revoke(self, name: str) -> tuple[Grant, ...]:
-        """Forget every grant with this id or rule. Returns what was forgotten.
+        """Remove and return every grant with this id or rule.
 
         Raises:
-            OSError: it can't be written; nothing was changed.
+            OSError: the file can't be written; nothing was changed.
         """
         gone: list[Grant] = []
 

@@ -1,4 +1,4 @@
-"""What of skills, commands and agent profiles counts, as one value, and what two of them differ in."""
+"""The skills, commands and agent profiles in use, as one value, and the difference of two such values."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class Waiting(Struct, frozen=True):
-    """A file of the project that is new or has changed since the user approved it. It does not count."""
+    """A project file that is new or has changed since the user approved it; it is not used yet."""
 
     kind: Kind
     name: str
     origin: Origin
     text: str = ""
-    """All that would count of it."""
+    """The text that approval would bring into use."""
 
 
 class Catalogue(Struct, frozen=True):
-    """All by their names. ``problems`` are sentences with their places; ``waiting`` does not count yet."""
+    """All extensions by name. ``problems`` are sentences with file and line; ``waiting`` files are not used yet."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, "Skill"])
     commands: Mapping[str, MarkdownCommand] = field(default_factory=dict[str, "MarkdownCommand"])
@@ -35,7 +35,8 @@ class Catalogue(Struct, frozen=True):
     problems: tuple[tuple[Kind, str], ...] = ()
 
     def invocable(self, name: str) -> Invocable | None:
-        """What ``/name`` means: a skill that users may call, else a command. ``skill:name`` is a skill in any case."""
+        """The target of ``/name``: a skill that users may call, otherwise a command. ``skill:name`` is always a
+        skill."""
         skill = self.skills.get(name.removeprefix("skill:"))
         return skill if skill is not None and skill.for_user else self.commands.get(name)
 
@@ -47,7 +48,7 @@ class Catalogue(Struct, frozen=True):
 
     @property
     def skill_folders(self) -> tuple[str, ...]:
-        """Resolved folders of skills: what is in them may be read."""
+        """Resolved folders of skills, which may be read without approval."""
         return tuple(sorted({os.path.realpath(skill.origin.folder) for skill in self.skills.values()}))
 
     def problems_of(self, *kinds: Kind) -> list[str]:
@@ -58,13 +59,13 @@ NOTHING = Catalogue()
 
 
 class Change(Struct, frozen=True):
-    """What is different since the session last looked. ``model`` tells the model, empty where it needs no word."""
+    """Differences since the session last looked. ``model`` is the text for the model, empty if it needs none."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     waiting: tuple[Waiting, ...] = ()
-    """What has newly begun to wait."""
+    """Files that began to wait since the last look."""
     problems: tuple[str, ...] = ()
     model: str = ""
 

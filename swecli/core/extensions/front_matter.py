@@ -1,8 +1,8 @@
 """Front matter: the YAML between two lines of ``---`` at the start of a Markdown file.
 
-A small, forgiving reader of the part of YAML that such files use: scalars, quoted texts, block texts, lists, and
-mappings in mappings. Values stay text. It takes what a strict reader refuses but other agents accept, such as a
-description with a colon in it, and says with its line what it can't read.
+A small, lenient reader of the YAML that such files use: scalars, quoted texts, block texts, lists and nested mappings.
+Values stay text. It accepts input that strict readers refuse but other agents accept, such as a description with a
+colon, and reports unreadable parts with their line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
 
 MOST_LINES = 1_000
-"""Lines that front matter may have."""
+"""Maximum lines of front matter."""
 _DEEPEST = 8
 _KEY = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s:#\[\]{},&*!|>%@`"'-][^:#]*?|-[^\s:#][^:#]*?))\s*:(?:[ \t]+(.*))?$""")
 _BLOCK = re.compile(r"([|>])(?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$")
@@ -24,15 +24,14 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/", "0"
 
 
 class Problem(Struct, frozen=True):
-    """What is wrong with a file, as a sentence without its end; ``line`` counts from 1, 0 where it is about the
-    whole."""
+    """A problem with a file, as a sentence without its end; ``line`` counts from 1, or is 0 for the whole file."""
 
     line: int
     text: str
 
 
 class FrontMatter(Struct, frozen=True):
-    """``fields`` in the order of the file, ``lines`` the line of each; ``body`` is everything after it."""
+    """``fields`` in file order, ``lines`` their line numbers; ``body`` is the rest of the file."""
 
     fields: Mapping[str, Value]
     body: str
@@ -40,13 +39,13 @@ class FrontMatter(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     def text(self, name: str) -> str:
-        """A field as text on one line; empty where it is missing or no text."""
+        """A field as text on one line; empty if missing or not text."""
         value = self.fields.get(name)
         return " ".join(value.split()) if isinstance(value, str) else ""
 
     def words(self, name: str) -> tuple[str, ...] | None:
-        """A list, written as one or as text with commas; None where it is missing. Commas in brackets separate
-        nothing."""
+        """A list, written as a list or as comma-separated text; None if missing. Commas within brackets do not
+        separate."""
         value = self.fields.get(name)
         if value is None or isinstance(value, dict):
             return None
@@ -54,13 +53,13 @@ class FrontMatter(Struct, frozen=True):
         return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Whether a field says yes, in any of YAML's words for it."""
+        """Whether a field is true, in any of YAML's spellings."""
         value = self.text(name).lower()
         return value in ("true", "yes", "on", "1") if value else default
 
 
 def split_list(text: str) -> list[str]:
-    """``Bash(git add:*), Read`` as its two parts; without commas blanks separate, outside of brackets too."""
+    """Split ``Bash(git add:*), Read`` into its two parts; without commas, at blanks outside brackets."""
     parts, depth = [""], 0
     comma = _has_outer_comma(text)
     for char in text:
@@ -82,8 +81,8 @@ def _has_outer_comma(text: str) -> bool:
 
 
 def read_front_matter(text: str) -> FrontMatter:
-    """The fields and the body of a file. A file without front matter has no fields; what can't be read is a problem,
-    and the rest counts."""
+    """The fields and body of a file. A file without front matter has no fields; unreadable parts become problems and
+    the rest is used."""
     lines = text.split("\n")
     if lines[0].rstrip() != "---":
         return FrontMatter({}, text)
@@ -98,20 +97,20 @@ def read_front_matter(text: str) -> FrontMatter:
 
 
 class _Reader:
-    """Reads lines from the place ``at`` on; the first has number 2 in the file."""
+    """Reads lines one after another. ``at`` is an index into them; index 0 is line 2 of the file."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = list(lines)
         self._at = 0
         self.lines: dict[str, int] = {}
-        """Of the outermost keys."""
+        """Lines of the outermost keys."""
         self.problems: list[Problem] = []
 
     def _problem(self, at: int, text: str) -> None:
         self.problems.append(Problem(at + 2, text))
 
     def _indent(self, at: int) -> int:
-        """Columns before the text of a line; -1 for one that says nothing."""
+        """Columns before the text of a line; -1 for a blank or comment line."""
         line = self._lines[at]
         bare = line.lstrip(" \t")
         if not bare or bare.startswith("#"):
@@ -124,7 +123,7 @@ class _Reader:
         return len(lead)
 
     def _next(self) -> int:
-        """The indentation of the next line that says something, which ``at`` then is; -1 at the end."""
+        """Move ``at`` to the next line with content and return its indentation; -1 at the end."""
         while self._at < len(self._lines):
             indent = self._indent(self._at)
             if indent >= 0:
@@ -196,7 +195,7 @@ class _Reader:
         return found
 
     def _continued(self, indent: int) -> list[str]:
-        """What goes on on lines that are indented more."""
+        """Continuation lines, which are indented further."""
         more: list[str] = []
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -207,7 +206,7 @@ class _Reader:
         return [line for line in more if line]
 
     def _block_text(self, style: str, indent: int) -> str:
-        """A text of several lines, as they are or folded into paragraphs."""
+        """A multi-line text, literal or folded into paragraphs."""
         taken: list[str] = []
         while self._at < len(self._lines):
             line = self._lines[self._at].expandtabs(2)
@@ -247,7 +246,7 @@ class _Reader:
         return more
 
     def _flow(self, rest: str, at: int, indent: int) -> Value:
-        """``[a, b]`` or ``{a: b}``, over several lines too."""
+        """``[a, b]`` or ``{a: b}``, also over several lines."""
         text = rest
         while not _balanced(text) and self._at < len(self._lines):
             line = self._lines[self._at]
@@ -266,7 +265,7 @@ class _Reader:
 
 
 def _closing(text: str) -> int:
-    """Where the quotation that begins ``text`` ends; -1 where it does not."""
+    """Index where the quotation at the start of ``text`` ends; -1 if it does not."""
     quote, at = text[0], 1
     while at < len(text):
         if quote == '"' and text[at] == "\\":
@@ -300,7 +299,7 @@ def _flow_value(text: str, depth: int) -> Value:
 
 
 def _flow_parts(text: str) -> list[str] | None:
-    """What commas separate at the outermost level; None where brackets close that were not opened."""
+    """Parts separated by commas at the outermost level; None for unbalanced brackets."""
     parts, depth, quote = [""], 0, ""
     for char in text:
         if quote:
@@ -321,6 +320,6 @@ def _flow_parts(text: str) -> list[str] | None:
 
 
 def _without_comment(text: str) -> str:
-    """The text up to a comment, which begins with a blank, a number sign and another blank."""
+    """The text before a comment, which begins with a blank and a number sign followed by a blank."""
     found = re.search(r"\s#(?:\s|$)", text)
     return text[: found.start()].rstrip() if found else text

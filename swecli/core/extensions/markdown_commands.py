@@ -1,5 +1,5 @@
-"""Slash commands that are Markdown files, and what a call of one, or of a skill, becomes: a message with commands in it
-that are run first."""
+"""Slash commands from Markdown files, and the message that a call of a command or skill becomes, including shell
+commands that run first."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from swecli.core.extensions.sources import FoundFile, Origin, as_name
 from swecli.core.workspace.mentions import mentioned
 
 DEEPEST = 5
-"""Commands that may be inside of each other."""
+"""Maximum nesting of commands."""
 MOST_SHELL = 20
 """Shell commands that one call may run."""
 
 
 class MarkdownCommand(Struct, frozen=True):
-    """``hint`` names its arguments; ``allow`` are rules that hold in its turn, ``model`` answers in it, empty for the
+    """``hint`` names its arguments; ``allow`` are rules for its turn; ``model`` answers in its turn, empty for the
     usual one."""
 
     name: str
@@ -50,7 +50,7 @@ Lookup: TypeAlias = "Callable[[str], Invocable | None]"
 
 
 def read_command(file: FoundFile) -> MarkdownCommand | None:
-    """What a file says; None where its name can be no command's."""
+    """The command in a file; None if its name is not valid for a command."""
     parts = [as_name(part) for part in file.stem]
     if not parts or not all(parts):
         return None
@@ -76,7 +76,7 @@ def read_command(file: FoundFile) -> MarkdownCommand | None:
 
 
 class Shell(Struct, frozen=True):
-    """A command whose output takes its place."""
+    """A shell command that its output replaces."""
 
     command: str
 
@@ -85,8 +85,8 @@ Piece: TypeAlias = "str | Shell"
 
 
 class Invocation(Struct, frozen=True):
-    """A call of a command or a skill. ``title`` is the call as it was typed. The message are the pieces one after the
-    other; ``mentions`` are the files that it attaches, as after an ``@``."""
+    """A call of a command or skill. ``title`` is the call as typed. The message is the concatenated pieces;
+    ``mentions`` are the files to attach, written as after an ``@``."""
 
     title: str
     pieces: tuple[Piece, ...]
@@ -94,7 +94,7 @@ class Invocation(Struct, frozen=True):
     allow: tuple[str, ...] = ()
     model: str = ""
     origins: tuple[Origin, ...] = ()
-    """The files that it is made of."""
+    """The files that it was made from."""
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class Invocation(Struct, frozen=True):
 
 
 class InvocationError(Exception):
-    """A call that leads nowhere; the message says why and what was not done."""
+    """The call failed; the message gives the reason and what was not done."""
 
 
 _SHELL = re.compile(r"(?:(?<=^)|(?<=[\s(\[{:>*|]))!`([^`\n]+)`|^```!\s*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -115,11 +115,11 @@ _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
 
 
 def invocation(called: Invocable, arguments: str, lookup: Lookup) -> Invocation:
-    """What a call becomes. ``lookup`` finds the commands and skills that its text calls in turn: a line that is nothing
-    but such a call.
+    """Expand a call. ``lookup`` finds commands and skills that its text calls in turn, on lines that contain only such
+    a call.
 
     Raises:
-        InvocationError: they call each other without end, or too deep.
+        InvocationError: the calls are circular or too deep.
     """
     title = f"/{called.name} {' '.join(arguments.split())}".rstrip()
     return replace(_expanded(called, arguments.strip(), lookup, ()), title=title)
@@ -186,7 +186,7 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
 
 
 def _framed(skill: Skill, pieces: Sequence[Piece]) -> list[Piece]:
-    """The text of a skill between what says what it is."""
+    """The text of a skill, framed by lines that name it."""
     mark = "\0"
     before, _, after = instructions(skill, mark).partition(mark)
     return [f"Use the skill {skill.name} for this.\n\n{before}", *pieces, after]
@@ -204,8 +204,8 @@ def _parts(body: str) -> list[Piece]:
 
 
 def _with_calls(text: str, lookup: Lookup) -> tuple[str, list[tuple[str, Invocable, str]]]:
-    """The calls in a text, each with what is before it, and what follows the last. What is between fences is an
-    example and calls nothing."""
+    """The calls in a text, each with the text before it, and the text after the last. Fenced code is an example and
+    calls nothing."""
     fences = [match.start() for match in _FENCE.finditer(text)]
     calls: list[tuple[str, Invocable, str]] = []
     at = 0
@@ -219,7 +219,7 @@ def _with_calls(text: str, lookup: Lookup) -> tuple[str, list[tuple[str, Invocab
 
 
 def _words(arguments: str) -> list[str]:
-    """The arguments one by one, quoted as in a shell; a lone quotation mark is a letter."""
+    """The arguments one by one, quoted as in a shell; an unpaired quotation mark is literal."""
     try:
         return shlex.split(arguments)
     except ValueError:
@@ -227,8 +227,8 @@ def _words(arguments: str) -> list[str]:
 
 
 def plain_text(skill: Skill, arguments: str = "") -> str:
-    """The text of a skill for a model that asked for it: with the arguments in it, and with shell commands as they are
-    written, for the model to run where it needs them."""
+    """The text of a skill for a model that asked for it: arguments inserted, shell commands left for the model to run
+    if needed."""
     bare = replace(skill, body=skill.body)
     made = _expanded(bare, arguments.strip(), lambda name: None, ())
     inner = made.pieces[1:-1]

@@ -1,6 +1,6 @@
-"""Agent profiles: a subagent's prompt, which tools it has, which model answers for it, and in which mode it works.
+"""Agent profiles: a subagent's prompt, tools, model and mode.
 
-The format is that of Claude Code's agents. A profile never gives more than the session has that starts it.
+The format is that of Claude Code's agents. A profile never grants more than the session that starts it has.
 """
 
 from __future__ import annotations
@@ -56,16 +56,15 @@ _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "skill": ("skill",),
     }
 )
-"""Claude Code's tools and the ones that do their work here. Where a tool stands for several, those that a model has
-count."""
+"""Claude Code's tools and our equivalents. If a tool has several, those available to the model count."""
 
 NEVER = frozenset(("task", "agent", "ask_user"))
-"""Tools that no subagent has: it starts no others, and talks to nobody but the agent that started it."""
+"""Tools that subagents never get: they start no other subagents and talk only to the agent that started them."""
 
 
 class AgentProfile(Struct, frozen=True):
-    """``tools`` are names as the file says them, None for all; ``mode`` is None for that of the session, ``model``
-    empty for that of the session. ``worktree``: it works in a git work tree of its own."""
+    """``tools`` are names from the file, None for all; ``mode`` None and ``model`` empty mean the session's.
+    ``worktree`` gives the subagent its own git worktree."""
 
     name: str
     description: str
@@ -80,8 +79,8 @@ class AgentProfile(Struct, frozen=True):
 
 
 class ResolvedProfile(Struct, frozen=True):
-    """What a profile comes to in a session. ``tools`` are names of the session's tools, in its order, ``missing`` those
-    that it names and the session has not; ``model`` is empty for the session's own."""
+    """A profile as it applies in a session. ``tools`` are names of the session's tools, in its order; ``missing`` are
+    names that the session lacks; ``model`` is empty for the session's own."""
 
     name: str
     prompt: str
@@ -93,7 +92,7 @@ class ResolvedProfile(Struct, frozen=True):
 
 
 def read_profile(file: FoundFile) -> AgentProfile | None:
-    """What a file says; None where it has no name and its place gives none."""
+    """The profile in a file; None without a name in the file or its path."""
     front = read_front_matter(file.text)
     problems = [*file.problems, *front.problems, *unknown_fields(front, _KNOWN)]
     name = front.text("name")
@@ -138,8 +137,8 @@ def read_profile(file: FoundFile) -> AgentProfile | None:
 def resolve_profile(
     profile: AgentProfile, *, tools: Sequence[str], mode: Mode, models: Collection[str] | None = None
 ) -> ResolvedProfile:
-    """What the profile comes to where these tools, and this mode, are the session's. ``models`` are the names that can
-    be used, None where they are not known."""
+    """Apply the profile to a session with these tools and this mode. ``models`` are the usable names, None if
+    unknown."""
     problems = list(profile.problems)
     wanted, unknown = tuple(tools), list[str]()
     if profile.tools is not None:
@@ -157,7 +156,7 @@ def resolve_profile(
 
 
 def _named(said: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The tools that are meant, and names that none is found for."""
+    """The matching tools, and names that match none."""
     found: list[str] = []
     unknown: list[str] = []
     for text in said:
@@ -183,7 +182,7 @@ BUILT_IN = "built in"
 
 @cache
 def built_in_profiles() -> tuple[AgentProfile, ...]:
-    """Those that come with swecli; a file with the same name takes the place of one."""
+    """Built-in profiles; a file with the same name replaces one."""
     folder = Path(str(files("swecli.core.extensions") / "agents"))
     source = Source("agents", folder, BUILT_IN)
     found: list[AgentProfile] = []

@@ -1,4 +1,4 @@
-"""From the files of all sources to a catalogue, and what two catalogues differ in."""
+"""From the files of all sources to a catalogue, and the difference of two catalogues."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def read_catalogue(
     approved: Callable[[Origin], bool],
     built_in: Collection[str],
 ) -> Catalogue:
-    """What counts of the files. Of two with one name the first does; ``built_in`` are names of commands that no file
-    can take. Each thing that is wrong is one sentence."""
+    """Build the catalogue. Of two files with the same name the first wins; ``built_in`` are command names that files
+    can't take. Each problem is one sentence."""
     files, unread = read
     skills: dict[str, Skill] = {}
     commands: dict[str, MarkdownCommand] = {}
@@ -79,7 +79,7 @@ def _clashes(
 
 
 def _kind_of(place: str) -> Kind:
-    """The kind that the label of a source speaks of."""
+    """The kind that the label of a source names."""
     parts = place.split("/")
     return "agents" if "agents" in parts else "commands" if "commands" in parts else "skills"
 
@@ -90,7 +90,7 @@ def _sentence(place: str, problem: Problem) -> str:
 
 
 def difference(told: Catalogue, now: Catalogue, waiting: tuple[Waiting, ...], problems: tuple[str, ...]) -> Change:
-    """What to tell the user and the model about the way from one catalogue to the next."""
+    """What changed between two catalogues, for the user and the model."""
     added: list[str] = []
     changed: list[str] = []
     removed: list[str] = []
@@ -107,7 +107,7 @@ def difference(told: Catalogue, now: Catalogue, waiting: tuple[Waiting, ...], pr
 
 
 def _for_model(told: Catalogue, now: Catalogue) -> str:
-    """The skills that came, changed or went, as the model has to know them; empty where nothing did."""
+    """New, changed and removed skills as text for the model; empty if none."""
     before = {name: skill for name, skill in told.skills.items() if skill.for_model}
     after = {name: skill for name, skill in now.skills.items() if skill.for_model}
     new = [f"- {name}: {skill.description}" for name, skill in after.items() if name not in before]

@@ -1,4 +1,4 @@
-"""Skills: instructions for one kind of task, whose names the model knows and whose text it gets when it asks."""
+"""Skills: instructions for one kind of task. The model knows their names and requests their text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule
 
 SHARE = 0.02
-"""Of the context window: what names and descriptions of all skills may take."""
+"""Share of the context window for names and descriptions of all skills."""
 LEAST_TOKENS = 300
 CHARS = 4
-"""Characters that are taken for a token where a budget is kept."""
+"""Characters per token, for this budget."""
 LONGEST = 1_024
-"""Characters of a description."""
+"""Maximum characters of a description."""
 _LEAST = 60
-"""Characters to which a description is cut at most, before any is left out."""
+"""Characters that a shortened description keeps before any is left out."""
 _FILES = 40
-"""Files beside a skill that are named."""
+"""Maximum number of listed files beside a skill."""
 
 KNOWN = frozenset(
     (
@@ -32,12 +32,12 @@ KNOWN = frozenset(
         *("version", "author", "tags", "color"),
     )
 )
-"""Fields that mean something here, or need not."""
+"""Fields with an effect here, and fields that need none."""
 
 
 class Skill(Struct, frozen=True):
-    """``hint`` names its arguments. ``for_model`` and ``for_user`` say who may use it. ``allow`` are the rules that
-    hold in a turn which the user begins with it, ``model`` the model that answers then, empty for the usual one."""
+    """``hint`` names its arguments. ``for_model`` and ``for_user`` tell who may use it. ``allow`` are rules for a turn
+    that the user begins with it; ``model`` answers in that turn, empty for the usual one."""
 
     name: str
     description: str
@@ -53,7 +53,7 @@ class Skill(Struct, frozen=True):
 
 
 def read_skill(file: FoundFile) -> Skill:
-    """What a file says; its problems say what is wrong with it."""
+    """The skill in a file, with its problems."""
     front = read_front_matter(file.text)
     problems = [*file.problems, *front.problems, *unknown_fields(front, KNOWN)]
     folder = file.stem[-1] if file.stem else ""
@@ -85,14 +85,14 @@ def read_skill(file: FoundFile) -> Skill:
 
 
 def described(front: FrontMatter) -> str:
-    """The description, or the first words of the body."""
+    """The description, otherwise the first words of the body."""
     said = front.text("description")
     first = next((line.strip("# ") for line in front.body.split("\n") if line.strip("# ")), "")
     return (said or first)[:LONGEST]
 
 
 def hint_of(front: FrontMatter) -> str:
-    """The argument hint; one in brackets looks like a list to YAML."""
+    """The argument hint; YAML reads a bracketed hint as a list."""
     value = front.fields.get("argument-hint")
     if isinstance(value, list):
         return f"[{', '.join(one for one in value if isinstance(one, str))}]"
@@ -105,7 +105,7 @@ def model_of(front: FrontMatter) -> str:
 
 
 def allowed_rules(front: FrontMatter) -> tuple[tuple[str, ...], list[Problem]]:
-    """The permission rules of ``allowed-tools``, and what is wrong with others that it names."""
+    """The permission rules in ``allowed-tools``, and problems with its other entries."""
     rules: list[str] = []
     problems: list[Problem] = []
     for text in front.words("allowed-tools") or ():
@@ -119,7 +119,7 @@ def allowed_rules(front: FrontMatter) -> tuple[tuple[str, ...], list[Problem]]:
 
 
 def unknown_fields(front: FrontMatter, known: Iterable[str]) -> list[Problem]:
-    """One sentence about fields that have no effect here."""
+    """One sentence about fields without effect."""
     names = [name for name in front.fields if name not in known]
     if not names:
         return []
@@ -136,9 +136,9 @@ HEADING = (
 
 
 def listing(skills: Sequence[Skill], window: int) -> str:
-    """Names and descriptions for the system prompt of a model with a context window of so many tokens; empty without
-    skills. Equal skills give equal bytes. Where room is short the longest descriptions are cut first, then skills at
-    the end of the list keep only their names, and the last are left out with a note."""
+    """Names and descriptions for the system prompt, given the context window in tokens; empty without skills. Equal
+    skills give equal bytes. If space is short, the longest descriptions are cut first, then skills at the end of the
+    list keep only their names, and the last are left out with a note."""
     shown = sorted((skill for skill in skills if skill.for_model), key=lambda skill: skill.name)
     if not shown:
         return ""
@@ -152,7 +152,7 @@ def listing(skills: Sequence[Skill], window: int) -> str:
 
 
 def _longest_that_fit(lengths: Sequence[int], room: int) -> int:
-    """The length to which texts are cut so that all fit: short ones stay whole. Not below ``_LEAST``."""
+    """Length to which texts must be cut to fit together; shorter texts stay complete. At least ``_LEAST``."""
     left = room
     ordered = sorted(lengths)
     for at, length in enumerate(ordered):
@@ -187,7 +187,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def instructions(skill: Skill, body: str) -> str:
-    """What the model gets of a skill that is used. ``body`` is its text with the arguments in it."""
+    """The text of a used skill for the model. ``body`` has the arguments inserted."""
     files = beside(skill.origin.folder)
     listed = f"\nFiles in it: {', '.join(files)}" if files else ""
     needs = f"\nIt needs: {skill.compatibility}" if skill.compatibility else ""
@@ -196,7 +196,7 @@ def instructions(skill: Skill, body: str) -> str:
 
 
 def beside(folder: Path) -> list[str]:
-    """Names of files in a skill's folder, besides its own; only so many."""
+    """Names of other files in a skill's folder, up to the limit."""
     found: list[str] = []
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
@@ -211,7 +211,7 @@ def beside(folder: Path) -> list[str]:
 
 
 def near(skills: Iterable[Skill], words: str, most: int = 10) -> list[Skill]:
-    """Skills whose name or description has some of the words, those with most of them first."""
+    """Skills whose name or description contains some of the words, best match first."""
     wanted = {word for word in words.lower().replace("-", " ").split() if len(word) > 1}
 
     def hits(skill: Skill) -> int:

@@ -1,4 +1,4 @@
-"""Where skills, commands and agent profiles come from: the folders in order of precedence, and their files as text."""
+"""Sources of skills, commands and agent profiles: folders in order of precedence, and their files as text."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Kind = Literal["skills", "commands", "agents"]
 
 SKILL_FILE = "SKILL.md"
 MOST_BYTES = 256 * 1024
-"""More of one file is not read."""
+"""Bytes read of one file."""
 MOST_FILES = 2_000
-"""Files that one folder may have."""
+"""Maximum files in one folder."""
 _DEEPEST = 4
-"""Folders in folders, for the namespaces of commands."""
+"""Maximum folder depth, for the namespaces of commands."""
 _HEAD = 8_192
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
 class Source(Struct, frozen=True):
-    """One folder. ``label`` is what people call it; ``project`` the folder that its files must be inside of, None for
-    those of the user, who may link wherever they like."""
+    """One folder. ``label`` is its display name; ``project`` is the folder that its files must lie in, None for the
+    user's own folders, which may contain any links."""
 
     kind: Kind
     folder: Path
@@ -39,8 +39,8 @@ class Source(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """The file that something came from. ``shown`` is its path as people know it, ``digest`` the SHA-256 of what was
-    read of it, empty for what came with swecli."""
+    """The file behind an extension. ``shown`` is its display path; ``digest`` is the SHA-256 of the bytes read, empty
+    for built-in ones."""
 
     path: Path
     shown: str
@@ -53,7 +53,7 @@ class Origin(Struct, frozen=True):
 
 
 class FoundFile(Struct, frozen=True):
-    """A file that was read. ``stem`` is what its place says of its name: folders and file, without the ending."""
+    """A file that was read. ``stem`` is the name that its path implies: folders and file name without extension."""
 
     origin: Origin
     stem: tuple[str, ...]
@@ -62,8 +62,8 @@ class FoundFile(Struct, frozen=True):
 
 
 def places(cwd: Path, *, user_folder: Path, home: Path, project: bool) -> tuple[Source, ...]:
-    """The folders in which something may be, the first to win first: of the project from ``cwd`` up to its root, then
-    the user's. ``project`` says whether those of the project count. None of them need exist."""
+    """Possible folders in order of precedence: the project's, from ``cwd`` up to its root, then the user's. ``project``
+    includes those of the project. They need not exist."""
     found: list[Source] = []
     own = [(user_folder, f"{_shown(user_folder, home)}/")]
     own += [(home / name, f"~/{name}/") for name in EXTENSION_HOMES[1:]]
@@ -88,7 +88,7 @@ def _shown(folder: Path, home: Path) -> str:
 
 
 class _Seen(Struct, frozen=True):
-    """What a file was like when it was read."""
+    """A file's identity when it was read."""
 
     signature: tuple[int, ...]
     file: FoundFile | None
@@ -96,19 +96,19 @@ class _Seen(Struct, frozen=True):
 
 
 Found: TypeAlias = "tuple[tuple[FoundFile, ...], tuple[tuple[str, Problem], ...]]"
-"""Files, and what is wrong with others, each with its place."""
+"""Files, and problems with others, each with its path."""
 
 
 class Reader:
-    """Reads the files of sources, each again only when it has changed."""
+    """Reads the files of sources, rereading only changed ones."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._newest: Found = ((), ())
 
     def read(self, sources: Sequence[Source]) -> Found:
-        """Everything that is there, in the order of the sources, and what could not be read, each with its place. The
-        same value as before where nothing has changed."""
+        """All files in the order of the sources, and problems with unreadable ones. Returns the same object if nothing
+        changed."""
         found: list[FoundFile] = []
         problems: list[tuple[str, Problem]] = []
         seen: dict[str, _Seen] = {}
@@ -141,7 +141,7 @@ class Reader:
         return self._newest
 
     def _look(self, name: str, source: Source) -> _Seen | None:
-        """The file as it is now; None where it has gone since the folder was listed."""
+        """The file as it is now; None if it disappeared since the folder was listed."""
         shown = f"{source.label}{name.removeprefix(str(source.folder))}"
         try:
             status = os.stat(name)
@@ -167,14 +167,14 @@ class Reader:
 
 
 def _leads_out(path: Path, source: Source) -> str:
-    """What is wrong with a place of a project that a link leads out of it; empty where nothing is."""
+    """The problem with a project path that a link leads out of the project; empty if there is none."""
     if source.project is None or Path(os.path.realpath(path)).is_relative_to(source.project):
         return ""
     return "is a link that leads out of the project and is not read"
 
 
 def _candidates(source: Source) -> Iterator[str]:
-    """The files that may define something, sorted by name."""
+    """Files that may define an extension, sorted by name."""
     if source.kind == "skills":
         with os.scandir(source.folder) as entries:
             names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
@@ -201,7 +201,7 @@ def _read(path: Path, shown: str, source: Source) -> FoundFile:
 
     Raises:
         OSError: it can't be read.
-        ValueError: it is nothing that can be used; the message says what it is.
+        ValueError: it is unusable; the message gives the reason.
     """
     with open_regular(Path(os.path.realpath(path))) as (descriptor, status):
         data = b""
@@ -228,11 +228,11 @@ def _read(path: Path, shown: str, source: Source) -> FoundFile:
 
 
 def is_name(text: str) -> bool:
-    """Whether something can be called so: small letters, digits and hyphens, beginning with a letter."""
+    """Whether the text is a valid name: lower-case letters, digits and hyphens, beginning with a letter."""
     return _NAME.fullmatch(text) is not None
 
 
 def as_name(text: str) -> str:
-    """The nearest thing to ``text`` that can be a name; empty where there is none."""
+    """The nearest valid name; empty if there is none."""
     slug = re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-_")
     return slug[:64] if is_name(slug[:64]) else ""

@@ -1,6 +1,6 @@
-"""The skills, commands and agent profiles of one session, judged by trust, and followed while it runs.
+"""The skills, commands and agent profiles of one session, filtered by trust and updated while it runs.
 
-Importing this costs nothing; what reads files is imported once there is a folder to read.
+Importing this module costs nothing; readers are imported once there is a folder to read.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class ExtensionFiles:
-    """The catalogue of one session, and how it is kept up to date. ``look`` may take the time of a disk.
+    """The catalogue of one session. ``look`` may wait for the disk.
 
-    ``trusted``: files of the project count, those of which the user has approved (``accepted`` has digests of them);
-    ``at_once``: all that are there now, for this run.
+    ``trusted`` uses those project files that the user approved (by their digests in ``accepted``); ``at_once`` uses all
+    that exist now, for this run.
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class ExtensionFiles:
         built_in: Callable[[], Collection[str]] = lambda: (),
         enabled: bool = True,
     ) -> None:
-        """``keep`` remembers digests beyond the session; it returns a sentence where that failed. ``built_in`` gives
-        the names of commands that no file can take."""
+        """``keep`` stores digests beyond the session and returns a sentence on failure. ``built_in`` returns the
+        command names that files can't take."""
         self._cwd, self._user_folder, self._home = cwd, user_folder, home
         self._trusted, self._at_once = trusted, at_once
         self._accepted = set(accepted)
@@ -49,17 +49,17 @@ class ExtensionFiles:
         self._bases = self._all_bases() if enabled else ()
         self._reader: Reader | None = None
         self._read: Found | None = None
-        """What ``now`` was made of."""
+        """Input of ``now``."""
         self._readable: tuple[Catalogue, tuple[str, ...]] = (NOTHING, ())
         self._told: Catalogue = NOTHING
-        """What the model knows of."""
+        """The catalogue last reported to the model."""
         self.now: Catalogue = NOTHING
         self.look()
         self._told = self.now
         self._reported = frozenset(self.now.waiting), frozenset(self.now.problems)
 
     def _all_bases(self) -> tuple[Path, ...]:
-        """The folders that can have ours in them."""
+        """Folders that can contain extension folders."""
         start, root = Path(os.path.realpath(self._cwd)), trust_key(self._cwd)
         down = [start, *start.parents]
         project = down[: down.index(root) + 1] if root in down else [start]
@@ -67,7 +67,7 @@ class ExtensionFiles:
         return (*bases, self._user_folder, *(self._home / name for name in EXTENSION_HOMES[1:]))
 
     def look(self) -> Catalogue:
-        """The catalogue as the files are now. Where there are no folders it costs one look for each."""
+        """The catalogue for the files as they are now. Costs one lookup per missing folder."""
         if not any(os.path.isdir(base / kind) for base in self._bases for kind in EXTENSION_FOLDERS):
             self.now, self._read, self._at_once = NOTHING, None, False
             return self.now
@@ -93,15 +93,15 @@ class ExtensionFiles:
 
     @property
     def profiles(self) -> Mapping[str, AgentProfile]:
-        """Agent profiles by name: those that came with swecli, and files, which may take the place of one."""
+        """Agent profiles by name: built-in ones, and files, which may replace them."""
         from swecli.core.extensions.profiles import built_in_profiles
 
         return {profile.name: profile for profile in built_in_profiles()} | dict(self.now.profiles)
 
     @property
     def readable(self) -> tuple[str, ...]:
-        """Resolved folders of skills, whose files may be read unasked. One that holds the workspace or the user's home
-        is none of them: a link may lead anywhere."""
+        """Resolved folders of skills, whose files may be read without approval. Excludes folders that contain the
+        workspace or the user's home, because a link may lead anywhere."""
         now = self.now
         if self._readable[0] is not now:
             kept = [os.path.realpath(folder) for folder in (Path.home(), self._home, self._cwd)]
@@ -118,7 +118,7 @@ class ExtensionFiles:
         return origin.source.project is None or self._digest(origin) in self._accepted
 
     def approve(self, waiting: Sequence[Waiting]) -> str:
-        """Let these count, as they are. Returns a sentence where that could not be stored."""
+        """Use these files in their current state. Returns a sentence if that could not be stored."""
         digests = [self._digest(one.origin) for one in waiting]
         self._accepted |= set(digests)
         trouble = self._keep(digests)
@@ -127,7 +127,7 @@ class ExtensionFiles:
         return trouble
 
     def news(self) -> Change | None:
-        """Look again, and say what is different from what was told before; None where nothing is."""
+        """Look again and return the differences from what was last reported; None if there are none."""
         self.look()
         now, told = self.now, self._told
         waiting, problems = self._reported

@@ -1,1 +1,1 @@
-"""Hooks: the user's own programs that run at fixed points of a session, in the format of Claude Code's."""
+"""Hooks: the user's own programs that run at fixed points of a session, in Claude Code's format."""

@@ -1,4 +1,4 @@
-"""What a hook's output and exit status mean, and what several hooks decide together. Pure."""
+"""The meaning of a hook's output and exit status, and the combined decision of several hooks. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Ending = Literal["exited", "timeout", "skipped", "not started", "changed", "not 
 
 
 class Ran(Struct, frozen=True):
-    """What became of one hook's process. ``exit_status`` is as shells report it, None where swecli ended it or it never
-    began; ``problem`` says why it did not. ``cut``: its output was longer than is kept."""
+    """Result of one hook's process. ``exit_status`` is as shells report it, None if swecli ended the process or could
+    not start it; ``problem`` gives the reason. ``cut``: the output exceeded the limit."""
 
     ending: Ending
     exit_status: int | None = None
@@ -27,18 +27,18 @@ class Ran(Struct, frozen=True):
 
 
 Wish = Literal["none", "allow", "ask", "block"]
-"""In the order of their strictness."""
+"""From the least to the most strict."""
 _STRICT: tuple[Wish, ...] = get_args(Wish)
 
 MOST_CONTEXT = 10_000
-"""Characters of what one hook tells the model."""
+"""Characters of one hook's text for the model."""
 MOST_MESSAGE = 500
-"""Characters of a message to the user."""
+"""Characters of one hook's message for the user."""
 
 
 class Answer(Struct, frozen=True):
-    """What one hook says. ``reason`` goes with its wish, ``context`` to the model, ``message`` to the user. ``stop``:
-    the work is to end. ``problem`` is what is wrong with the hook, for the user. ``quiet``: its output is not shown."""
+    """The answer of one hook. ``reason`` explains its wish, ``context`` goes to the model, ``message`` to the user.
+    ``stop`` ends the work. ``problem`` is a fault of the hook, for the user. ``quiet`` hides its output."""
 
     wish: Wish = "none"
     reason: str = ""
@@ -50,7 +50,7 @@ class Answer(Struct, frozen=True):
     problem: str = ""
     quiet: bool = False
     output: str | None = None
-    """What takes the place of a call's output."""
+    """Replacement for the call's output."""
 
 
 _BLOCKS: frozenset[HookEvent] = frozenset(
@@ -65,14 +65,14 @@ _BLOCKS: frozenset[HookEvent] = frozenset(
         "SubagentStop",
     )
 )
-"""Events at which "block" means something: the work does not go on, or the model learns why."""
+"""Events at which "block" has an effect: the work stops, or the model learns the reason."""
 _PLAIN_CONTEXT: frozenset[HookEvent] = frozenset(("UserPromptSubmit", "SessionStart", "PreCompact"))
-"""Events at which plain text on stdout is for the model."""
+"""Events at which plain text on stdout goes to the model."""
 _NAMED: Mapping[str, Wish] = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "block", "block": "block"}
 
 
 def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> Answer:
-    """What a hook's process says. ``name`` and ``number`` are what the user knows it by."""
+    """Interpret a hook's process. ``name`` and ``number`` identify it for the user."""
     match ran.ending:
         case "skipped":
             return Answer(problem="skipped by you")
@@ -98,7 +98,7 @@ def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> 
 
 
 def _silent(event: HookEvent, name: str, why: str, before: str = "") -> Answer:
-    """What counts for a hook that came to no word, as ``why`` says."""
+    """The answer of a hook that gave none, for the reason ``why``."""
     problem = _line(f"{before}{why}")
     if event not in JUDGES:
         return Answer(problem=problem)
@@ -106,12 +106,12 @@ def _silent(event: HookEvent, name: str, why: str, before: str = "") -> Answer:
 
 
 _CAN_NOT_RUN: Mapping[int, str] = {126: "not executable", 127: "not found"}
-"""What a shell says of a command that it can't run: the hook itself, or a program that its last step needs."""
+"""Exit statuses of a shell that could not run a command: the hook itself, or a program in its last step."""
 _SIGNALS = 64
 
 
 def _signal(status: int) -> int:
-    """The signal that ended a command, 0 where none did: scripts also exit with 255."""
+    """The signal that ended a command, otherwise 0: scripts may also exit with 255."""
     return status - 128 if 128 < status <= 128 + _SIGNALS else 0
 
 
@@ -184,7 +184,7 @@ def _updated(specific: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _output(specific: Mapping[str, Any]) -> str | None:
-    """What takes the place of a call's output, in any of the forms that Claude Code's tools give theirs."""
+    """Replacement output, in any of the forms that Claude Code's tools use."""
     found = specific.get("updatedToolOutput", specific.get("updatedMCPToolOutput"))
     if found is None or isinstance(found, str):
         return found
@@ -226,7 +226,7 @@ def _line(text: str) -> str:
 
 
 class Verdict(Struct, frozen=True):
-    """What all hooks of one event say together."""
+    """Combined decision of all hooks of one event."""
 
     wish: Wish = "none"
     reason: str = ""
@@ -236,15 +236,15 @@ class Verdict(Struct, frozen=True):
     updated: Mapping[str, Any] | None = None
     output: str | None = None
     by: str = ""
-    """What the hooks are called that block or end the turn."""
+    """Names of the hooks that block or end the turn."""
 
 
 NOTHING = Verdict()
 
 
 def decide(answers: Sequence[Answer]) -> Verdict:
-    """The strictest wish with all reasons for it, every context in the order of the hooks, and the first input that
-    is to take the place of the call's."""
+    """The strictest wish with all of its reasons, every context in the order of the hooks, and the first replacement
+    input."""
     wish = _strictest(answers)
     stopping = next((answer for answer in answers if answer.stop), None)
     return Verdict(

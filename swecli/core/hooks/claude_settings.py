@@ -1,4 +1,4 @@
-"""The hooks of Claude Code's settings files, read as they are."""
+"""Hooks from Claude Code's settings files, in their original format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EVENTS: Mapping[str, HookEvent] = MappingProxyType({event: event for event in E
 
 
 class ClaudeHooks(Struct, frozen=True):
-    """``notices`` are sentences about what was left out. ``disabled``: the file turns hooks off."""
+    """``notices`` report ignored parts. ``disabled``: the file turns hooks off."""
 
     hooks: tuple[Hook, ...] = ()
     notices: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class ClaudeHooks(Struct, frozen=True):
 
 
 def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
-    """The hooks of one file; none where there is no such file. What can't be understood is left out and named."""
+    """The hooks of one file; empty if it does not exist. Invalid parts are ignored and reported."""
     try:
         text = _text(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -98,7 +98,7 @@ def _hooks(events: Mapping[str, Any], path: Path, source: HookSource, notices: l
 
 
 def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """The command, or what is wrong with the hook as a clause."""
+    """The command, or the problem with the hook as a clause."""
     kind, command = entry.get("type", "command"), entry.get("command")
     if kind != "command":
         return "", f'swecli runs hooks of type "command" only, not {str(kind)[:40]!r}'
@@ -116,7 +116,7 @@ _KNOWN = frozenset(("type", "command", "args", "timeout", "if", "async", "status
 
 
 def _ignored(entry: Mapping[str, Any]) -> str:
-    """What has no effect of what a hook says, as a clause; empty where all has."""
+    """Fields of a hook without effect here, as a clause; empty if there are none."""
     unknown = sorted(key for key in entry if key not in _KNOWN)
     told = [f"{', '.join(unknown)[:200]} {'has' if len(unknown) == 1 else 'have'} no effect"] if unknown else []
     if not isinstance(entry.get("if", ""), str | None):

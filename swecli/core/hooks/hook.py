@@ -1,4 +1,4 @@
-"""What a hook is: its event, the calls it is about, its condition, its command, and whether it may run here."""
+"""A hook: its event, matcher, condition, command, and whether it may run here."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ HookEvent = Literal[
 ]
 EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
 JUDGES: frozenset[HookEvent] = frozenset(("PreToolUse", "PermissionRequest"))
-"""Events at which a call waits for a hook's word: one that comes to no word leaves it to the user."""
+"""Events at which a call waits for the hook's decision; without one, the user decides."""
 TIMEOUT = 60.0
-"""Seconds that a hook may run unless it says otherwise."""
+"""Default time limit of a hook in seconds."""
 
 HookSource = Literal["user", "project"]
 
 
 class Hook(Struct, frozen=True):
-    """``matcher`` is as written, empty for everything; ``timeout`` is seconds; ``origin`` names file and line.
-    ``scripts`` are the files of the workspace that the command names, each with the SHA-256 under which it may run."""
+    """``matcher`` is as written, empty for everything; ``timeout`` is in seconds; ``origin`` names file and line.
+    ``scripts`` are the workspace files that the command names, each with the SHA-256 that the user accepted."""
 
     event: HookEvent
     command: str
@@ -54,26 +54,26 @@ class Hook(Struct, frozen=True):
     origin: str = ""
     scripts: tuple[tuple[str, str], ...] = ()
     condition: str = ""
-    """A permission rule: which calls it is about, besides the matcher."""
+    """A permission rule that limits the calls, in addition to the matcher."""
     background: bool = False
-    """Nobody waits for it, and it decides nothing; at the end of a session it is waited for all the same."""
+    """Work does not wait for the hook, and it decides nothing. The end of a session still waits for it."""
     waiting: str = ""
-    """Why it does not run, as a clause: the user has not consented to it. Empty where it may run."""
+    """Why the hook may not run yet, as a clause (the user has not accepted it); empty if it may."""
     unconfirmed: bool = False
-    """It waits in a folder that the user trusts: what it was to judge is asked about meanwhile."""
+    """It waits for consent in a trusted folder; until then, calls that it would judge ask the user."""
 
     @property
     def judges(self) -> bool:
-        """Whether a call waits for its word, so that its silence is none."""
+        """Whether a call waits for its decision, so that silence is not approval."""
         return self.event in JUDGES and not self.background
 
     @property
     def beside(self) -> bool:
-        """Whether nobody waits for it."""
+        """Whether work does not wait for it."""
         return self.background and self.event != "SessionEnd"
 
     def matches(self, subjects: tuple[str, ...]) -> bool:
-        """Whether the hook is about one of these names of the same thing; nothing to match is always matched."""
+        """Whether the matcher accepts one of these names of the same thing; always true without names."""
         return not subjects or any(matches(self.matcher, subject) for subject in subjects)
 
 
@@ -81,8 +81,8 @@ _NAMES = re.compile(r"[\w|, -]*")
 
 
 def matches(matcher: str, subject: str) -> bool:
-    """Names with ``|`` between them are compared as a whole; anything else is a regular expression that is searched
-    for. An expression that is none matches everything: a hook that was to stop something must not be lost."""
+    """Names separated by ``|`` must match completely; anything else is a regular expression to search for. An invalid
+    expression matches everything, so that a hook meant to stop something is not lost."""
     matcher = matcher.strip()
     if matcher in ("", "*"):
         return True
@@ -95,7 +95,7 @@ def matches(matcher: str, subject: str) -> bool:
 
 
 def matcher_problem(matcher: str) -> str:
-    """What is wrong with a matcher, as a clause; empty where nothing is."""
+    """The problem with a matcher as a clause; empty if it is valid."""
     if matcher.strip() in ("", "*"):
         return ""
     try:
@@ -109,14 +109,14 @@ PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "SWECLI_PROJECT_DIR")
 _PROJECT = re.compile(r"\$(?:\{(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)(?::?[-?][^}]*)?\}"
                       r"|(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)\b)")  # fmt: skip
 _INTO = frozenset((">", ">>", ">|", "&>", "&>>"))
-"""What makes the next word a file that is written to."""
+"""Operators that make the next word a file to write."""
 LARGEST_SCRIPT = 5_000_000
-"""Bytes of a file that is hashed; what is larger counts by its size alone."""
+"""Bytes of a file that is hashed; larger files count by size only."""
 
 
 def workspace_scripts(command: str, project: Path) -> tuple[tuple[str, str], ...]:
-    """The files of the workspace that a command names, relative to it, each with the SHA-256 of its bytes. A file that
-    it only writes to by ``>`` or ``>>`` is none of them: it changes with every run. Reads files."""
+    """Workspace files that a command names, relative to the workspace, each with the SHA-256 of its bytes. Files that
+    it only writes with ``>`` or ``>>`` are left out because they change with every run. Reads files."""
     found: dict[str, str] = {}
     root = os.path.realpath(project)
     for word in _words(_PROJECT.sub(lambda _: str(project), command)):
@@ -143,7 +143,7 @@ def _words(command: str) -> list[str]:
 
 
 def _split(command: str, *, posix: bool) -> list[str]:
-    """Words and operators; as they are written, with their quotes, unless ``posix``."""
+    """Words and operators; with their quotes unless ``posix``."""
     lexer = shlex.shlex(command, posix=posix, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -151,7 +151,7 @@ def _split(command: str, *, posix: bool) -> list[str]:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes; a text that no hash equals where it can't be read."""
+    """SHA-256 of a file's bytes; for an unreadable file, a text that equals no hash."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -163,7 +163,7 @@ def file_hash(path: Path) -> str:
 
 
 def changed_script(hook: Hook, project: Path) -> str:
-    """The first script that is not what the user consented to; empty where all are. Reads files."""
+    """The first script that differs from the accepted one; empty if all are unchanged. Reads files."""
     return next((name for name, known in hook.scripts if file_hash(project / name) != known), "")
 
 
@@ -174,11 +174,11 @@ def changed_script(hook: Hook, project: Path) -> str:
 
 
 OF_CALLS: frozenset[HookEvent] = frozenset(("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"))
-"""Events that are about a call."""
+"""Events that concern a tool call."""
 
 
 def problems(hook: Hook) -> Sequence[str]:
-    """What of a hook has not the effect that it seems to have, as clauses."""
+    """Parts of a hook without their apparent effect, as clauses."""
     late = "swecli waits for it all the same, as it ends then" if hook.background and hook.event == "SessionEnd" else ""
     return [one for one in (matcher_problem(hook.matcher), _problem(hook.condition, hook.event), late) if one]
 
@@ -196,7 +196,7 @@ def _problem(condition: str, event: HookEvent) -> str:
 
 
 def holds(condition: str, tool: str, effects: Effects, roots: tuple[str, ...], home: str) -> bool:
-    """Whether a hook with this condition is about the call: for a command, whether any part of it is meant."""
+    """Whether a condition applies to the call: for a command, whether any part of it matches."""
     try:
         pattern = parse_rule(condition)
     except RuleError:

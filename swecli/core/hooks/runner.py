@@ -1,4 +1,4 @@
-"""Running the hooks of an event: side by side, each within its time, and none longer than the user wants."""
+"""Runs the hooks of an event in parallel, each within its time limit, until the user skips them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ AT_ONCE = 8
 OUTPUT = 200_000
 """Bytes of each output of a hook that are kept."""
 TAIL = 2_000
-"""Characters of its output that can be looked at later."""
+"""Characters of output kept for later inspection."""
 _CAP = 1_000_000
 
 
 class HookPlace(Struct, frozen=True):
-    """Where hooks run. ``environment`` is scrubbed; ``cover`` hides secrets in what is kept of their output."""
+    """Where hooks run. ``environment`` is scrubbed; ``cover`` masks secrets in stored output."""
 
     project: Path
     environment: Mapping[str, str]
@@ -55,7 +55,7 @@ class HookRun(Struct, frozen=True):
 
 
 class HookRecord(Struct):
-    """What is known of a hook in this session. ``number`` is what the user calls it by, from 1."""
+    """State of a hook in this session. ``number``, from 1, is its name for the user."""
 
     number: int
     hook: Hook
@@ -66,13 +66,13 @@ class HookRecord(Struct):
 
     @property
     def tail(self) -> str:
-        """The end of what it wrote last."""
+        """The end of its last output."""
         ran = self.last.ran if self.last is not None else Ran("exited")
         return "\n".join(filter(None, (ran.stdout.strip(), ran.stderr.strip())))[-TAIL:]
 
 
 class Hooks:
-    """The hooks of a session. What they wrote is kept of the newest run of each."""
+    """The hooks of a session. Output of each hook's newest run is kept."""
 
     def __init__(self, hooks: Sequence[Hook], place: HookPlace, clock: Callable[[], float] = time.time) -> None:
         self.records = [HookRecord(number, hook) for number, hook in enumerate(hooks, 1)]
@@ -80,24 +80,24 @@ class Hooks:
         self._clock = clock
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._beside: set[asyncio.Task[None]] = set()
-        """Hooks that nobody waits for."""
+        """Background hooks."""
         self.heard: Callable[[HookRun], None] = lambda run: None
-        """Called with each run of one of these."""
+        """Called with each run of a background hook."""
         self._running: dict[asyncio.Event, Hook] = {}
-        """What somebody waits for, by what skips it."""
+        """Hooks that work waits for, by the event that skips them."""
 
     def listening(self, event: HookEvent) -> list[HookRecord]:
-        """What is looked at at an event: what may run, and what is missed where a call waits for its word. Where there
-        is nothing, the event costs nothing."""
+        """Hooks to consider at an event: those that may run, and those whose missing decision a call must respect. An
+        event without hooks costs nothing."""
         found = (record for record in self.records if record.hook.event == event and record.enabled)
         return [one for one in found if not one.hook.waiting or (one.hook.unconfirmed and one.hook.judges)]
 
     def running(self, event: HookEvent) -> tuple[str, ...]:
-        """Commands of an event that run now and that somebody waits for."""
+        """Commands of an event that are running and that work waits for."""
         return tuple(dict.fromkeys(hook.command for hook in self._running.values() if hook.event == event))
 
     def skip(self) -> bool:
-        """End what runs now, as if it had said nothing. False where nothing runs."""
+        """End the running hooks as if they had no output. False if none is running."""
         for event in self._running:
             event.set()
         return bool(self._running)
@@ -109,9 +109,9 @@ class Hooks:
         limit: float | None = None,
         holds: Callable[[str], bool] = lambda condition: False,
     ) -> tuple[HookRun, ...]:
-        """Run what listens, once for each pair of subjects and payload that it matches and where its condition
-        ``holds``; the same command only once for the same payload. ``limit`` is seconds that none may exceed. Returns
-        the runs in the order of the hooks, without those that nobody waits for."""
+        """Run the hooks of an event, once for each matching pair of subjects and payload whose condition ``holds``;
+        equal commands run once per payload. ``limit`` caps each hook's seconds. Returns the runs in the order of the
+        hooks, without background hooks."""
         wanted: list[tuple[HookRecord, bytes]] = []
         for subjects, payload in shown:
             records = [
@@ -136,7 +136,7 @@ class Hooks:
         self.heard(await self._one(record, data, None))
 
     async def close(self) -> None:
-        """End those that nobody waits for."""
+        """End the background hooks."""
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
@@ -165,8 +165,8 @@ class Hooks:
 
 
 async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, skipped: asyncio.Event) -> Ran:
-    """Run one hook to its end, its time limit, or until it is ``skipped``. What it leaves running goes on. Cancelling
-    ends all of it."""
+    """Run one hook to its end, its time limit, or until ``skipped``. Processes that it leaves behind keep running;
+    cancelling ends all of them."""
     if hook.waiting:
         return Ran("not allowed", problem=hook.waiting)
     if hook.scripts:
@@ -212,7 +212,7 @@ async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, sk
 
 
 def _as_file(data: bytes) -> IO[bytes]:
-    """The payload as something that can be read at any speed, or not at all."""
+    """The payload as a file that the hook can read at any speed, or ignore."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write(data)
     file.flush()

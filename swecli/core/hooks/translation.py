@@ -1,4 +1,5 @@
-"""Tool calls in the words of Claude Code, whose hook scripts expect its tool names and inputs; and back. Pure."""
+"""Translation of tool calls into the vocabulary of Claude Code, whose hook scripts expect its tool names and inputs,
+and back. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ Values = Mapping[str, Any]
 
 
 class ToolUse(Struct, frozen=True):
-    """A call as it would run. ``writes`` are the absolute paths that it changes; ``cwd`` is what relative paths are
-    relative to."""
+    """A call as it would run. ``writes`` are the absolute paths that it changes; ``cwd`` is the base of relative
+    paths."""
 
     call_id: str
     tool: str
@@ -28,8 +29,8 @@ class ToolUse(Struct, frozen=True):
 
 
 class ToolView(Struct, frozen=True):
-    """A call as a hook sees it: ``name`` and ``given`` in Claude Code's words, ``subjects`` all names that a
-    matcher may use. A call with several views is shown to each hook once for every view."""
+    """A call as a hook sees it: ``name`` and ``given`` in Claude Code's words, ``subjects`` all names for a matcher.
+    Each hook runs once per view of a call."""
 
     name: str
     given: Values
@@ -54,7 +55,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tool_search": ("ToolSearch",),
     }
 )
-"""Our tools -> theirs, the one that hooks see first. Tools of MCP servers are called alike."""
+"""Our tools -> Claude Code's, the name shown to hooks first. MCP tools have the same names in both."""
 
 
 def claude_name(tool: str) -> str:
@@ -62,7 +63,7 @@ def claude_name(tool: str) -> str:
 
 
 def views(use: ToolUse) -> tuple[ToolView, ...]:
-    """How hooks see a call: a patch once for each file, because their scripts know edits of one file."""
+    """The views of a call. A patch has one view per file, because hook scripts expect edits of one file."""
     names = _NAMES.get(use.tool, ())
     subjects = (*names, use.tool)
     name = names[0] if names else use.tool
@@ -77,8 +78,8 @@ def views(use: ToolUse) -> tuple[ToolView, ...]:
 
 
 def arguments_of(use: ToolUse, given: Values) -> dict[str, Any]:
-    """Our arguments for an input that a hook wants in place of the call's, in either vocabulary. What the input does
-    not name stays as it was, unless the input says the same in its own words."""
+    """Our arguments for a hook's replacement input, in either vocabulary. Arguments that the input does not mention
+    stay, unless the input says the same in its own words."""
     from_claude = _FROM_CLAUDE.get(use.tool)
     return from_claude(use.arguments, given) if from_claude else dict(given)
 
@@ -150,7 +151,7 @@ def _edits(value: object) -> list[Values]:
 
 
 def _edit(use: ToolUse) -> Values:
-    """Several edits are joined in the two texts too, so that a script which looks there misses nothing."""
+    """Several edits are also joined into the two texts, for scripts that read only those."""
     given = use.arguments
     several = _edits(given.get("edits"))
     if not several:
@@ -313,7 +314,7 @@ def claude_mode(mode: str, *, yolo: bool) -> str:
 
 
 def subjects_of(event: HookEvent, payload: Values) -> tuple[str, ...]:
-    """What the matcher of a hook for an event that is not about a tool is compared with."""
+    """Names that the matcher of a hook is compared with, for events that do not concern a tool."""
     key = {
         "SessionStart": "source",
         "SessionEnd": "reason",

@@ -1,1 +1,1 @@
-"""What is known beyond a conversation: files of memory, and the session notes among them."""
+"""Memory beyond a conversation: memory files, and the session notes among them."""

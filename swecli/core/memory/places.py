@@ -1,7 +1,7 @@
-"""Where memories are: paths as the model writes them, and the files that they stand for.
+"""Locations of memories: the paths that the model writes, and the files behind them.
 
-``/memories`` is a folder of the project, ``/memories/user`` one of the user's that holds in every project. A path leads
-nowhere else: there is no way up, and no part of it may be a link.
+``/memories`` is a folder of the project, ``/memories/user`` a folder of the user for every project. A path can't lead
+anywhere else: it has no parent references, and none of its parts may be a link.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from swecli.core.workspace.text_file import decode, read_bytes
 ROOT = "/memories"
 USER = "user"
 NOTES = "session_notes.md"
-"""The file of the notes that swecli itself keeps."""
+"""File of swecli's own session notes."""
 MAX_FILES = 200
-"""In each of the two folders."""
+"""Maximum files in each of the two folders."""
 _MAX_PARTS = 8
 _MAX_NAME = 120
 _ENCODED = re.compile(r"%(?:2[ef]|5c|25|00)", re.IGNORECASE)
-"""A dot, slash, backslash, percent sign or zero as in an address: a way out for whoever decodes it."""
+"""A URL-encoded dot, slash, backslash, percent sign or NUL, which could escape the folder once decoded."""
 
 
 class MemoryPathError(Exception):
-    """The path stands for no place of memory; the message is one sentence that says what does."""
+    """The path is not a memory path; the message is one sentence that says what is."""
 
 
 class Place(Struct, frozen=True):
-    """``path`` is the normal form of what the model wrote; ``base`` the folder that holds all of its kind."""
+    """``path`` is the normalised form of the model's path; ``base`` is the folder that contains all memories of its
+    kind."""
 
     path: str
     file: Path
@@ -46,7 +47,7 @@ class Place(Struct, frozen=True):
 
 
 class MemoryFile(Struct, frozen=True):
-    """One file of memory. ``text`` is None where it is no text or too large."""
+    """One memory file. ``text`` is None if it is not text or too large."""
 
     place: Place
     size: int
@@ -55,16 +56,16 @@ class MemoryFile(Struct, frozen=True):
 
 
 class MemoryPlaces(Struct, frozen=True):
-    """The two folders; None where there is none, as in a workspace that is not trusted."""
+    """The two folders; None for one that does not exist, as in an untrusted workspace."""
 
     project: Path | None
     user: Path | None
 
     def place(self, path: str) -> Place:
-        """The place that a path means. A path without a slash at its start is below ``/memories``.
+        """The location that a path means. A path without a leading slash is relative to ``/memories``.
 
         Raises:
-            MemoryPathError: it leads out of the memories, over a link, or to a kind that is off.
+            MemoryPathError: it leads out of the memories, through a link, or to a disabled kind.
         """
         parts = _parts(path)
         of_user = parts[:1] == (USER,)
@@ -80,7 +81,7 @@ class MemoryPlaces(Struct, frozen=True):
         return Place("/".join((ROOT, *parts)), base.joinpath(*below), base)
 
     def files(self, limit: int) -> list[MemoryFile]:
-        """All files by their paths, those of the project first; texts of at most ``limit`` bytes are read."""
+        """All files by path, the project's first; texts of at most ``limit`` bytes are read."""
         found: list[MemoryFile] = []
         for base, prefix in ((self.project, ROOT), (self.user, f"{ROOT}/{USER}")):
             if base is not None and not _is_led_away(base):
@@ -88,10 +89,10 @@ class MemoryPlaces(Struct, frozen=True):
         return found
 
     def names(self, place: Place) -> list[str]:
-        """What is in a folder, folders with a slash at the end.
+        """Entries of a folder; folders end with a slash.
 
         Raises:
-            OSError: it can't be listed.
+            OSError: the folder can't be listed.
         """
         with os.scandir(place.file) as entries:
             names = [
@@ -127,7 +128,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _is_led_away(base: Path) -> bool:
-    """Whether a link stands in the place of the folder, or of the one that it is in."""
+    """Whether the folder, or its parent, is a link."""
     return base.is_symlink() or base.parent.is_symlink()
 
 
@@ -162,7 +163,7 @@ def _below(folder: Path, base: Path, prefix: str, limit: int) -> Iterator[Memory
 
 
 def read_text(file: Path, limit: int) -> str | None:
-    """The text of a file; None where it is none, too large, or can't be read."""
+    """The text of a file; None if it is not text, too large, or unreadable."""
     try:
         data, _ = read_bytes(file, limit)
     except OSError:

@@ -1,8 +1,8 @@
-"""The session notes: a file with fixed sections, in which swecli's lines and those of people and models live together.
+"""Session notes: a file with fixed sections, shared by swecli, people and models.
 
-A session knows which lines it wrote itself. It puts in what is new of them and takes out what no longer holds; every
-other line stays as it is, whoever wrote it, and a line of its own that somebody took out or changed is not put back. So
-two sessions can write at the same time, and a hand edit always wins.
+A session knows which lines it wrote. It adds its new lines and removes its outdated ones; every other line stays,
+whoever wrote it, and a line of its own that somebody removed or changed is not restored. So two sessions can write at
+the same time, and a manual edit always wins.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ISSUES = "Open Issues"
 PATTERNS = "Code Patterns Discovered"
 
 SECTIONS: Mapping[str, int] = MappingProxyType({GOAL: 2, DECISIONS: 8, FILES: 10, TASK: 2, ISSUES: 8, PATTERNS: 6})
-"""The sections in order, and the most lines of swecli's own in each; the oldest go first."""
+"""The sections in order, with the maximum of swecli's own lines in each; the oldest are removed first."""
 NEWEST_FIRST = (GOAL, TASK)
-"""Sections whose newest line stands first; they hold sentences, the others lists."""
+"""Sections with the newest line first; they contain sentences, the others lists."""
 LONGEST_LINE = 160
 MAX_BYTES = 256_000
 _NOT_SHARED = f"{NOTES}\n.*.lock\n.gitignore\n"
-"""Notes are of one person's work; other memories of a project may be shared."""
+"""Notes are personal; other memories of a project may be shared."""
 
 _HEADING = re.compile(r"^### +(.+?)[ \t]*#*[ \t]*$")
 _RECORD = re.compile(r"^<!-- swecli notes:([ 0-9a-f]*)-->[ \t]*$")
@@ -44,21 +44,21 @@ Lines = Mapping[str, Sequence[str]]
 
 
 class NotesError(Exception):
-    """The notes can't be written; one sentence. What was there is kept."""
+    """The notes can't be written; one sentence. The file is unchanged."""
 
 
 class _Section(Struct):
-    """``name`` is empty for what stands before the first heading."""
+    """``name`` is empty for the part before the first heading."""
 
     name: str
     lines: list[str]
 
 
 class NotesDocument:
-    """The text of a notes file, changed line by line. What is not changed is rendered as it was."""
+    """The text of a notes file, edited line by line; unchanged parts render as they were."""
 
     def __init__(self, text: str = "", *, title: str = "") -> None:
-        """``title`` is what an empty document begins with."""
+        """``title`` is the first line of an empty document."""
         self._own: list[str] = []
         self._sections = [_Section("", [])]
         for line in (text if text.strip() else title).splitlines():
@@ -71,7 +71,7 @@ class NotesDocument:
                 self._sections[-1].lines.append(line)
 
     def render(self) -> str:
-        """The whole text, with the marks of swecli's own lines in its last one."""
+        """The complete text, with the marks of swecli's own lines in the last line."""
         present = {_mark(line) for section in self._sections for line in section.lines}
         own = [mark for mark in dict.fromkeys(self._own) if mark in present]
         record = [f"<!-- swecli notes: {' '.join(own)} -->"] if own else []
@@ -79,7 +79,7 @@ class NotesDocument:
         return "\n\n".join([*([body] if body else []), *record]) + "\n"
 
     def lines(self) -> dict[str, list[str]]:
-        """What each section says, without headings and blank lines."""
+        """Lines of each section, without headings and blank lines."""
         return {
             section.name: [line for line in section.lines[1:] if line.strip()]
             for section in self._sections
@@ -95,7 +95,7 @@ class NotesDocument:
         return section is not None and line in section.lines
 
     def add(self, name: str, line: str) -> None:
-        """Put a line of swecli's own in its place, and take out the oldest of these where there are too many."""
+        """Insert one of swecli's lines, and remove the oldest of them beyond the limit."""
         section = self._section(name) or self._new_section(name)
         if name in NEWEST_FIRST:
             section.lines[1:1] = [line] if len(section.lines) > 1 else [line, ""]
@@ -111,7 +111,7 @@ class NotesDocument:
             section.lines.remove(one)
 
     def settle(self, now: Lines) -> None:
-        """Take out what swecli noted as failing, in whichever session, of each command of which there is news now."""
+        """Remove failures noted by any session for commands that ``now`` has news about."""
         commands = {
             match[1] for name in (ISSUES, PATTERNS) for line in now.get(name, ()) if (match := _RAN.match(line))
         }
@@ -121,7 +121,7 @@ class NotesDocument:
                 self.remove(ISSUES, line)
 
     def remove(self, name: str, line: str) -> None:
-        """Take out a line, where it is there as it was written, and the section with its last line."""
+        """Remove a line if it is unchanged, and its section if empty."""
         section = self._section(name)
         if section is not None and line in section.lines[1:]:
             section.lines.remove(line)
@@ -130,7 +130,7 @@ class NotesDocument:
 
     @property
     def longest(self) -> int:
-        """Lines of the section that has the most."""
+        """Number of lines in the longest section."""
         return max((len(lines) for lines in self.lines().values()), default=0)
 
     def limit(self, most: int) -> None:
@@ -142,7 +142,7 @@ class NotesDocument:
                 section.lines[1:] = [*kept, ""]
 
     def without_empty(self) -> NotesDocument:
-        """The same without sections that say nothing."""
+        """The same document without empty sections."""
         slim = NotesDocument()
         slim._sections = [one for one in self._sections if not one.name or any(map(str.strip, one.lines[1:]))]
         return slim
@@ -151,7 +151,7 @@ class NotesDocument:
         return next((section for section in self._sections if section.name == name), None)
 
     def _new_section(self, name: str) -> _Section:
-        """At its usual place: behind the last of those that come before it."""
+        """Insert the section in its usual place, after the last of its predecessors."""
         order = list(SECTIONS)
         earlier = order[: order.index(name)]
         place = max((n for n, one in enumerate(self._sections) if not one.name or one.name in earlier), default=0)
@@ -164,12 +164,12 @@ class NotesDocument:
 
 
 def _mark(line: str) -> str:
-    """Six hex digits of the SHA-256 of a line, for the record of what swecli wrote."""
+    """First six hex digits of a line's SHA-256, to record the lines that swecli wrote."""
     return sha256(line.strip().encode("utf-8", "replace")).hexdigest()[:6] if line.strip() else ""
 
 
 def merge(document: NotesDocument, before: Lines, now: Lines) -> None:
-    """Bring a session's lines from what they were when it wrote last to what they are now."""
+    """Replace a session's last written lines (``before``) by its current ones (``now``)."""
     document.settle(now)
     for name in SECTIONS:
         old, new = before.get(name, ()), now.get(name, ())
@@ -182,10 +182,11 @@ def merge(document: NotesDocument, before: Lines, now: Lines) -> None:
 
 
 def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
-    """Merge the lines into the file of a folder of memory. False where it says so already. Not for the event loop.
+    """Merge the lines into the notes file of a memory folder. False if it already contains them. Not for the event
+    loop.
 
     Raises:
-        NotesError: the file can't be written, or is none that swecli writes.
+        NotesError: the file can't be written, or is not a file that swecli writes.
     """
     path = folder / NOTES
     try:

@@ -1,1 +1,1 @@
-"""Pages of the web: fetching one, and HTML as text."""
+"""Web pages: fetching, and HTML as text."""

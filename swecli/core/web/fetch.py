@@ -1,4 +1,4 @@
-"""Fetching one public page as text, bounded in bytes, time and redirects."""
+"""Fetch one public page, bounded in bytes, time and redirects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a host and a port to its addresses."""
+"""Resolves a host and port to its addresses."""
 
 _REFUSED = tuple(
     ipaddress.ip_network(text)
@@ -36,7 +36,7 @@ _REFUSED = tuple(
 
 
 class AddressError(Exception):
-    """The host has no address that may be asked; the message says why."""
+    """The host has no permitted address; the message gives the reason."""
 
 
 def is_public(address: Address) -> bool:
@@ -49,10 +49,10 @@ def is_public(address: Address) -> bool:
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, looked up once.
+    """Resolve a host once.
 
     Raises:
-        AddressError: it has none.
+        AddressError: it has no address.
     """
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -62,10 +62,10 @@ async def look_up(host: str, port: int) -> Sequence[str]:
 
 
 async def checked(host: str, port: int, find: LookUp = look_up, allowed: Callable[[Address], bool] = is_public) -> str:
-    """The address to connect to. A name with only one address that may not be asked is refused as a whole.
+    """The address to connect to. If any address of a name is forbidden, the whole name is refused.
 
     Raises:
-        AddressError: there is none.
+        AddressError: there is no permitted address.
     """
     addresses = await find(host, port)
     for text in addresses:
@@ -94,12 +94,12 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 class FetchError(Exception):
-    """The page can't be had; the message says why and what to do."""
+    """The page can't be fetched; the message gives the reason and the next action."""
 
 
 class Page(Struct, frozen=True):
-    """What a server sent. ``moved`` is another host's address that it points to instead of giving a page; ``cut`` says
-    that there was more."""
+    """A server's response. ``moved`` is an address on another host that it redirects to; ``cut`` means that there was
+    more."""
 
     url: str
     status: int
@@ -110,7 +110,7 @@ class Page(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True):
-    """``allowed`` and ``find`` are the check of addresses."""
+    """``allowed`` and ``find`` check addresses."""
 
     size: int = MAX_BYTES
     seconds: float = MAX_SECONDS
@@ -120,10 +120,10 @@ class Limits(Struct, frozen=True):
 
 
 def parsed(url: str) -> SplitResult:
-    """The parts of an address that may be fetched.
+    """The parts of a permitted URL.
 
     Raises:
-        FetchError: it may not, or it is none.
+        FetchError: the URL is invalid or forbidden.
     """
     if _ODD.search(url) or len(url) > 4_000:
         raise FetchError("The address contains spaces, control characters or backslashes, or is too long.")
@@ -142,7 +142,7 @@ def parsed(url: str) -> SplitResult:
 
 
 def host_of(parts: SplitResult) -> str:
-    """The host as rules name it: lower case, without the final dot, international names in their ASCII form.
+    """The host as rules name it: lower case, without the final dot, international names in ASCII form.
 
     Raises:
         FetchError: it is not a host name.
@@ -157,10 +157,10 @@ def host_of(parts: SplitResult) -> str:
 
 
 async def fetch(url: str, limits: Limits = Limits(), environment: Mapping[str, str] | None = None) -> Page:  # noqa: B008 - frozen
-    """One page, redirects to the same host followed.
+    """Fetch one page; redirects to the same host are followed.
 
     Raises:
-        FetchError: no page can be had.
+        FetchError: the page can't be fetched.
     """
     try:
         async with asyncio.timeout(limits.seconds):
@@ -215,7 +215,7 @@ async def _one(url: str, limits: Limits) -> Page:
 
 
 async def _bounded(pieces: AsyncIterator[bytes], encoding: str, size: int) -> tuple[bytes, bool]:
-    """The body, unpacked never further than ``size`` bytes, and whether there was more."""
+    """The body, decompressed to at most ``size`` bytes, and whether there was more."""
     unpack = _unpacker(encoding.strip().lower())
     body = bytearray()
     async for piece in pieces:

@@ -1,6 +1,6 @@
 """HTML as text that keeps headings, lists, code and links.
 
-The parser's table of character names is half a megabyte: this is imported when the first page has come.
+Imported with the first page, because the parser's table of character names takes half a megabyte.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin
 
 SECONDS = 5.0
-"""For one page; what was read until then is taken."""
+"""Time limit for one page; the text parsed until then is used."""
 _PIECE = 1 << 16
 _SKIPPED = frozenset(("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "select"))
 _BLOCKS = frozenset(
@@ -104,7 +104,7 @@ class _Reader(HTMLParser):
 
 
 def urljoin_safely(base: str, href: str) -> str:
-    """The absolute address of a link to the web; empty where it leads nowhere else."""
+    """The absolute web address of a link; empty if it does not lead to another page."""
     if not href or href.startswith("#"):
         return ""
     try:
@@ -115,7 +115,7 @@ def urljoin_safely(base: str, href: str) -> str:
 
 
 def page_text(html: str, base: str, seconds: float = SECONDS) -> str:
-    """The text of a page, its title first. ``base`` is the page's own address."""
+    """The text of a page, title first. ``base`` is the page's own address."""
     reader = _Reader(base)
     deadline = time.monotonic() + seconds
     # The parser of the standard library raises AssertionError at some marked sections that are cut, such as ``<![;``:
