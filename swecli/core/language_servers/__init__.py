@@ -1,1 +1,2 @@
-"""Language servers: an edit's result names what it broke, and the model can ask where a name is defined and used."""
+"""Language servers: the result of an edit reports the errors it caused, and the model can ask where a name is defined
+and used."""

@@ -1,4 +1,4 @@
-"""Which files changed on disk since a server was last notified: commands, other programs and undo change them, too."""
+"""Files changed on disk since a server was last notified, including changes by commands, other programs and undo."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Final
 from swecli.core.language_servers.definitions import SKIPPED
 
 MOST_FILES: Final = 20_000
-"""Names that are looked at; what is beyond goes unnoticed."""
+"""Maximum number of examined names; changes beyond it go unnoticed."""
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 
 Stamp = tuple[int, int]
 
 
 class FileSnapshot:
-    """The files with certain endings below a folder as they were at the last look. Waits for the disk."""
+    """The files with certain extensions below a folder, as of the last look. Blocks on the disk."""
 
     def __init__(self, root: Path, endings: Collection[str], marks: Collection[str] = ()) -> None:
-        """``marks`` are names of other files that matter: those that configure a project."""
+        """``marks`` are names of other relevant files, such as a project's configuration."""
         self._root = str(root)
         self._endings = tuple(endings)
         self._marks = frozenset(marks)
         self._known: dict[str, Stamp] = {}
 
     def look(self) -> list[tuple[str, int]]:
-        """What was made (1), changed (2) or deleted (3) since the last look."""
+        """Files created (1), changed (2) or deleted (3) since the last look."""
         now = self._files()
         changes = [
             (path, _CHANGED if path in self._known else _CREATED)

@@ -1,4 +1,4 @@
-"""Which language servers there are: those that swecli knows by their program, and those of the settings."""
+"""The available language servers: those that swecli knows by their program, and those in the settings."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ if TYPE_CHECKING:
     from swecli.core.sandbox.sandbox import Sandbox
 
 MOST_ENTRIES: Final = 1_500
-"""Names that are looked at to find out which languages a workspace has."""
+"""Names examined to find out which languages a workspace uses."""
 SKIPPED: Final = NOT_OWN | MOSTLY_BUILT
-"""Folders that are not looked into."""
+"""Folders that are not searched."""
 
 
 class LanguageServer(Struct, frozen=True):
-    """One server as it is written down. ``languages`` has the language by the ending of a file's name, ``roots`` are
-    names of files that mark the root of a project."""
+    """The definition of one server. ``languages`` maps file extensions to languages; ``roots`` are file names that mark
+    a project's root."""
 
     name: str
     command: tuple[str, ...]
     languages: Mapping[str, str]
     roots: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=lambda: {})
-    """What it gets as ``initializationOptions``."""
+    """Sent as ``initializationOptions``."""
     settings: Mapping[str, Any] = field(default_factory=lambda: {})
-    """What it gets when it asks for its configuration, by section."""
+    """Answers to its configuration requests, by section."""
     env: Mapping[str, str] = field(default_factory=lambda: {})
     sandboxed: bool = True
     local: tuple[str, ...] = ()
-    """Folders of a project where its program is looked for when it is not on PATH."""
+    """Project folders searched for its program if it is not on PATH."""
     needs: Literal["", "tsserver", "typescript 7"] = ""
-    """What it can't work without, besides its program."""
+    """A requirement besides its program."""
     quiet: bool = False
-    """Whether it is not reported that it can't be started: its program is mostly there for something else."""
+    """Whether a failed start goes unreported, because its program usually serves another purpose."""
     origin: str = ""
-    """Where it was set; empty for one that swecli knows."""
+    """Settings file and line; empty for a known server."""
 
     def language(self, path: str) -> str | None:
-        """The language of a file; None where the server is not for it."""
+        """The language of a file; None if the server does not handle it."""
         name = os.path.basename(path).lower()
         found = [ending for ending in self.languages if name.endswith(ending)]
         return self.languages[max(found, key=len)] if found else None
 
 
 class Program(Struct, frozen=True):
-    """A server whose program was found. ``inside``: it is a file of the workspace, which the model could write."""
+    """A server with its program. ``inside``: the program is in the workspace, where the model could write it."""
 
     server: LanguageServer
     path: str
@@ -65,8 +65,8 @@ class Program(Struct, frozen=True):
 
 
 class Surroundings(Struct, frozen=True):
-    """Where servers run. ``environment`` is scrubbed; ``logs`` is a folder, None where nothing is stored. ``contain``:
-    they are not started where no sandbox can hold them."""
+    """Where servers run. ``environment`` is scrubbed; ``logs`` is a folder, None if nothing is stored. ``contain``:
+    without a sandbox they are not started."""
 
     cwd: Path
     roots: tuple[Path, ...]
@@ -79,7 +79,7 @@ class Surroundings(Struct, frozen=True):
 
 @cache
 def known() -> Mapping[str, LanguageServer]:
-    """The servers that need no setting, by name."""
+    """Servers that work without settings, by name."""
     text = files("swecli.core.language_servers").joinpath("known.toml").read_text(encoding="utf-8")
     return {
         name: LanguageServer(
@@ -100,8 +100,8 @@ def known() -> Mapping[str, LanguageServer]:
 def defined(
     settings: Mapping[str, LanguageServerSettings], origins: Mapping[str, str]
 ) -> tuple[tuple[LanguageServer, ...], tuple[str, ...]]:
-    """The user's servers and then the known ones, without those that are switched off; and a sentence for each section
-    that can't be used. A section with the name of a known server changes that."""
+    """The user's servers, then the known ones, without disabled ones, and a sentence for each invalid section. A
+    section named like a known server changes that server."""
     own: list[LanguageServer] = []
     problems: list[str] = []
     for name, one in settings.items():
@@ -137,7 +137,7 @@ def _merged(name: str, one: LanguageServerSettings, base: LanguageServer, origin
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with keys such as ``python.analysis`` written out as tables: servers ask for either."""
+    """The values with keys such as ``python.analysis`` expanded into tables, because servers ask for either form."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         *outer, last = key.split(".")
@@ -157,8 +157,8 @@ def _ending(text: str) -> str:
 
 
 def found_program(server: LanguageServer, search_path: str, roots: Sequence[Path]) -> Program | None:
-    """The program of a server by the absolute entries of PATH, by its absolute path, or in the project; None where
-    there is none."""
+    """A server's program, found by the absolute entries of PATH, by its absolute path, or in the project; None if
+    missing."""
     entries = [entry for entry in search_path.split(os.pathsep) if entry.startswith("/")]
     own = [str(root / folder) for root in roots for folder in server.local]
     word = os.path.expanduser(server.command[0])
@@ -184,8 +184,8 @@ def _suffices(server: LanguageServer, path: str) -> bool:
 def usable(
     servers: Sequence[LanguageServer], search_path: str, roots: Sequence[Path]
 ) -> tuple[tuple[Program, ...], bool]:
-    """Servers whose program is there, and whether the workspace has files for one of them. Looks at some of the
-    workspace's names until it finds one, and at none where no program is there."""
+    """Servers with an existing program, and whether the workspace has files for one of them. Examines workspace names
+    until it finds one, and none if no program exists."""
     programs = [program for server in servers if (program := found_program(server, search_path, roots)) is not None]
     endings = tuple({ending for program in programs for ending in program.server.languages})
     has_files = bool(endings) and any(path.lower().endswith(endings) for root in roots for path in some_files(root))
@@ -193,7 +193,7 @@ def usable(
 
 
 def some_files(root: Path) -> Iterator[str]:
-    """Files of a folder, level by level, a bounded number. Waits for the disk."""
+    """A bounded number of a folder's files, level by level. Blocks on the disk."""
     left = MOST_ENTRIES
     folders = [str(root)]
     while folders and left > 0:
@@ -214,13 +214,13 @@ def some_files(root: Path) -> Iterator[str]:
 
 
 def suited(programs: Sequence[Program], path: str) -> tuple[Program, ...]:
-    """The servers for a file, the first to be used first."""
+    """The servers for a file in order of preference."""
     return tuple(program for program in programs if program.server.language(path) is not None)
 
 
 def root_of(server: LanguageServer, path: Path, roots: Sequence[Path]) -> Path | None:
-    """The outermost folder around a file, within the workspace, that has a mark of a project; the workspace's folder
-    where none has. None for a file outside. The outermost, as one process then serves all parts of a project."""
+    """The outermost folder around a file, within the workspace, with a project marker; otherwise the workspace folder.
+    None for a file outside. The outermost folder lets one process serve all parts of a project."""
     top = next((root for root in roots if path.is_relative_to(root)), None)
     if top is None:
         return None

@@ -1,4 +1,4 @@
-"""Which errors an edit brought, in words for the model. Pure."""
+"""Errors caused by an edit, in words for the model. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Key = tuple[str, str]
 
 
 class Finding(Struct, frozen=True):
-    """An error that was not there before. ``line`` counts from 1."""
+    """A new error. ``line`` counts from 1."""
 
     path: str
     line: int
@@ -28,8 +28,8 @@ class Finding(Struct, frozen=True):
 def brought(
     path: str, before: Sequence[Diagnostic], after: Sequence[Diagnostic], old: str, new: str
 ) -> tuple[Finding, ...]:
-    """The errors of ``after`` that ``before`` has not, in the order of their lines. An error that only moved is none,
-    nor is one of several with the same words unless there are more of them than before."""
+    """Errors in ``after`` that are not in ``before``, by line. A moved error is not new; of several with the same text,
+    only the surplus counts."""
     if not after:
         return ()
     place = _moved(old, new) if before else {}
@@ -60,7 +60,7 @@ def _key(one: Diagnostic) -> _Key:
 
 
 def _moved(old: str, new: str) -> dict[int, int]:
-    """Where the lines of the old text are in the new one, for those that were not changed."""
+    """New positions of unchanged lines of the old text."""
     before, after = lines_of(old), lines_of(new)
     moved: dict[int, int] = {}
     at, shift = 0, 0
@@ -76,7 +76,7 @@ def _short(message: str) -> str:
 
 
 def told(findings: Sequence[Finding], most: int, server: str, *, late: bool = False) -> str:
-    """What the model reads; empty where there is nothing."""
+    """The report for the model; empty without findings."""
     if not findings:
         return ""
     count = "1 new error" if len(findings) == 1 else f"{len(findings):,} new errors"

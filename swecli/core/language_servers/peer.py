@@ -1,7 +1,7 @@
-"""One run of a language server: its process, and JSON-RPC over its standard input and output, within bounds.
+"""One run of a language server: its process, and bounded JSON-RPC over its standard input and output.
 
-A server ends with the session, as all its processes are in a group of their own and carry the mark of what swecli
-started; its stderr goes to a log.
+All processes of a server end with the session: they share a process group and carry swecli's mark. Its stderr goes to a
+log.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from swecli.core.workspace.process_tree import MARK, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
 
 GRACE: Final = 0.5
-"""Seconds that a server has to end after the request to, and again after SIGTERM."""
+"""Seconds that a server has to end after the shutdown request, and again after SIGTERM."""
 MOST_UNREAD: Final = 64_000_000
-"""Bytes that a server may leave unread."""
+"""Maximum bytes of unread input of a server."""
 MOST_JUNK: Final = 1_000_000
-"""Bytes besides messages that a server may write to its standard output."""
+"""Maximum bytes that a server may print between messages."""
 MOST_BAD: Final = 100
-"""Messages that can't be read, after which a server is ended."""
+"""Unreadable messages after which a server is stopped."""
 _CHUNK: Final = 65_536
 _METHOD_NOT_FOUND: Final = -32_601
 
 
 class ServerEnded(Exception):
-    """The server ends or has ended; the message says why, as a clause."""
+    """The server has ended or is about to; the message gives the reason as a clause."""
 
 
 class Refused(Exception):
@@ -55,11 +55,11 @@ class Refused(Exception):
 
 
 class UnknownMethod(Exception):
-    """A request that swecli has no answer to."""
+    """A request from the server that swecli does not support."""
 
 
 class Command(Struct, frozen=True):
-    """What to start. ``launch`` is the way into the sandbox; it is ended with the server."""
+    """The program to start. ``launch`` is its sandbox, released with the server."""
 
     words: Sequence[str]
     cwd: Path
@@ -68,8 +68,8 @@ class Command(Struct, frozen=True):
 
 
 class Peer:
-    """The other end. ``on_notification`` and ``on_request`` get what the server says by itself; the latter gives the
-    answer, or raises ``UnknownMethod``."""
+    """The server process. ``on_notification`` and ``on_request`` receive its own messages; the latter returns the
+    answer or raises ``UnknownMethod``."""
 
     def __init__(
         self,
@@ -88,14 +88,14 @@ class Peer:
         self._stopping: asyncio.Task[None] | None = None
         self.ended = asyncio.Event()
         self.trouble = ""
-        """Why it ended or was ended, as a clause."""
+        """Why the server ended, as a clause."""
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
     async def start(self, command: Command) -> None:
-        """Start it.
+        """Start the server.
 
         Raises:
             ServerEnded: it can't be started.
@@ -127,10 +127,11 @@ class Peer:
     # --- out --------------------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: Any, timeout: float) -> msgspec.Raw:
-        """The result of a request. ``timeout`` is seconds; then, and where this is cancelled, the request is.
+        """The result of a request. After ``timeout`` seconds, or if the caller is cancelled, the request is cancelled
+        too.
 
         Raises:
-            ServerEnded: there is no server any more.
+            ServerEnded: the server has ended.
             Refused: it answered with an error.
             TimeoutError: it did not answer in time.
         """
@@ -148,10 +149,10 @@ class Peer:
             self._waiting.pop(number, None)
 
     def notify(self, method: str, params: Any) -> None:
-        """Say something.
+        """Send a notification.
 
         Raises:
-            ServerEnded: there is no server any more.
+            ServerEnded: the server has ended.
         """
         self._send({"method": method, "params": params})
 
@@ -199,11 +200,11 @@ class Peer:
         return f"it ended with {f'signal {-status}' if status < 0 else f'status {status}'}{said}"
 
     async def _header(self, stream: asyncio.StreamReader) -> int | None:
-        """The length of the next message; None at the end. What is no header is skipped: programs print to their output
-        by mistake.
+        """The length of the next message; None at the end. Other output is skipped, because programs print to it by
+        mistake.
 
         Raises:
-            ProtocolError: there is too much of that, or a length that no message has.
+            ProtocolError: there is too much other output, or the length is invalid.
         """
         junk = 0
         length: int | None = None
@@ -260,7 +261,7 @@ class Peer:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def _fail(self, reason: str) -> None:
-        """It is of no use any more: whoever waits learns of it, and its processes are ended."""
+        """Give up on the server: fail all waiting requests and end its processes."""
         self.trouble = self.trouble or reason
         self.ended.set()
         for waiting in self._waiting.values():
@@ -270,7 +271,7 @@ class Peer:
             self._stopping = asyncio.create_task(self._stop(polite=False))
 
     async def close(self, why: str) -> None:
-        """Tell it to end, and end what does not. Carried out to its end also where the caller is cancelled."""
+        """Ask the server to end, then end its remaining processes. Completes even if the caller is cancelled."""
         if self._process is None:
             return
         if self._stopping is None:
@@ -300,7 +301,7 @@ class Peer:
 
 
 def beside(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> asyncio.Task[None]:
-    """A task that is held in ``tasks`` as long as it runs."""
+    """A background task that ``tasks`` references while it runs."""
     task = asyncio.create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)

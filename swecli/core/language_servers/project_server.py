@@ -1,4 +1,4 @@
-"""One server for one project through all its runs: started when needed, ended when idle, asked what edits brought."""
+"""One server for one project, across its runs: started when needed, stopped when idle, asked about edits."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from swecli.core.language_servers.typescript import LACKING, tsserver_for
 from swecli.core.workspace.server_log import ServerLog
 
 MOST_FAILURES: Final = 3
-"""Times that a server may fail before only the user starts it again."""
+"""Failures after which only the user starts the server again."""
 FOLLOWED: Final = 30.0
-"""Seconds after a check in which what a server sends of the same files is reported, too."""
+"""Seconds after a check during which later reports about the same files are passed on."""
 SETTLED: Final = 1.0
-"""Seconds after which the last list of a server that names no versions counts, where nobody waits for it."""
+"""Seconds after which the last list of a server without versions counts if nothing waits for it."""
 
 State = Literal["not started", "starting", "reading", "checking", "ready", "idle", "stopped", "failed"]
 
 
 class Change(Struct, frozen=True):
-    """A file's text before and after a call; None = no file. ``name`` is how the model knows it."""
+    """A file's text before and after a call; None = no file. ``name`` is its path as the model knows it."""
 
     path: Path
     name: str
@@ -41,7 +41,7 @@ class Change(Struct, frozen=True):
 
 
 class _Known(Struct):
-    """What is known of a file: the text, its errors, and until when news of it are reported."""
+    """State of a file: its text, its errors, and until when its changes are reported."""
 
     text: str
     errors: tuple[Diagnostic, ...]
@@ -51,8 +51,8 @@ class _Known(Struct):
 
 
 class ProjectServer:
-    """``late`` takes findings that come after their call, with the
-    agent whose call it was; ``failed`` is called once when the server fails."""
+    """``late`` receives findings that arrive after their call, with the agent that made the call; ``failed`` is called
+    once if the server fails."""
 
     def __init__(
         self,
@@ -75,25 +75,25 @@ class ProjectServer:
         self._state: State = "not started"
         self._starting = asyncio.Lock()
         self._turn = asyncio.Lock()
-        """One check at a time, in the order of the calls."""
+        """Serialises checks in the order of the calls."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._files = FileSnapshot(root, program.server.languages, program.server.roots)
         self._used = 0.0
         self._queued: Counter[Path] = Counter()
         self._carried: dict[Path, _Known] = {}
-        """Files as they were before edits whose errors were not reported yet."""
+        """Files as they were before edits with unreported errors."""
         self._before: dict[Path, str | None] = {}
-        """The texts before edits whose checks were left to later ones."""
+        """Texts before edits whose checks were left to later ones."""
         self._last: dict[Path, _Known] = {}
         self._behind = 0
         self._failures = 0
         self._has_run = False
         self._tsserver: Path | None = None
         self.lacks = ""
-        """What keeps it from being started, as a clause."""
+        """What prevents a start, as a clause."""
         self.contained = False
         self.error = ""
-        """What went wrong last, as a clause."""
+        """The last error, as a clause."""
 
     @property
     def name(self) -> str:
@@ -121,16 +121,16 @@ class ProjectServer:
 
     @property
     def behind(self) -> bool:
-        """Whether somebody stopped waiting for it, and it has not caught up since."""
+        """Whether a caller stopped waiting for it and it has not caught up since."""
         return self._behind > 0
 
     @property
     def is_useless(self) -> bool:
-        """Whether it could not even be started."""
+        """Whether it could never be started."""
         return bool(self.lacks) or (self._failures > 0 and not self._has_run)
 
     def prepare(self, path: Path) -> None:
-        """Look for what it needs besides its program, for this file. Something may have installed it meanwhile."""
+        """Look for its requirements besides the program, for this file; they may have been installed since."""
         if self._run is not None or self.program.server.needs != "tsserver":
             return
         if "path" in table(self.program.server.options.get("tsserver")):
@@ -147,7 +147,7 @@ class ProjectServer:
     # --- a run ------------------------------------------------------------------------------------------------
 
     async def running(self) -> RunningServer:
-        """The server, started if need be.
+        """The server, started if necessary.
 
         Raises:
             ServerEnded: it can't be started, or has failed too often.
@@ -191,7 +191,7 @@ class ProjectServer:
         return run
 
     async def _watch(self, run: RunningServer) -> None:
-        """Note when it ends by itself; end it when nobody has used it for long."""
+        """Record when the server ends by itself, and stop it after its idle time."""
         loop = asyncio.get_running_loop()
         while not run.peer.ended.is_set():
             left = self._used + self._idle - loop.time()
@@ -224,7 +224,7 @@ class ProjectServer:
             self._failed(self)
 
     async def stop(self, state: State = "stopped") -> None:
-        """End it, and what it was asked."""
+        """Stop the server and its open checks."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -248,7 +248,7 @@ class ProjectServer:
     # --- what an edit brings ----------------------------------------------------------------------------------
 
     def expect(self, path: Path, text: str) -> None:
-        """This file is about to change: the server gets to know it as it is."""
+        """Announce a change of this file, so that the server knows its current text."""
         beside(self._quietly(self._primed(path, text)), self._tasks)
 
     async def _primed(self, path: Path, text: str) -> None:
@@ -262,7 +262,7 @@ class ProjectServer:
                 await run.errors((document,))
 
     async def show(self, run: RunningServer, path: Path, text: str) -> None:
-        """Make the server see a file as it is, between two checks.
+        """Give the server the current text of a file, between two checks.
 
         Raises:
             ServerEnded: it has ended.
@@ -271,7 +271,7 @@ class ProjectServer:
             run.show(path, text)
 
     async def told_changes(self, run: RunningServer) -> None:
-        """Tell it what changed on disk.
+        """Notify the server of changes on disk.
 
         Raises:
             ServerEnded: it has ended.
@@ -279,7 +279,7 @@ class ProjectServer:
         run.changed_on_disk(await asyncio.to_thread(self._files.look))
 
     def check(self, changes: Sequence[Change], agent: str) -> Check:
-        """Find out in the background what these changes brought."""
+        """Check these changes in the background."""
         for change in changes:
             self._queued[change.path] += 1
         found: asyncio.Future[tuple[Finding, ...]] = asyncio.get_running_loop().create_future()
@@ -314,13 +314,13 @@ class ProjectServer:
                 self._late(self, left, check.agent)
 
     def give_up(self, check: Check) -> None:
-        """Nobody waits for a check any more: what it finds is reported later."""
+        """Stop waiting for a check; its findings are reported later."""
         if not check.found.done():
             check.given_up = True
             self._behind += 1
 
     def _is_superseded(self, check: Check) -> bool:
-        """Whether later checks of the same files wait: they then answer for this one, too."""
+        """Whether later checks of the same files wait, which will answer for this one too."""
         if not check.given_up or any(self._queued[change.path] < 2 for change in check.changes):
             return False
         for change in check.changes:
@@ -357,7 +357,7 @@ class ProjectServer:
         return tuple(findings)
 
     async def _bases(self, run: RunningServer, changes: Sequence[Change]) -> dict[Path, _Known]:
-        """The files before the changes. One that was moved had its errors under its old name."""
+        """The files before the changes. A moved file had its errors under its old name."""
         before = [change for change in changes if change.before is not None]
         documents = [run.show(change.path, change.before or "") for change in before]
         await run.ready()
@@ -374,7 +374,7 @@ class ProjectServer:
         return bases
 
     def _published(self, document: Document) -> None:
-        """The server sent a list by itself: of a file that was checked a moment ago, its news are reported."""
+        """Handle a list that the server sent by itself; if the file was checked recently, report its changes."""
         last = self._last.get(document.path)
         now = asyncio.get_running_loop().time()
         if last is None or now > last.until or self._queued[document.path] or document.text != last.text:
@@ -394,7 +394,7 @@ class ProjectServer:
 
 
 class Check:
-    """One question to a server, and its answer when it comes. ``given_up``: nobody waits for it."""
+    """One question to a server, with its answer once known. ``given_up``: the caller stopped waiting."""
 
     def __init__(self, changes: tuple[Change, ...], agent: str, found: asyncio.Future[tuple[Finding, ...]]) -> None:
         self.changes = changes
@@ -407,7 +407,7 @@ class Check:
 async def _compare(
     name: str, before: Sequence[Diagnostic], after: Sequence[Diagnostic], old: str, new: str
 ) -> tuple[Finding, ...]:
-    """Beside the event loop where there is much to compare."""
+    """Compare in a thread if there is much to compare."""
     if len(before) + len(after) < 200 and len(old) + len(new) < 200_000:
         return brought(name, before, after, old, new)
     return await asyncio.to_thread(brought, name, before, after, old, new)

@@ -1,9 +1,8 @@
-"""What is said between swecli and a language server: messages, places in a text, and addresses of files.
+"""The protocol between swecli and a language server: messages, positions in a text, and file URIs.
 
-Structs of msgspec in place of lsprotocol's classes, whose import and conversion cost too much: see
-docs/language-servers.md.
+msgspec structs replace lsprotocol's classes, which are slow to import and convert: see docs/language-servers.md.
 
-Everything that a server says may be missing or of another type: what can't be read counts as not said.
+Any value from a server may be missing or of another type; unreadable values count as missing.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ LONGEST_MESSAGE: Final = 64_000_000
 """Bytes of one message."""
 LONGEST_HEADER: Final = 4_096
 ERROR: Final = 1
-"""The severity of a diagnostic that is an error."""
+"""Severity of an error diagnostic."""
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Line and character count from 0; characters are UTF-16 units."""
+    """Line and character, counted from 0; characters are UTF-16 units."""
 
     line: int
     character: int
@@ -46,13 +45,13 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
     @property
     def is_error(self) -> bool:
-        """One without a severity counts as an error."""
+        """A diagnostic without a severity counts as an error."""
         return self.severity in (None, ERROR)
 
 
 class Message(msgspec.Struct, frozen=True):
-    """Anything that a server sends. ``params`` and ``result`` are read when it is known what they are: of a message
-    that nobody waits for, however long, nothing is."""
+    """Any message from a server. ``params`` and ``result`` are decoded only when needed, so that an unexpected message
+    costs nothing, however long."""
 
     method: str | None = None
     id: int | str | None = None
@@ -68,14 +67,14 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The answer to a request for the diagnostics of a file."""
+    """The answer to a request for a file's diagnostics."""
 
     items: msgspec.Raw = msgspec.Raw(b"[]")
     kind: str = "full"
 
 
 class ProtocolError(Exception):
-    """What a server sent can't be understood; the message says why, as a clause."""
+    """A message from a server is invalid; the message gives the reason as a clause."""
 
 
 _LENGTH = re.compile(rb"content-length:[ \t]*([0-9]+)[ \t]*\r?\n?$", re.IGNORECASE)
@@ -88,10 +87,10 @@ _one = msgspec.json.Decoder(Diagnostic)
 
 
 def read_message(data: bytes) -> Message:
-    """One message.
+    """Decode one message.
 
     Raises:
-        ProtocolError: it is none.
+        ProtocolError: it is invalid.
     """
     try:
         return _message.decode(data)
@@ -114,7 +113,7 @@ def read_report(raw: bytes | msgspec.Raw) -> Report | None:
 
 
 def read_errors(raw: bytes | msgspec.Raw) -> tuple[Diagnostic, ...]:
-    """The errors of a list of diagnostics, those left out that can't be read."""
+    """The errors in a list of diagnostics, without unreadable ones."""
     try:
         found = _diagnostics.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -137,7 +136,7 @@ def _readable(raw: bytes | msgspec.Raw) -> Sequence[Diagnostic]:
 
 
 def read_json(raw: bytes | msgspec.Raw) -> Any:
-    """Any value; None where it can't be read."""
+    """Any value; None if unreadable."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -145,7 +144,7 @@ def read_json(raw: bytes | msgspec.Raw) -> Any:
 
 
 def framed(message: Mapping[str, Any]) -> bytes:
-    """A message as it is sent."""
+    """A message with its header."""
     whole_message = {"jsonrpc": "2.0", **message}
     try:
         body = msgspec.json.encode(whole_message)
@@ -155,11 +154,11 @@ def framed(message: Mapping[str, Any]) -> bytes:
 
 
 def content_length(line: bytes) -> int | None:
-    """The length that a line of a header names; None for any other line. Something else may stand before it, where a
-    program printed it without an end of line.
+    """The length in a header line; None for any other line. Text may precede it if a program printed without a line
+    end.
 
     Raises:
-        ProtocolError: it is longer than a message may be.
+        ProtocolError: it exceeds the maximum message length.
     """
     found = _LENGTH.search(line)
     if found is None:
@@ -173,12 +172,12 @@ def content_length(line: bytes) -> int | None:
 
 
 def units(text: str) -> int:
-    """How many UTF-16 units a text has."""
+    """Number of UTF-16 units in a text."""
     return len(text) + sum(ord(character) > 0xFFFF for character in text)
 
 
 def column_of(line: str, character: int) -> int:
-    """The index in ``line`` of what is ``character`` UTF-16 units from its beginning."""
+    """Index in ``line`` of the position ``character``, which is in UTF-16 units."""
     seen = 0
     for index, each in enumerate(line):
         if seen >= character:
@@ -188,7 +187,7 @@ def column_of(line: str, character: int) -> int:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text as the protocol counts them: ended by LF, CRLF or CR, and nothing else."""
+    """Lines of a text by the protocol's rules: ended by LF, CRLF or CR only."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -197,7 +196,7 @@ def uri_of(path: Path | str) -> str:
 
 
 def path_of(uri: object) -> Path | None:
-    """The file of an address; None for anything else. Servers escape more or less than swecli does."""
+    """The file of a URI; None for anything else. Servers escape more or fewer characters than swecli."""
     if not isinstance(uri, str) or not uri.startswith("file://"):
         return None
     try:
@@ -223,7 +222,7 @@ def whole(value: Any) -> int | None:
 
 
 def start_of(value: Any) -> tuple[int, int] | None:
-    """Line and character of the beginning of a range."""
+    """Line and character of the start of a range."""
     start = table(table(value).get("start"))
     line, character = whole(start.get("line")), whole(start.get("character"))
     return (line, character or 0) if line is not None else None
@@ -237,6 +236,6 @@ KINDS: Final = (
 
 
 def kind_name(value: Any) -> str:
-    """The word for the kind of a symbol; empty for one that is not known."""
+    """The word for a symbol kind; empty if unknown."""
     number = whole(value)
     return KINDS[number - 1] if number and number <= len(KINDS) else ""

@@ -1,4 +1,4 @@
-"""What the model asks a server (where a name is defined and used, what a file contains), and reading the answers."""
+"""The model's questions to a server (where a name is defined and used, what a file contains), and their answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from swecli.core.language_servers.server import ANSWER_SECONDS, RunningServer
 from swecli.core.ports import CodeError, CodePlace, CodeQuestion
 
 READY_SECONDS: Final = 20.0
-"""Seconds that a question waits for a server to start and to read the project."""
+"""Seconds that a question waits for a server to start and read the project."""
 MOST_PLACES: Final = 2_000
 
 
@@ -35,7 +35,7 @@ async def ask(
     """The answer about a file with this text.
 
     Raises:
-        CodeError: there is none.
+        CodeError: there is no answer.
     """
     lines = lines_of(text)
     if not 1 <= line <= len(lines):
@@ -58,7 +58,7 @@ async def ask(
 
 
 async def search(server: ProjectServer, query: str) -> Sequence[CodePlace]:
-    """Names of the server's project.
+    """Names in the server's project.
 
     Raises:
         CodeError: there is no answer.
@@ -98,7 +98,7 @@ async def _answer(run: RunningServer, method: str, capability: str, params: Mapp
 
 
 def _place(value: Any) -> CodePlace | None:
-    """A Location, or a LocationLink, which names what is meant by other words."""
+    """From a Location, or a LocationLink, which uses other field names."""
     found = table(value)
     path = path_of(found.get("uri", found.get("targetUri")))
     start = start_of(found.get("range", found.get("targetSelectionRange", found.get("targetRange"))))
@@ -114,7 +114,7 @@ def _places(answer: Any) -> tuple[CodePlace, ...]:
 
 
 def _symbols(answer: Any, path: Path, lines: Sequence[str], depth: int) -> list[CodePlace]:
-    """The outline as servers give it: nested, or as a list with the name of what each is in."""
+    """The outline from a server: nested, or a list with container names."""
     found: list[CodePlace] = []
     for one in sequence(answer)[:MOST_PLACES]:
         entry = table(one)

@@ -1,4 +1,4 @@
-"""A running language server: the handshake, the files that it has open, and what it finds in them."""
+"""A running language server: the handshake, its open files, and its diagnostics."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from swecli.core.language_servers.typescript import ERROR_REQUESTS, error_reques
 from swecli.core.workspace.server_log import ServerLog
 
 START_SECONDS: Final = 30.0
-"""Seconds that a server has to answer the handshake."""
+"""Seconds to wait for the handshake."""
 ANSWER_SECONDS: Final = 20.0
-"""Seconds that it has for anything else."""
+"""Seconds to wait for any other answer."""
 READY_SECONDS: Final = 120.0
-"""Seconds that it may read the project before its findings count as they are."""
+"""Seconds to wait for the server to read the project before its diagnostics count as complete."""
 FIRST_SECONDS: Final = 10.0
-"""Seconds until a server that says nothing of a file counts as having found nothing."""
+"""Seconds of silence about a file after which it counts as free of errors."""
 FIRST_SILENCE: Final = 3.0
-"""The same for the first file of a server that says nothing of files without errors, after it has read that file."""
+"""The same limit for the first file, once read, of a server that stays silent about files without errors."""
 SILENCE: Final = 0.8
-"""The same for all others, unless the server is known to be slower."""
+"""The same limit for all later files, unless the server is known to be slower."""
 BEGINS: Final = 0.3
-"""Seconds in which a server begins to report that it reads the project, if it does so at all."""
+"""Seconds within which a server starts to report that it reads the project, if ever."""
 QUIET: Final = 0.2
-"""Seconds without another list after which a list without a version is the whole one."""
+"""Seconds without another list after which a list without a version counts as complete."""
 MOST_OPEN: Final = 40
-"""Files that a server has open."""
+"""Maximum number of files open in a server."""
 _RETRIED: Final = frozenset((-32_801, -32_802))
 """ContentModified and ServerCancelled."""
 _RETRIES: Final = 20
@@ -52,31 +52,31 @@ _PAUSE: Final = 0.1
 
 
 class Document:
-    """A file as the server has it. ``published`` is the newest list of diagnostics that it sent without being asked."""
+    """A file open in the server. ``published`` is the newest list of diagnostics that it sent unasked."""
 
     def __init__(self, path: Path, language: str) -> None:
         self.path = path
         self.uri = uri_of(path)
         self.language = language
         self.text: str | None = None
-        """None: not open."""
+        """None if the file is not open."""
         self.version = 0
         self.published: msgspec.Raw | None = None
         self.fresh = False
-        """Whether that list holds for the text as it is now."""
+        """Whether that list describes the current text."""
         self.heard = False
-        """Whether the server sent one for it; otherwise it was silent for so long that the last one holds."""
+        """Whether the server sent a list for this text; otherwise its long silence confirms the previous one."""
         self.exact = False
-        """Whether it named the version."""
+        """Whether the list named the version."""
         self.at = 0.0
-        """When it came, in seconds of the event loop."""
+        """When it arrived, in seconds of the event loop."""
         self.shown_at = 0.0
-        """When the server was sent the text, or had read it."""
+        """When the text was sent to the server, or the server had read it."""
         self.news = asyncio.Event()
 
 
 class RunningServer:
-    """One process. ``on_published`` gets each list for a file that is open."""
+    """One server process. ``on_published`` receives each list for an open file."""
 
     def __init__(
         self, definition: LanguageServer, root: Path, log: ServerLog, on_published: Callable[[Document], None]
@@ -89,28 +89,28 @@ class RunningServer:
         self.documents: dict[Path, Document] = {}
         self.capabilities: Mapping[str, Any] = {}
         self._registered: dict[str, str] = {}
-        """Methods by the id of their registration."""
+        """Methods by registration id."""
         self._working: dict[str, str] = {}
-        """What it reports to be doing, by token."""
+        """Reported work in progress, by token."""
         self._quiescent: bool | None = None
         self._moved = asyncio.Event()
         self._began = 0.0
         self._settled = False
         self._versions = False
-        """Whether its lists name versions: then there is one for each text."""
+        """Whether its lists name versions, so that each text gets one."""
         self._hands_on = False
-        """Whether it asks tsserver for errors on request."""
+        """Whether it forwards requests for errors to tsserver."""
         self._slowest = 0.0
-        """Seconds that it usually takes for a list, by the slowest of late."""
+        """Usual seconds until a list arrives, judged by the slowest recent one."""
         self._silences = 0
 
     @property
     def doing(self) -> str:
-        """What it reports to be doing now; empty for nothing."""
+        """The server's reported work in progress; empty if none."""
         return next(iter(self._working.values()), "reading the project" if self._quiescent is False else "")
 
     async def start(self, command: Command) -> None:
-        """Start it and shake hands.
+        """Start the server and complete the handshake.
 
         Raises:
             ServerEnded: it can't be started, or does not answer.
@@ -222,20 +222,20 @@ class RunningServer:
         return None
 
     def _configured(self, item: Mapping[str, Any]) -> Any:
-        """What the definition says for a section such as ``python.analysis``; all of it for none."""
+        """The configured value of a section such as ``python.analysis``; everything for no section."""
         found: Any = self.definition.settings
         for part in filter(None, str(item.get("section") or "").split(".")):
             found = table(found).get(part)
         return found
 
     def offers(self, method: str, capability: str) -> bool:
-        """Whether the server has a feature, from the beginning or registered since."""
+        """Whether the server has a feature, from the start or registered later."""
         return bool(self.capabilities.get(capability)) or method in self._registered.values()
 
     # --- open files -------------------------------------------------------------------------------------------
 
     def show(self, path: Path, text: str) -> Document:
-        """Make the server see this text as the file's.
+        """Set the server's text of a file.
 
         Raises:
             ServerEnded: it has ended.
@@ -261,7 +261,7 @@ class RunningServer:
         return document
 
     def hide(self, path: Path) -> None:
-        """The file is to be seen as it is on disk."""
+        """Let the server use the file on disk."""
         document = self.documents.pop(path, None)
         if document is not None:
             self._close(document)
@@ -284,7 +284,7 @@ class RunningServer:
             self.peer.notify("textDocument/didSave", {"textDocument": {"uri": document.uri}, **text})
 
     def changed_on_disk(self, changes: Sequence[tuple[str, int]]) -> None:
-        """Files that were made (1), changed (2) or deleted (3)."""
+        """Notify the server of files created (1), changed (2) or deleted (3)."""
         if changes:
             events = [{"uri": uri_of(path), "type": kind} for path, kind in changes]
             self.peer.notify("workspace/didChangeWatchedFiles", {"changes": events})
@@ -292,7 +292,7 @@ class RunningServer:
     # --- what it finds ----------------------------------------------------------------------------------------
 
     async def ready(self) -> None:
-        """Wait until the server has read the project, as far as it reports that. What it finds before is not all."""
+        """Wait until the server has read the project, if it reports that; earlier diagnostics are incomplete."""
         loop = asyncio.get_running_loop()
         if self._settled:
             return
@@ -310,7 +310,7 @@ class RunningServer:
         self._settled = True
 
     async def errors(self, documents: Sequence[Document]) -> list[tuple[Diagnostic, ...]]:
-        """The errors in open files, as their texts are now.
+        """The errors in open files with their current texts.
 
         Raises:
             ServerEnded: it has ended.
@@ -320,7 +320,7 @@ class RunningServer:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it says of which text its lists are."""
+        """Whether its lists say which text they describe."""
         return self._hands_on or self._is_pulled or self._versions
 
     @property
@@ -349,7 +349,7 @@ class RunningServer:
         return ()
 
     async def _handed_on(self, document: Document) -> tuple[Diagnostic, ...]:
-        """What tsserver answers. It reads the project first."""
+        """tsserver's answer; it reads the project first."""
         found: list[Diagnostic] = []
         for command in ERROR_REQUESTS:
             for _ in range(_RETRIES):
@@ -394,7 +394,7 @@ class RunningServer:
         return await _read(document.published) if document.published is not None else ()
 
     async def _has_read(self, document: Document) -> None:
-        """Returns when the server has answered a question about a file, and so must have read it."""
+        """Return once the server has answered a question about a file, and therefore read it."""
         if not self.offers("textDocument/documentSymbol", "documentSymbolProvider"):
             return
         try:
@@ -404,7 +404,7 @@ class RunningServer:
             self._log.line(f"textDocument/documentSymbol: {error or 'no answer'}")
 
     async def _news(self, document: Document) -> None:
-        """Returns at the next list for a file, or when the server ends."""
+        """Return at the next list for a file, or when the server ends."""
         waits = [asyncio.ensure_future(event.wait()) for event in (document.news, self.peer.ended)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -414,12 +414,12 @@ class RunningServer:
 
 
 async def _read(raw: msgspec.Raw) -> tuple[Diagnostic, ...]:
-    """A long list is read beside the event loop."""
+    """Read a long list in a thread."""
     return read_errors(raw) if len(raw) < 200_000 else await asyncio.to_thread(read_errors, raw)
 
 
 def python_of(root: Path) -> str | None:
-    """The interpreter of a project's own environment; None where it has none in a usual place."""
+    """The interpreter of a project's virtual environment; None if not in a usual place."""
     for name in (".venv", "venv"):
         path = root / name / "bin" / "python"
         if os.access(path, os.X_OK):
@@ -448,4 +448,4 @@ _CAPABILITIES: Final[Mapping[str, Any]] = {
     },
     "experimental": {"serverStatusNotification": True},
 }
-"""What swecli tells a server that it can do."""
+"""swecli's client capabilities."""

@@ -1,4 +1,4 @@
-"""The language servers of a session: which one is for a file, what its edits brought, and where names are."""
+"""The language servers of a session: choosing one for a file, errors caused by edits, and where names are."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from swecli.core.language_servers.project_server import Change, Check, ProjectServer
 
 LARGEST: Final = 1_000_000
-"""Bytes of a file that servers are shown."""
+"""Largest file, in bytes, shown to servers."""
 MOST_FILES: Final = 20
-"""Files of one call that are looked at."""
+"""Maximum number of files checked per call."""
 
 
 class LanguageServerOptions(Struct, frozen=True):
-    """``wait`` is seconds that an edit waits, ``most`` the errors that are shown of it, ``idle`` seconds after which an
-    unused server ends."""
+    """``wait``: seconds that an edit waits; ``most``: errors shown per edit; ``idle``: seconds after which an unused
+    server is stopped."""
 
     wait: float = 2.0
     most: int = 10
@@ -36,7 +36,7 @@ class LanguageServerOptions(Struct, frozen=True):
 
 
 class LanguageServers:
-    """An extension of one session. Nothing is started before a file of a server is to be changed or asked about."""
+    """An extension of one session. A server starts only once one of its files is about to change or is asked about."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class LanguageServers:
         self.in_use: dict[tuple[str, Path], ProjectServer] = {}
         self._before: dict[Path, str | None] = {}
         self._late: dict[str, list[str]] = {}
-        """What is reported with the next edit of an agent."""
+        """Reports for the next edit of each agent."""
         self._host: ExtensionHost | None = None
         self._closed = False
         self.left_out: dict[str, str] = {}
-        """Files that no server is shown, with the reason."""
+        """Files withheld from servers, with the reason."""
 
     # --- the extension ----------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class LanguageServers:
     # --- what an edit brings ----------------------------------------------------------------------------------
 
     async def expect(self, paths: Sequence[str]) -> None:
-        """These files are about to be changed. Returns when their texts were read; a server goes on by itself."""
+        """Announce changes of these files. Returns when their texts were read; servers continue in the background."""
         for path, server in self._served(paths):
             text = await asyncio.to_thread(self._text, path)
             self._before[path] = text
@@ -80,8 +80,8 @@ class LanguageServers:
                 server.expect(path, text)
 
     async def brought(self, paths: Sequence[str], agent: str) -> str:
-        """The errors that the change of these files brought, for the model; empty for none, and where servers are not
-        done in time. Then these are reported later."""
+        """The errors that changing these files caused, for the model; empty if there are none, or if servers are not
+        done in time. Late errors are reported later."""
         late = self._late.pop(agent, [])
         served = self._served(paths)
         if not served:
@@ -111,7 +111,7 @@ class LanguageServers:
         return "\n".join(filter(None, (*late, *texts)))
 
     def _checks(self, changes: Sequence[tuple[ProjectServer, Change]], agent: str) -> list[tuple[ProjectServer, Check]]:
-        """Have servers look at these changes. Returns what is worth waiting for: the checks of those that keep up."""
+        """Start checks of these changes. Returns those worth waiting for, of servers that keep up."""
         grouped: dict[ProjectServer, list[Change]] = {}
         for server, change in changes:
             grouped.setdefault(server, []).append(change)
@@ -141,7 +141,7 @@ class LanguageServers:
             self._late.setdefault(agent, []).append(text)
 
     def _failed(self, server: ProjectServer) -> None:
-        """Report a failure; where another server is there for the same files, only when none of them can be started."""
+        """Report a failure; if other servers handle the same files, only once none of them can be started."""
         shown: ProjectServer | None = server
         if server.is_useless:
             languages = set(server.program.server.languages)
@@ -162,7 +162,7 @@ class LanguageServers:
         return [(path, server) for path, server in found if server is not None]
 
     def server_for(self, path: Path) -> ProjectServer | None:
-        """The server for a file, the first that can be started; None where there is none."""
+        """The first startable server for a file; None if there is none."""
         first: ProjectServer | None = None
         for program in () if self._closed else suited(self.programs, str(path)):
             server = self._server_of(program, path)
@@ -191,7 +191,7 @@ class LanguageServers:
         return server
 
     def _text(self, path: Path) -> str | None:
-        """The text of a file as servers count it; None where there is none, or where it is not for them."""
+        """A file's text as servers see it; None if it does not exist or is withheld."""
         try:
             data, _ = read_bytes(path, LARGEST)
         except FileNotFoundError:
@@ -238,7 +238,7 @@ class LanguageServers:
         return server
 
     def _first_file(self) -> Path:
-        """A file of the workspace that a server is for."""
+        """A file of the workspace that some server handles."""
         for root in self._surroundings.roots:
             for path in some_files(root):
                 if suited(self.programs, path):

@@ -1,4 +1,4 @@
-"""How a server is started: in the sandbox where there is one."""
+"""Starting a server, sandboxed if possible."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from swecli.core.sandbox.sandbox import Sandbox
 
 
 async def start_command(program: Program, root: Path, around: Surroundings) -> Command:
-    """The way to start a server.
+    """The command to start a server.
 
     Raises:
-        ServerEnded: it may not be started.
+        ServerEnded: it must not be started.
     """
     server = program.server
     launch = await _contained(root, around.sandbox) if server.sandboxed else None
@@ -30,7 +30,7 @@ async def start_command(program: Program, root: Path, around: Surroundings) -> C
 
 
 async def _contained(root: Path, sandbox: Sandbox) -> Launch | None:
-    """The way into the sandbox; None where there is none."""
+    """The sandbox launch; None without a sandbox."""
     starting = asyncio.ensure_future(asyncio.to_thread(sandbox.begin_reader, root))
     try:
         return await asyncio.shield(starting)

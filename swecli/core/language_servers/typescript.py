@@ -1,8 +1,8 @@
-"""TypeScript: which one there is for a server, and asking it for errors.
+"""TypeScript: finding the version for a server, and requesting its errors.
 
-Up to version 6 it is a program (tsserver) for typescript-language-server to run, from version 7 on a language server
-itself. That language server sends errors only when there are some, after a while, and without saying of which text, so
-tsserver is asked through it.
+Up to version 6 it is a program (tsserver) that typescript-language-server runs; from version 7 it is itself a language
+server. typescript-language-server sends errors only if there are any, after a delay, and without a version, so swecli
+queries tsserver through it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ LACKING: Final = (
     "To install one: npm install --save-dev typescript@6"
 )
 FIRST_SERVER: Final = 7
-"""The first version that is a language server."""
+"""First version that is a language server."""
 _PLACES: Final = ("node_modules/typescript/lib", ".yarn/sdks/typescript/lib", ".vscode/pnpify/typescript/lib")
 _TSSERVER: Final = "tsserver.js"
 _LONGEST: Final = 1_000_000
 REQUEST: Final = "typescript.tsserverRequest"
-"""The command of the language server that hands a request to tsserver and its answer back."""
+"""Command of the language server that forwards a request to tsserver."""
 ERROR_REQUESTS: Final = ("syntacticDiagnosticsSync", "semanticDiagnosticsSync")
 
 
 class _Package(Struct, frozen=True):
-    """What matters here of a package.json."""
+    """The relevant fields of a package.json."""
 
     name: str = ""
     version: str = ""
@@ -42,8 +42,7 @@ class _Package(Struct, frozen=True):
 
 def tsserver_for(folder: Path, program: str, search_path: str) -> tuple[Path | None, bool]:
     """The tsserver for a file's folder: the project's own, the one beside the language server, or that of a ``tsc`` on
-    PATH. False where there is none for certain; a server whose place a wrapper hides may know of one. Waits for the
-    disk."""
+    PATH. False if there is certainly none; a server behind a wrapper may know another. Blocks on the disk."""
     real = Path(os.path.realpath(program))
     for start in (folder, real.parent):
         for parent in (start, *start.parents):
@@ -59,7 +58,7 @@ def tsserver_for(folder: Path, program: str, search_path: str) -> tuple[Path | N
 
 
 def is_too_old(tsc: str) -> bool:
-    """Whether this ``tsc`` is known to be no language server. Waits for the disk."""
+    """Whether this ``tsc`` is known not to be a language server. Blocks on the disk."""
     package = _package_of(tsc)
     if package is None:
         return False
@@ -68,7 +67,7 @@ def is_too_old(tsc: str) -> bool:
 
 
 def hands_on(capabilities: Mapping[str, Any]) -> bool:
-    """Whether a language server takes requests for tsserver."""
+    """Whether a language server forwards requests to tsserver."""
     return REQUEST in sequence(table(capabilities.get("executeCommandProvider")).get("commands"))
 
 
@@ -77,7 +76,7 @@ def error_request(command: str, uri: str) -> dict[str, Any]:
 
 
 def errors_of(answer: Any) -> tuple[Diagnostic, ...] | None:
-    """The errors in an answer of tsserver; None where it was interrupted."""
+    """The errors in tsserver's answer; None if it was interrupted."""
     body = table(answer).get("body")
     if not isinstance(body, list):
         return None
@@ -92,8 +91,8 @@ def errors_of(answer: Any) -> tuple[Diagnostic, ...] | None:
 
 
 def _package_of(tsc: str) -> Path | None:
-    """The folder of the package that a ``tsc`` belongs to: above what a link leads to, or beside the folder of a script
-    that a package manager wrote."""
+    """The package folder of a ``tsc``: above the target of its link, or beside the folder of a script written by a
+    package manager."""
     real = Path(os.path.realpath(tsc))
     for folder in (real.parent.parent, Path(tsc).parent.parent / "typescript"):
         if _read(folder).name == "typescript":
@@ -110,6 +109,6 @@ def _read(folder: Path) -> _Package:
 
 
 def _position(place: Any) -> Position | None:
-    """tsserver counts from 1."""
+    """From tsserver's positions, which count from 1."""
     line, offset = whole(table(place).get("line")), whole(table(place).get("offset"))
     return Position(line - 1, offset - 1) if line and offset else None

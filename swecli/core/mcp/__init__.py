@@ -1,1 +1,1 @@
-"""MCP servers: their definitions, connections to them, and what they bring into a session."""
+"""MCP servers: definitions, connections, and the tools, prompts and resources that they add to a session."""

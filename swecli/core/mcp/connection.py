@@ -1,4 +1,4 @@
-"""One server: started, asked what it has, called, watched, and started again when it ends by itself."""
+"""One MCP server: started, queried, called, watched, and restarted when it ends by itself."""
 
 from __future__ import annotations
 
@@ -27,58 +27,58 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext, IncomingMessage
 
 State = Literal["waiting", "starting", "ready", "restarting", "failed", "off", "rejected", "needs login"]
-"""``waiting``: for the user's word; ``off``: switched off by the user."""
+"""``waiting``: for the user's approval; ``off``: switched off by the user."""
 
 MOST_RESTARTS: Final = 5
-"""Ends in a row, without a call that worked, after which a server stays down."""
+"""Consecutive ends without a successful call after which a server is not restarted."""
 BACKOFF: Final = (0.0, 1.0, 2.0, 4.0, 8.0)
-"""Seconds before each start in a row."""
+"""Delay in seconds before each consecutive start."""
 MOST_PAGES: Final = 100
 MOST_TOOLS: Final = 5_000
 PONG: Final = 10.0
-"""Seconds that a call waits for a program that is still held up by one that was given up, before it is started anew."""
+"""Seconds that a call waits for a program still busy with an abandoned call, before restarting it."""
 MOST_MESSAGES: Final = 200
-"""Log messages of a server in one connection that are written down."""
+"""Log messages recorded per connection."""
 
 T = TypeVar("T")
 
 
 class ServerError(Exception):
-    """The server can't do it; the message is one sentence without the server's name."""
+    """The server could not do it; the message is one sentence without the server's name."""
 
 
 class LoginNeeded(ServerError):
-    """The server wants a login first."""
+    """The server requires a login."""
 
 
 class Offered(Struct, frozen=True):
-    """What a server has, as it says."""
+    """Everything that a server declares."""
 
     tools: tuple[mcp_types.Tool, ...] = ()
     prompts: tuple[mcp_types.Prompt, ...] = ()
     resources: tuple[mcp_types.Resource, ...] = ()
     instructions: str = ""
     title: str = ""
-    """Name and version of the program, as it says."""
+    """Name and version of the program, as declared."""
 
 
 class Watcher(Protocol):
-    """What a connection tells, and asks for."""
+    """Receives reports from a connection and answers its questions."""
 
     async def arrived(self, connection: Connection, offered: Offered) -> None:
-        """The server is ready, or what it has changed."""
+        """The server is ready, or its declarations changed."""
         ...
 
     def changed(self, connection: Connection) -> None:
-        """Its state is another."""
+        """The connection's state changed."""
         ...
 
     async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
-        """How to log in at its address."""
+        """Authorisation for the server's address."""
         ...
 
     def patience(self, connection: Connection) -> float:
-        """Seconds that it may take to be ready: more where the user logs in."""
+        """Seconds that the server may take to become ready; longer if the user must log in."""
         ...
 
     @property
@@ -86,23 +86,23 @@ class Watcher(Protocol):
 
 
 class Place(Struct, frozen=True):
-    """Where servers run: what each gets as its environment, the variables that definitions may name, the working
-    directory, and the folders of the workspace."""
+    """Where servers run: their environment, the variables that definitions may name, the working directory, and the
+    workspace folders."""
 
     environment: Mapping[str, str]
     variables: Mapping[str, str]
     cwd: Path
     roots: tuple[Path, ...]
     version: str = ""
-    """Of swecli, for the server to know."""
+    """swecli's version, sent to the server."""
 
     def folder(self, definition: ServerDefinition) -> Path:
-        """Where this server is started."""
+        """The server's working directory."""
         return self.cwd / Path(definition.cwd).expanduser()
 
 
 class Connection:
-    """A server of one session. All tasks of the connection end with ``close``."""
+    """A server of one session. ``close`` ends all tasks of the connection."""
 
     def __init__(
         self,
@@ -111,35 +111,35 @@ class Connection:
         place: Place,
         log: ServerLog,
     ) -> None:
-        """``definition`` is as it is written down."""
+        """``definition`` is the unexpanded definition."""
         self.definition = definition
         self.log = log
         self.state: State = "starting"
         self.reason = ""
-        """Why it is in this state, as a clause; empty where it goes without saying."""
+        """Reason for the state as a clause; empty if obvious."""
         self.offered = Offered()
         self.calls = 0
-        """Calls that were answered."""
+        """Number of answered calls."""
         self._watcher = watcher
         self._place = place
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._moved = asyncio.Event()
-        """Set and made anew with each change of the state."""
+        """Set and replaced at each change of state."""
         self._stale = asyncio.Event()
-        """Set when the server says that it has other tools, prompts or resources."""
+        """Set when the server announces changed tools, prompts or resources."""
         self._server: StdioServer | None = None
         self._refused_login = False
-        """Whether the newest answer at its address was a 401."""
+        """Whether the last response from its address was a 401."""
         self._messages = 0
         self._worked = False
         self._running: dict[str, Asker] = {}
-        """Calls that run, the newest last: what the server asks the user belongs to one of them."""
+        """Running calls, the newest last; a question from the server belongs to one of them."""
         self._refused: dict[str, str] = {}
         self._limits: dict[asyncio.Timeout, float] = {}
-        """Of requests that run: the time limit, and its seconds."""
+        """Time limits of running requests, with their seconds."""
         self._doubt: tuple[StdioServer, asyncio.Task[None]] | None = None
-        """The program in which a request was given up, and the ping that shows when it listens again."""
+        """The program with an abandoned request, and the ping that shows when it responds again."""
 
     @property
     def name(self) -> str:
@@ -148,13 +148,13 @@ class Connection:
     # --- life -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, unless it runs."""
+        """Start the server unless it runs."""
         if self._task is None or self._task.done():
             self._move("starting")
             self._task = asyncio.create_task(self._live(), name=f"mcp {self.name}")
 
     async def close(self, state: State = "off", reason: str = "") -> None:
-        """End it. Calls that run fail."""
+        """Stop the server; running calls fail."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -164,7 +164,7 @@ class Connection:
         self._move(state, reason)
 
     def hold(self, state: State, reason: str = "") -> None:
-        """It is not to run, for this reason."""
+        """Record that the server must not run, and why."""
         self._move(state, reason)
 
     def _move(self, state: State, reason: str = "") -> None:
@@ -174,11 +174,11 @@ class Connection:
         self._watcher.changed(self)
 
     async def moved(self) -> None:
-        """Returns when the state becomes another."""
+        """Return at the next change of state."""
         await self._moved.wait()
 
     async def _live(self) -> None:
-        """Connect again and again, until it is hopeless."""
+        """Reconnect until the limit of restarts."""
         for number in range(MOST_RESTARTS):
             self._worked = False
             await asyncio.sleep(BACKOFF[number])
@@ -198,7 +198,7 @@ class Connection:
         return None
 
     async def _again(self, reason: str) -> None:
-        """It worked before it ended, so it is counted from the beginning."""
+        """Restart a server that had worked, with the count of failures reset."""
         self._move("restarting", reason)
         await self._live()
 
@@ -216,11 +216,11 @@ class Connection:
         return f"it ended{f' with exit status {status}' if status is not None else ''}{said}"
 
     async def _run(self) -> None:
-        """One connection, from its start to its end. The handshake that all servers of today know comes first: asking
-        for the newer one makes some of them hang.
+        """One connection, from start to end. It begins with the handshake that all current servers know, because some
+        hang when offered the newer one.
 
         Raises:
-            ServerError: it could not be made.
+            ServerError: the connection failed.
         """
         definition = self.definition.expanded(self._place.variables)
         async with self._started(definition):  # a program starts while the SDK is loaded
@@ -240,10 +240,10 @@ class Connection:
 
     @asynccontextmanager
     async def _started(self, definition: ServerDefinition) -> AsyncGenerator[None]:
-        """The program of a server, where it is one, for as long as the block runs.
+        """Run the server's program, if it has one, for the duration of the block.
 
         Raises:
-            ServerError: there is no such program.
+            ServerError: the program does not exist.
             OSError: it can't be started.
         """
         if definition.transport != "stdio":
@@ -300,11 +300,11 @@ class Connection:
             self._client = None
 
     async def _seen(self, response: httpx2.Response) -> None:
-        """The SDK does not tell the status of a refusal."""
+        """Record the status of a refusal, which the SDK does not report."""
         self._refused_login = response.status_code == 401
 
     async def _explained(self, error: BaseException) -> ServerError | OSError:
-        """The error as one that says what is wrong with the server."""
+        """The error as one that explains the server's problem."""
         import httpx2
         from mcp import MCPError
         from mcp.client.auth import OAuthFlowError
@@ -323,7 +323,7 @@ class Connection:
         return ServerError(f"{type(error).__name__}: {_one_line(error)}")
 
     async def _refusal(self, error: MCPError) -> str:
-        """Why the server could not be asked, as a clause."""
+        """Why the request was refused, as a clause."""
         from mcp_types import CONNECTION_CLOSED
 
         if error.code != CONNECTION_CLOSED:
@@ -346,7 +346,7 @@ class Connection:
             yield streams
 
     async def _follow(self, client: Client) -> None:
-        """Until the connection ends: list again whenever the server says that something changed."""
+        """List everything again whenever the server announces a change, until the connection ends."""
         ended = asyncio.ensure_future(self._server.ended.wait()) if self._server is not None else None
         listening = asyncio.create_task(self._listen(client))
         try:
@@ -364,7 +364,7 @@ class Connection:
                 ended.cancel()
 
     async def _listen(self, client: Client) -> None:
-        """Newer servers tell changes only to who asks for it."""
+        """Subscribe to changes: newer servers report them only to subscribers."""
         from mcp import MCPError
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -400,7 +400,7 @@ class Connection:
         await self._watcher.arrived(self, self.offered)
 
     async def _beside(self, ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
-        """What a server has besides tools; it works without."""
+        """Optional declarations besides tools; empty if the server fails to list them."""
         from mcp import MCPError
 
         try:
@@ -412,10 +412,10 @@ class Connection:
     # --- asking -----------------------------------------------------------------------------------------------
 
     async def ready(self) -> Client:
-        """The client, once the server is there.
+        """The client, once the server is ready.
 
         Raises:
-            ServerError: it is not, and does not come.
+            ServerError: it is not ready and will not become so.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self.definition.start_timeout
@@ -431,11 +431,11 @@ class Connection:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the program has ended, though what was connected to it has not yet."""
+        """Whether the program has ended while its connection still exists."""
         return self._server is not None and self._server.ended.is_set()
 
     def _suspect(self, client: Client) -> None:
-        """A request was given up: a program that does one thing at a time may still be at it."""
+        """Note an abandoned request: a single-threaded program may still be busy with it."""
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         server = self._server
@@ -445,14 +445,14 @@ class Connection:
         self._doubt = (server, asyncio.create_task(_pong(client), name=f"mcp {self.name} ping"))
 
     def _trust(self) -> None:
-        """It is not waited for any more."""
+        """Stop waiting for the program."""
         doubt, self._doubt = self._doubt, None
         if doubt is not None:
             doubt[1].cancel()
 
     async def _listening(self, tell: Callable[[str], None]) -> None:
-        """Returns when the program hears what it is sent, or was ended because it does not: never while other requests
-        run, which would be lost."""
+        """Return once the program responds, or was stopped because it does not. It is never stopped while other
+        requests run, because they would be lost."""
         if self._doubt is None:
             return
         server, pong = self._doubt
@@ -482,11 +482,11 @@ class Connection:
         timeout: float | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> T:
-        """``work`` with the client; the second argument is what it calls at a sign of progress. ``tell`` takes what is
-        waited for before.
+        """Run ``work`` with the client; its second argument is a function to call at each sign of progress. ``tell``
+        receives what the call waits for.
 
         Raises:
-            ServerError: the server is not there, ended meanwhile, refused, or took too long.
+            ServerError: the server is missing, ended, refused, or timed out.
         """
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
@@ -525,7 +525,7 @@ class Connection:
 
     @contextmanager
     def calling(self, item: str, asker: Asker) -> Generator[list[str]]:
-        """A call of this item runs. Gives a list that holds afterwards what the model has to be told of it."""
+        """Mark a call of this item as running. Yields a list that collects notes for the model."""
         notes: list[str] = []
         self._running[item] = asker
         try:
@@ -590,7 +590,7 @@ def _ourselves(version: str) -> mcp_types.Implementation:
 
 
 def _quiet() -> None:
-    """The SDK's own log lines would be written over the screen."""
+    """Silence the SDK's own log lines, which would overwrite the screen."""
     for name in ("mcp", "client", "httpx2", "httpcore2"):
         logging.getLogger(name).propagate = False
         if not logging.getLogger(name).handlers:
@@ -622,7 +622,7 @@ async def _http(
 
 
 async def _pong(client: Client) -> None:
-    """Returns when the server answered anything, be it that it knows no ping, or when the connection ended."""
+    """Return when the server answers anything, even that it does not know pings, or when the connection ends."""
     import anyio
     from mcp import MCPError
 
@@ -643,7 +643,7 @@ async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
 
 
 def _inner(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error that a group is about."""
+    """The single relevant error of a group."""
     inner = group.exceptions[0]
     return _inner(cast("BaseExceptionGroup[BaseException]", inner)) if isinstance(inner, BaseExceptionGroup) else inner
 

@@ -1,4 +1,4 @@
-"""What is known of a server before it is started: read from settings and from the files of other agents."""
+"""Definitions of servers, read from settings and from other agents' files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Transport = Literal["stdio", "http", "sse"]
 Scope = Literal["user", "project"]
 
 OTHER_FILES = (".cursor/mcp.json", ".vscode/mcp.json")
-"""Files of other programs that are offered for import."""
+"""Other programs' files, offered for import."""
 LARGEST = 1_000_000
 """Bytes of a file of definitions."""
 
@@ -27,12 +27,12 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class DefinitionError(ValueError):
-    """A definition or a file of them can't be used; the message says why."""
+    """A definition, or a file of them, is invalid; the message gives the reason."""
 
 
 class ServerDefinition(Struct, frozen=True):
-    """One server as it is written down: variables are not replaced yet. ``origin`` is the file; ``scope`` says whose
-    word it is. Times are seconds."""
+    """One server as written, with variables not expanded. ``origin`` is the file; ``scope`` tells whether the user or
+    the project defines it. Times are seconds."""
 
     name: str
     transport: Transport
@@ -51,14 +51,14 @@ class ServerDefinition(Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all that decides what is started and what it gets."""
+        """SHA-256 of everything that decides which program or address is used and what it receives."""
         shown = [self.name, self.transport, self.command, list(self.args), dict(self.env), self.cwd, self.url]
         text = json.dumps([*shown, dict(self.headers)], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def line(self) -> str:
-        """What is started or asked, on one line, without values that may be secret."""
+        """The command or address on one line, without values that may be secret."""
         if self.transport != "stdio":
             return re.sub(r"(?<=://)[^/@\s]+@", "…@", self.url)
         return " ".join(json.dumps(word) if not word or re.search(r"\s", word) else word for word in self.words)
@@ -68,7 +68,7 @@ class ServerDefinition(Struct, frozen=True):
         return (self.command, *self.args)
 
     def expanded(self, environment: Mapping[str, str]) -> ServerDefinition:
-        """The definition with ``${NAME}`` and ``${NAME:-default}`` replaced.
+        """The definition with ``${NAME}`` and ``${NAME:-default}`` expanded.
 
         Raises:
             DefinitionError: a variable is not set and has no default.
@@ -103,7 +103,7 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
     """The server of a section ``[mcp.NAME]``.
 
     Raises:
-        DefinitionError: it is neither a program nor an address, or the name can't be used.
+        DefinitionError: it has neither a program nor an address, or an invalid name.
     """
     given = settings.model_dump(exclude={"transport", "command", "url", "cwd"})
     found = ServerDefinition(
@@ -120,8 +120,8 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
 
 
 def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
-    """The servers of a file in the format of Claude Code, Cursor or VS Code, and a sentence for each that can't be
-    used. Nothing where there is no file."""
+    """The servers of a file in the format of Claude Code, Cursor or VS Code, and a sentence for each invalid one. Empty
+    without a file."""
     try:
         raw = path.read_bytes() if path.stat().st_size <= LARGEST else None
     except FileNotFoundError:
@@ -209,10 +209,10 @@ def _whole(found: ServerDefinition) -> ServerDefinition:
 
 
 def checked_name(name: str) -> str:
-    """The name, if a server may have it.
+    """The name, if valid for a server.
 
     Raises:
-        DefinitionError: it may not.
+        DefinitionError: it is not.
     """
     if not _NAME.fullmatch(name) or "__" in name:
         raise DefinitionError("its name must have letters, digits, dots, single underscores and hyphens, 64 at most")
@@ -255,7 +255,7 @@ def _milliseconds(table: Mapping[str, Any], key: str, default: float) -> float:
 
 
 def merged(*groups: Sequence[ServerDefinition]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
-    """One definition for each name, the first that has it; and a sentence for each that is not used."""
+    """One definition per name, the first one, and a sentence for each unused one."""
     chosen: dict[str, ServerDefinition] = {}
     told: list[str] = []
     for one in (one for group in groups for one in group):
@@ -266,7 +266,7 @@ def merged(*groups: Sequence[ServerDefinition]) -> tuple[tuple[ServerDefinition,
 
 
 def as_json(found: ServerDefinition) -> dict[str, Any]:
-    """The entry that ``.mcp.json`` has for a server."""
+    """The server's entry for ``.mcp.json``."""
     if found.transport == "stdio":
         entry: dict[str, Any] = {"command": found.command, "args": list(found.args)}
         return entry | ({"env": dict(found.env)} if found.env else {}) | ({"cwd": found.cwd} if found.cwd else {})

@@ -1,4 +1,4 @@
-"""What a server asks the user in the middle of a call: its form as questions, the answers as its form wants them."""
+"""Elicitation: a server's form for the user in the middle of a call, as questions and answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_FIELDS = 24
 MOST_ROUNDS = 4
-"""Times that the user is asked for what a form takes."""
+"""Maximum number of attempts to fill in a form."""
 DECLINE = "Decline"
 SKIP = "Leave it out"
 NOBODY = "nobody can answer here, so it was declined"
@@ -25,7 +25,7 @@ REFUSED = "the user declined"
 async def elicit(
     params: mcp_types.ElicitRequestParams, server: str, item: str, asker: Asker
 ) -> tuple[mcp_types.ElicitResult, str]:
-    """The answer for the server and, where there is none, why, as a clause."""
+    """The answer for the server and, if there is none, the reason as a clause."""
     import mcp_types
 
     if params.mode == "url":
@@ -77,7 +77,7 @@ async def elicit(
 def _content(
     fields: Mapping[str, Mapping[str, Any]], given: Mapping[str, Sequence[str]], required: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the form wants, and by field why an answer is none."""
+    """The form's content, and for each field the reason why an answer is invalid."""
     content: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for name, field in fields.items():
@@ -115,11 +115,11 @@ _FORMATS: dict[str, tuple[str, Callable[[str], object] | None]] = {
     "date": ("a date such as 2026-01-31", _dated(date.fromisoformat)),
     "date-time": ("a date with time such as 2026-01-31T09:30:00Z", _dated(datetime.fromisoformat)),
 }
-"""The formats of the specification, each in words and as a check that is no stricter than the format."""
+"""The formats of the specification, each with its name and a check that is no stricter than the format."""
 
 
 def _outside(field: Mapping[str, Any], value: Any) -> str:
-    """Why a value is not within the bounds of its field, as a clause; empty where it is."""
+    """Why a value is outside the bounds of its field, as a clause; empty if it is inside."""
     shape, read = _FORMATS.get(str(field.get("format")), ("", None))
     if read and isinstance(value, str) and not read(value):
         return f"is not {shape}"
@@ -156,7 +156,7 @@ def _choices(field: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _default(field: Mapping[str, Any]) -> str:
-    """What counts where nothing is said, in the words of the choices."""
+    """The default value, in the words of the choices."""
     default = field.get("default")
     if isinstance(default, bool):
         return "yes" if default else "no"
@@ -186,10 +186,10 @@ def _question(name: str, field: Mapping[str, Any], asked: str, required: bool) -
 
 
 def _value(field: Mapping[str, Any], answer: Sequence[str]) -> Any:
-    """The answer as the field wants it; None where nothing was said.
+    """The answer as the field's type; None for no answer.
 
     Raises:
-        ValueError: it is no such value.
+        ValueError: the answer is not a valid value.
     """
     if SKIP in answer:
         return None

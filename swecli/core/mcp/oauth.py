@@ -1,5 +1,4 @@
-"""Logging in at a server's address: the SDK's OAuth flow, with tokens in a file of the user's alone and a redirect to
-this machine."""
+"""Login at a server's address: the SDK's OAuth flow, with tokens in a private file and a redirect to this machine."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 WAIT: Final = 300.0
-"""Seconds that the user has for the page."""
+"""Seconds to wait for the user to log in."""
 _PAGE = "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n{text}\n"
 
 
 class TokenFile:
-    """Tokens and the registration of one server at one address; a login at another address has another file."""
+    """Tokens and registration of one server at one address; every address has its own file."""
 
     def __init__(self, folder: Path, definition: ServerDefinition) -> None:
         place = hashlib.sha256(definition.url.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -68,23 +67,23 @@ class TokenFile:
 
 
 class Redirect:
-    """Listens on this machine for the answer of the login page."""
+    """Listens on this machine for the response of the login page."""
 
     def __init__(self) -> None:
         self._answer: asyncio.Future[dict[str, str]] | None = None
         self._server: asyncio.Server | None = None
 
     async def listen(self) -> str:
-        """Begin to listen. Returns the address to be redirected to."""
+        """Start listening. Returns the redirect address."""
         self._answer = asyncio.get_running_loop().create_future()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/callback"
 
     async def answer(self) -> dict[str, str]:
-        """What the page sent: ``code`` and ``state``, or ``error``.
+        """Parameters sent by the page: ``code`` and ``state``, or ``error``.
 
         Raises:
-            LoginNeeded: nothing came in time.
+            LoginNeeded: no response arrived in time.
         """
         assert self._answer is not None
         try:
@@ -114,7 +113,7 @@ class Redirect:
 
 
 class Login:
-    """Makes what authorises requests to a server. ``tell`` shows the user the page to open."""
+    """Provides the authorisation of requests to a server. ``tell`` shows the user the page to open."""
 
     def __init__(self, folder: Path, open_page: Callable[[str], object] = webbrowser.open) -> None:
         self._folder = folder
@@ -122,7 +121,7 @@ class Login:
         self._listening: dict[str, Redirect] = {}
 
     def done(self, server: str) -> None:
-        """The server is there, or it is not: nobody listens for its page any more."""
+        """Stop listening for the server's login page."""
         redirect = self._listening.pop(server, None)
         if redirect is not None:
             redirect.close()
@@ -130,8 +129,8 @@ class Login:
     async def authorisation(
         self, definition: ServerDefinition, interactive: bool, tell: Callable[[str], None]
     ) -> httpx2.Auth | None:
-        """None where the definition itself says how to authorise. Not ``interactive``: tokens of an earlier login are
-        used and renewed, but no page is opened."""
+        """None if the definition itself contains the authorisation. Without ``interactive``, tokens of an earlier login
+        are used and renewed, but no page is opened."""
         from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
         from mcp.shared.auth import OAuthClientMetadata
         from pydantic import AnyUrl

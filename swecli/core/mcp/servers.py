@@ -1,4 +1,4 @@
-"""The servers of a session: approved, started side by side, and what they bring put into the registry of tools."""
+"""The servers of a session: approved, started in parallel, their tools added to the registry."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 Verdict = Literal["approved", "rejected"]
 
 STORE: Final = "mcp.json"
-"""In the data directory of a workspace: what the user decided about its servers, and the tools that they had."""
+"""In a workspace's data directory: the user's decisions about its servers, and their tools."""
 APPROVE, ONCE, REJECT, LATER = "Start it", "Only this time", "Never start it", "Not now"
 TAKE, LEAVE = "Use them", "Leave them out"
 MOST_SHOWN = 6
 INSTRUCTIONS = 2_048
-"""Bytes of what a server says about itself."""
+"""Bytes of a server's own instructions."""
 
 
 class Decisions:
-    """What the user decided in a workspace, by server: the definition (its fingerprint) that was approved or rejected,
-    whether it is switched off, and the fingerprints of its tools as they were taken."""
+    """The user's decisions in a workspace, by server: the approved or rejected definition (its fingerprint), whether it
+    is switched off, and the fingerprints of its accepted tools."""
 
     def __init__(self, path: Path | None) -> None:
-        """Without a path nothing outlives the session."""
+        """Without a path, decisions last for the session only."""
         self._path = path
         self._held: dict[str, dict[str, object]] = {}
 
@@ -61,12 +61,12 @@ class Decisions:
                 return None
 
     def tools(self, server: str) -> Mapping[str, str] | None:
-        """Fingerprints by name; None before the first."""
+        """Fingerprints by name; None before the first start."""
         found = self.of(server).get("tools")
         return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
     def change(self, server: str, **values: object) -> str:
-        """Keep these values; None forgets one. Returns a sentence where that failed."""
+        """Store these values; None removes one. Returns a sentence on failure."""
         if self._path is None:
             self._held[server] = _without_none({**self._held.get(server, {}), **values})
             return ""
@@ -94,8 +94,8 @@ def _without_none(values: Mapping[str, object]) -> dict[str, object]:
 
 
 class Setup(Struct, frozen=True):
-    """What the servers of a session are made of. ``approve_all``: nobody has to approve what the project defines (the
-    user said so for this run). ``logs`` is a folder, None where nothing is stored."""
+    """Parameters for the servers of a session. ``approve_all``: the project's definitions need no approval in this run.
+    ``logs`` is a folder, None if nothing is stored."""
 
     definitions: tuple[ServerDefinition, ...]
     place: Place
@@ -104,10 +104,10 @@ class Setup(Struct, frozen=True):
     logs: Path | None = None
     mask: Callable[[str], str] = str
     login: Login | None = None
-    """None: nobody logs in anywhere."""
+    """None disables logins."""
     approve_all: bool = False
     later: frozenset[str] = frozenset()
-    """Names of servers that the user was asked about in this run, and did not decide about."""
+    """Servers that the user was asked about in this run and left undecided."""
 
 
 class McpServers:
@@ -117,13 +117,13 @@ class McpServers:
         self._setup = setup
         self.connections: dict[str, Connection] = {}
         self.left_out: dict[str, tuple[str, ...]] = {}
-        """Tools by server that are not used, because they changed and the user did not agree."""
+        """Unused tools by server: they changed and the user has not accepted the change."""
         self._host: ExtensionHost | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking = asyncio.Lock()
         """One question at a time."""
         self._interactive: set[str] = set()
-        """Servers that may open a page to log in."""
+        """Servers that may open a login page."""
         for definition in setup.definitions:
             self.connections[definition.name] = self._connection(definition)
 
@@ -151,7 +151,7 @@ class McpServers:
             self._begin(connection)
 
     def _begin(self, connection: Connection, *, again: bool = False) -> None:
-        """Start a server as far as it may run."""
+        """Start a server, if it may run."""
         definition = connection.definition
         if not definition.enabled or (self._setup.decisions.of(definition.name).get("off") and not again):
             connection.hold("off")
@@ -243,8 +243,8 @@ class McpServers:
     # --- what connections tell --------------------------------------------------------------------------------
 
     async def arrived(self, connection: Connection, offered: Offered) -> None:
-        """All tools are taken at first, and later those that are new or the same. What changed its words or parameters
-        since asks, for they tell the model what to do."""
+        """Accept all tools at first, later new and unchanged ones. A changed description or schema asks the user,
+        because it instructs the model."""
         now = {tool.name: fingerprint(tool) for tool in offered.tools}
         known = self._setup.decisions.tools(connection.name) or {}
         self._offer(connection, offered)
@@ -272,7 +272,7 @@ class McpServers:
             self.host.notice(text, "warning")
 
     def _offer(self, connection: Connection, offered: Offered) -> None:
-        """Prompts as commands, resources as words that can be mentioned."""
+        """Offer prompts as commands and resources as mentions."""
         prompts = [prompt_of(connection, prompt) for prompt in offered.prompts]
         reader = tool_name(connection.name, READ_RESOURCE)
         words = [
@@ -352,7 +352,7 @@ class McpServers:
             self.host.offer(name)
 
     async def reconnect(self, name: str, *, login: bool = False) -> None:
-        """End a server and start it anew; ``login``: it may open a page for that."""
+        """Restart a server; ``login`` lets it open a login page."""
         connection = self.connections[name]
         if login:
             self._interactive.add(name)
@@ -360,13 +360,13 @@ class McpServers:
         self._begin(connection, again=True)
 
     async def settled(self, name: str) -> None:
-        """Returns when a server is neither about to start nor waiting."""
+        """Return when a server is neither starting nor waiting."""
         connection = self.connections[name]
         while connection.state in ("starting", "restarting", "waiting"):
             await connection.moved()
 
     def instructions(self) -> str:
-        """What ready servers say about their use."""
+        """Instructions declared by ready servers."""
         parts = [
             f"{name}: {described(connection.offered.instructions, INSTRUCTIONS)}"
             for name, connection in self.connections.items()

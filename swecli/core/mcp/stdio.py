@@ -1,6 +1,6 @@
-"""A server that swecli starts: its messages over standard input and output, within bounds; its stderr in a log.
+"""A server started by swecli: bounded messages over standard input and output, stderr in a log.
 
-In place of the SDK's own transport, which holds a line of any length in memory and hands stderr to a file of any size.
+Replaces the SDK's transport, which keeps a line of any length in memory and writes stderr to a file of any size.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 LONGEST_LINE: Final = 32_000_000
 """Bytes of one message."""
 GRACE: Final = 1.0
-"""Seconds that a server has to end after its input was closed, and again after SIGTERM."""
+"""Seconds that a server has to end after its input closes, and again after SIGTERM."""
 _CHUNK = 65_536
 
 
 class StdioServer:
-    """One run of a server. ``ended`` is set when its output ends, whoever ended it."""
+    """One run of a server. ``ended`` is set when its output ends, for any reason."""
 
     def __init__(self, words: Sequence[str], cwd: Path, environment: Mapping[str, str], log: ServerLog) -> None:
         self._words = tuple(words)
@@ -48,14 +48,14 @@ class StdioServer:
         return self._process.returncode if self._process is not None else None
 
     async def status(self) -> int | None:
-        """The exit status of one whose output has ended; None where it goes on without output."""
+        """The exit status after its output ended; None if it still runs without output."""
         if self._process is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), GRACE)
         return self.exit_status
 
     async def start(self) -> None:
-        """Start it. Needs nothing of the SDK, which may be loaded meanwhile.
+        """Start the program, without the SDK, which may still be loading.
 
         Raises:
             OSError: it can't be started.
@@ -72,7 +72,7 @@ class StdioServer:
 
     @asynccontextmanager
     async def streams(self) -> AsyncGenerator[TransportStreams]:
-        """Its messages, once it was started. It is stopped when the block ends."""
+        """The message streams of a started program; the end of the block stops it."""
         import anyio
         from mcp.shared.message import SessionMessage
 
@@ -149,13 +149,13 @@ class StdioServer:
             await asyncio.sleep(0)
 
     async def stop(self) -> None:
-        """End it, if it was started; once it has been ended, nothing more is done."""
+        """Stop the program if it runs; further calls do nothing."""
         if self._process is not None and not self._stopped:
             self._stopped = True
             await uninterrupted(self._end(self._process))
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
-        """Close its input, wait, end its group."""
+        """Close its input, wait, then end its process group."""
         if process.stdin is not None:
             process.stdin.close()
         await end_group(process, GRACE, first=0.0 if self.trouble else None)

@@ -1,4 +1,4 @@
-"""What servers offer: tools (name, effects, result), prompts as commands, and resources to read."""
+"""What servers offer: tools (name, effects, result), prompts as commands, and resources."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     import mcp_types
 
 LONGEST_NAME: Final = 64
-"""Characters that providers take."""
+"""Maximum length that providers accept."""
 DESCRIPTION: Final = 2_048
-"""Bytes of a tool's description, and half of it of a parameter's."""
+"""Maximum bytes of a tool's description; half of it for a parameter's."""
 MOST_TEXT: Final = 20_000_000
-"""Characters of a result that are looked at at all."""
+"""Characters of a result that are processed."""
 MOST_IMAGES: Final = 8
 _SHOWN = 4_000
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
-"""Nobody sees these characters, but a model reads them."""
+"""Characters that are invisible to people but not to a model."""
 
 
 def program(server: str) -> str:
-    """The server in words, for effects, questions and the rule about text from strangers."""
+    """The server in words, for effects, questions and the rule about untrusted text."""
     return f"the MCP server {server}"
 
 
 def tool_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
-    """``mcp__server__tool`` with what providers take: letters, digits, ``_`` and ``-``, 64 at most. A name that had to
-    be changed or cut gets a hash at its end, so that two tools never have one name."""
+    """``mcp__server__tool`` in the characters that providers accept: letters, digits, ``_`` and ``-``, 64 at most. A
+    changed or cut name ends with a hash, so that names stay unique."""
     whole = f"mcp__{_plain(server)}__{_plain(tool)}"
     if len(whole) <= LONGEST_NAME and whole not in taken and _plain(tool) == tool:
         return whole
@@ -55,7 +55,7 @@ def _plain(text: str) -> str:
 
 
 def described(text: str, limit: int = DESCRIPTION) -> str:
-    """A text of a server as the model may see it: without hidden characters, and of bounded length."""
+    """A server's text for the model, without hidden characters and of bounded length."""
     clean = _HIDDEN.sub("", text).strip()
     raw = clean.encode("utf-8", "replace")
     return clean if len(raw) <= limit else f"{raw[:limit].decode('utf-8', 'ignore')}…"
@@ -66,7 +66,7 @@ def _parameter(text: str) -> str:
 
 
 def fingerprint(tool: mcp_types.Tool) -> str:
-    """SHA-256 of what the user agreed to when they took this tool: its words and its parameters."""
+    """SHA-256 of what accepting this tool covers: its texts and its parameters."""
     hints = tool.annotations.model_dump(mode="json") if tool.annotations else None
     shown = json.dumps([tool.name, tool.description, tool.input_schema, hints], sort_keys=True, default=str)
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
@@ -122,8 +122,8 @@ def _progress(done: float, total: float | None, message: str | None) -> str:
 
 
 def outcome_of(result: mcp_types.CallToolResult, server: str, notes: Sequence[str] = ()) -> ToolOutcome:
-    """What a call brought: texts for the model as they are, images where models can see them, and a word about what
-    can't be shown."""
+    """The result of a call: texts unchanged, images if the model accepts them, and a note about anything that can't be
+    shown."""
     texts: list[str] = []
     images: list[ImagePart] = []
     for content in result.content:
@@ -158,7 +158,7 @@ def _detail(text: str, images: Sequence[ImagePart]) -> str:
 
 
 def _says(texts: Iterable[str], structured: Any) -> bool:
-    """Whether one of the texts is the structured content already, as the protocol recommends."""
+    """Whether one of the texts repeats the structured content, as the protocol recommends."""
     for text in texts:
         try:
             if len(text) <= MOST_TEXT and json.loads(text) == structured:
@@ -173,7 +173,7 @@ def _says(texts: Iterable[str], structured: Any) -> bool:
 
 
 def content_of(content: Any) -> tuple[str, ImagePart | None]:
-    """A piece of a result as text for the model, and as an image where it is one."""
+    """One piece of a result as text for the model, and as an image if it is one."""
     match content.type:
         case "text":
             return content.text, None
@@ -226,7 +226,7 @@ _LISTED = 20
 
 
 def prompt_of(connection: Connection, prompt: mcp_types.Prompt) -> PromptTemplate:
-    """A prompt of a server as a template: ``/mcp__server__prompt`` and ``/server:prompt``."""
+    """A server's prompt as a template: ``/mcp__server__prompt`` and ``/server:prompt``."""
     wanted = prompt.arguments or []
     hint = " ".join(f"<{one.name}>" if one.required else f"[{one.name}]" for one in wanted)
 
@@ -255,7 +255,7 @@ def prompt_of(connection: Connection, prompt: mcp_types.Prompt) -> PromptTemplat
 
 
 def given(text: str, names: Sequence[str]) -> dict[str, str]:
-    """Arguments of a prompt: ``name=value``, the others in their order; what is left over belongs to the last."""
+    """Arguments of a prompt: ``name=value``, others by position; the last one takes the rest."""
     try:
         words = shlex.split(text)
     except ValueError:
