@@ -1,1 +1,1 @@
-"""What was learned about a project, as short sentences that had to earn their place."""
+"""The playbook: lessons about a project, as short sentences supported by evidence."""

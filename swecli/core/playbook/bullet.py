@@ -1,4 +1,4 @@
-"""One learned sentence: what it says, when it applies, what it rests on, and how it fared."""
+"""A bullet: one learned sentence, its trigger, its evidence, and its outcomes."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from msgspec.structs import asdict
 Tag = Literal["helpful", "harmful", "neutral"]
 Kind = Literal["command", "gotcha", "convention", "preference", "location"]
 Status = Literal["probation", "active", "core", "off", "archived", "deleted"]
-"""``probation``: shown too rarely to be judged. ``core``: proven, in the prompt of every session. ``off``: the user
-does not want it shown. ``archived``: not shown any more, and kept. ``deleted``: the user does not want it at all; what
-is left of it keeps it from being learned again."""
+"""``probation``: shown too rarely to be judged. ``core``: proven, in the prompt of every session. ``off``: switched off
+by the user. ``archived``: kept but no longer shown. ``deleted``: removed by the user; the remaining record prevents
+learning it again."""
 
 TAGS: tuple[Tag, ...] = get_args(Tag)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 STATUSES: tuple[Status, ...] = get_args(Status)
 LIVE: frozenset[Status] = frozenset(("probation", "active", "core"))
 LONGEST = 200
-"""Characters of a sentence."""
+"""Maximum characters of a sentence."""
 PREFERENCES = "preferences"
-"""The section of what the user wants, and the only one that counts in every project."""
+"""Section for the user's preferences, the only one that applies to every project."""
 _WORDS_LONGEST = 120
 _MOST_WORDS = 24
 
 
 class Trigger(Struct, frozen=True):
-    """When a bullet applies: globs of ``paths``, beginnings of ``commands`` that go wrong, signatures of ``errors``,
-    and ``keywords`` of a task."""
+    """When a bullet applies: globs of ``paths``, prefixes of failing ``commands``, signatures of ``errors``, and
+    ``keywords`` of a task."""
 
     paths: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -42,24 +42,24 @@ class Trigger(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """The step that a bullet is about: it helped where this went well at the first try."""
+    """The step that a bullet is about. The bullet helped if this step succeeds at the first attempt."""
 
     command: str = ""
     path: str = ""
 
 
 class Source(Struct, frozen=True):
-    """What a bullet rests on: events of a session by their items, and the commit at that time."""
+    """Evidence for a bullet: items of a session, and the commit at that time."""
 
     session: str
     events: tuple[str, ...] = ()
     commit: str = ""
     what: str = ""
-    """The kind of evidence, in a few words."""
+    """Kind of evidence, in a few words."""
 
 
 class Expiry(Struct, frozen=True):
-    """A bullet holds no longer once one of the ``paths`` is gone, or ``symbol`` is in none of them."""
+    """A bullet expires once one of the ``paths`` is gone, or none of them contains ``symbol``."""
 
     paths: tuple[str, ...] = ()
     symbol: str = ""
@@ -67,7 +67,7 @@ class Expiry(Struct, frozen=True):
 
 class Bullet(Struct):
     """A learned sentence. Times are Unix seconds. ``exposures`` counts how often it was shown, ``withheld`` how often
-    it was kept back to see what happens without it, and ``control`` how often that went well all the same."""
+    it was withheld for comparison, and ``control`` how often the step succeeded without it."""
 
     id: str
     section: str
@@ -89,13 +89,13 @@ class Bullet(Struct):
     withheld: int = 0
     control: int = 0
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What a later version wrote into the file; it is written back as it was."""
+    """Unknown fields written by a later version, preserved on writing."""
 
     def tag(self, tag: Tag, count: int = 1) -> None:
         """Count an outcome.
 
         Raises:
-            ValueError: there is no such tag.
+            ValueError: the tag is unknown.
         """
         if tag not in TAGS:
             raise ValueError(f"{tag!r} is no tag; there are {', '.join(TAGS)}")
@@ -107,7 +107,7 @@ class Bullet(Struct):
 
     @property
     def key(self) -> str:
-        """The same for every bullet that says the same."""
+        """Equal for bullets with the same content."""
         return content_key(self.section, self.content)
 
     @property
@@ -117,18 +117,18 @@ class Bullet(Struct):
 
     @property
     def last_seen(self) -> float:
-        """When something last spoke for it."""
+        """Time of the latest support for it."""
         return max(self.created_at, self.last_used, self.verified_at)
 
 
 Z = 1.0
-"""Standard deviations: the true share is above the bound with a probability of 84 %. Outcomes of one project are few,
-so that a stricter bound would never let a sentence rise."""
+"""Standard deviations: the true share exceeds the bound with a probability of 84 %. A project yields few outcomes, so a
+stricter bound would never promote a sentence."""
 
 
 @lru_cache(1_024)
 def wilson(helpful: int, harmful: int) -> float:
-    """Lower bound of the Wilson interval under the prior Beta(1, 1), 0..1; negative counts are taken as none."""
+    """Lower bound of the Wilson interval under the prior Beta(1, 1), 0..1; negative counts are taken as 0."""
     good, bad = max(0, helpful) + 1, max(0, harmful) + 1
     number = good + bad
     share, square = good / number, Z * Z
@@ -138,13 +138,13 @@ def wilson(helpful: int, harmful: int) -> float:
 
 
 def plain(text: str) -> str:
-    """The text on one line, without anything that a terminal or a model could take for more than text."""
+    """The text on one line, without control characters or anything else that a terminal or model could interpret."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(shown.split())
 
 
 def content_key(section: str, content: str) -> str:
-    """Hash of what a sentence says, whatever its case, spacing and last full stop."""
+    """Hash of a sentence, independent of case, spacing and a final full stop."""
     said = " ".join(content.casefold().split()).rstrip(".!")
     return hashlib.sha256(f"{section.casefold()}\0{said}".encode("utf-8", "replace")).hexdigest()[:16]
 
@@ -153,8 +153,8 @@ _NO_LETTER = re.compile(r"[^a-z0-9]")
 
 
 def identifier(section: str, content: str, turn: int = 0) -> str:
-    """An id such as ``fil-00042``. It follows from what is said, so that branches and machines give the same sentence
-    the same id; ``turn`` counts up where the id belongs to another sentence."""
+    """An id such as ``fil-00042``. It depends only on the content, so that branches and machines give the same sentence
+    the same id; ``turn`` is increased if another sentence has that id."""
     prefix = (_NO_LETTER.sub("", section.casefold()) + "xxx")[:3]
     number = (int(content_key(section, content)[:12], 16) + turn) % 100_000
     return f"{prefix}-{number:05d}"
@@ -167,7 +167,7 @@ _OWN = frozenset(Bullet.__struct_fields__) - {"extra"}
 
 
 def to_record(bullet: Bullet) -> dict[str, Any]:
-    """The bullet as JSON, without what is as usual."""
+    """The bullet as JSON, without default values."""
     record: dict[str, Any] = {"id": bullet.id, "section": bullet.section, "content": bullet.content}
     record |= {"helpful": bullet.helpful, "harmful": bullet.harmful}
     usual = Bullet("", "", "")
@@ -194,10 +194,10 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_record(record: object) -> Bullet:
-    """The bullet that a JSON object stands for. What is unusual in it is taken as if it were not there.
+    """The bullet in a JSON object. Invalid optional fields are ignored.
 
     Raises:
-        ValueError: it is no bullet: it has no id, or says nothing that fits on a line.
+        ValueError: it has no id, or no content that fits on a line.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
@@ -231,7 +231,7 @@ T = TypeVar("T")
 
 
 def one_of(value: object, known: tuple[T, ...], otherwise: T) -> T:
-    """The member of ``known`` that a value of unknown type is."""
+    """``value`` if it is a member of ``known``, otherwise ``otherwise``."""
     return next((one for one in known if one == value), otherwise)
 
 

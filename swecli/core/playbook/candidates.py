@@ -1,7 +1,7 @@
-"""From a piece of evidence to the sentence that it supports. Pure.
+"""From evidence to the sentence that it supports. Pure.
 
-Sentences are made of commands that ran, signatures of errors, paths, names and the user's own words: nothing that a
-tool's output says in words can come into one.
+Sentences consist of commands that ran, error signatures, paths, names and the user's own words; no prose from a tool's
+output can get into one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _MOST_KEYWORDS: Final = 14
 
 
 def candidate(evidence: Evidence, source: Source, cwd: str, holds: Callable[[Expiry], bool]) -> Bullet | None:
-    """The sentence with all that belongs to it; None where the evidence supports none. ``holds`` tells whether files of
-    these relative names are there and have the symbol."""
+    """The complete bullet for a piece of evidence; None if it supports none. ``holds`` checks whether files with these
+    relative names exist and contain the symbol."""
     make = _MAKERS[evidence.what]
     bullet = make(_local(evidence, cwd))
     if bullet is None or not bullet.content or len(bullet.content) > LONGEST or _ELSEWHERE.search(bullet.content):
@@ -63,7 +63,7 @@ _RUNNERS: Final = (
 
 
 def _declared(command: str) -> Expiry:
-    """Where the target of a task runner is declared, and as what; nothing for any other command."""
+    """Where a task runner's target is declared, and as what; empty for other commands."""
     for pattern, file, form in _RUNNERS:
         if match := pattern.match(" ".join(parsed(command).words)):
             return Expiry((file,), form.format(match[1]))
@@ -71,7 +71,7 @@ def _declared(command: str) -> Expiry:
 
 
 def _local(evidence: Evidence, cwd: str) -> Evidence:
-    """Commands without the place of the project in them, which is another one elsewhere."""
+    """Commands without the project's absolute path, which differs elsewhere."""
 
     def shortened(command: str) -> str:
         for prefix in (f"cd {cwd} && ", f"cd {cwd}; ", f"cd '{cwd}' && ", f'cd "{cwd}" && '):
@@ -86,7 +86,7 @@ def _files_of(command: str) -> tuple[str, ...]:
 
 
 def _fits(*commands: str) -> bool:
-    """Whether commands can stand in a sentence: one line of plain text, and not too long."""
+    """Whether commands fit into a sentence: one short line of plain text each."""
     return all(plain(one) == one and one and len(one) <= LONGEST_COMMAND and "`" not in one for one in commands)
 
 
@@ -100,7 +100,7 @@ def _keywords(evidence: Evidence, *commands: str) -> tuple[str, ...]:
 
 
 def _kept(found: Iterable[str]) -> tuple[str, ...]:
-    """Words that may stand in the file: what is long or looks like a key is none."""
+    """Words that may be stored, without long ones and ones that look like keys."""
     plain_words = (word for word in found if len(word) <= 16 and (word.isalpha() or len(word) <= 6))
     return tuple(dict.fromkeys(plain_words))[:_MOST_KEYWORDS]
 
@@ -124,7 +124,7 @@ def _fixed(evidence: Evidence) -> Bullet | None:
 
 
 def _failing(commands: Sequence[str], errors: Sequence[str]) -> str:
-    """That these fail here, each with its own error; one that they share, or that one alone has, stands behind."""
+    """ "These commands fail here", each with its own error; a single or shared error follows at the end."""
     verb = "fails" if len(commands) == 1 else "fail"
     shared = len(set(errors)) == 1 and errors[0]
     behind = f" ({errors[0]})" if shared else ""
@@ -199,7 +199,7 @@ def _timed_out(evidence: Evidence) -> Bullet | None:
 
 
 def _turned_green(evidence: Evidence) -> Bullet | None:
-    """Which check is about which file, where neither its name nor usage tells."""
+    """Which check covers which file, if neither its name nor convention shows that."""
     worked, paths = evidence.worked, evidence.paths
     if len(paths) > 2 or not _fits(worked, *paths) or is_usual(worked) or _named_after(worked, paths):
         return None
@@ -211,7 +211,7 @@ def _turned_green(evidence: Evidence) -> Bullet | None:
 
 
 def _named_after(command: str, paths: Sequence[str]) -> bool:
-    """Whether the name of a check tells which of these files it is about, or no file of it is named."""
+    """Whether a check's name reveals which of these files it covers, or names none of them."""
     targets = {part for word in parsed(command).operands for part in words(word)}
     return not targets or any(set(words(path.rpartition("/")[2].partition(".")[0])) <= targets for path in paths)
 

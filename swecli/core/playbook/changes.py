@@ -1,5 +1,5 @@
-"""What the user does with bullets. Each change works on the playbook as it is on disk at that moment, and says what was
-done in a sentence."""
+"""The user's changes to bullets. Each applies to the playbook as it is on disk, and returns a sentence about the
+result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Change = Callable[[Playbook, Bullet, float], str]
 
 
 class ChangeRefused(Exception):
-    """Nothing was changed; a sentence says why."""
+    """Nothing was changed; the message is a sentence with the reason."""
 
 
 def vote_up(playbook: Playbook, bullet: Bullet, now: float) -> str:
@@ -49,7 +49,7 @@ def switch_off(playbook: Playbook, bullet: Bullet, now: float) -> str:
 
 
 def switch_on(playbook: Playbook, bullet: Bullet, now: float) -> str:
-    """Back to use, be it off or archived; it has to prove itself again."""
+    """Use a bullet again that was off or archived; it starts on probation."""
     if not bullet.live:
         bullet.status, bullet.verified_at = "probation", now
         playbook.bound(bullet)
@@ -62,7 +62,7 @@ def delete(playbook: Playbook, bullet: Bullet, now: float) -> str:
 
 
 def take_back(learned: Bullet) -> Change:
-    """The change that deletes what was learned, unless the user has made it their own since."""
+    """A change that deletes a learned bullet, unless the user has edited it since."""
 
     def taken(playbook: Playbook, bullet: Bullet, now: float) -> str:
         done = "edited" if bullet.content != learned.content else "frozen" if bullet.frozen else ""
@@ -78,12 +78,12 @@ def take_back(learned: Bullet) -> Change:
 ACTIONS: Mapping[str, Change] = MappingProxyType(
     {"up": vote_up, "down": vote_down, "freeze": freeze, "off": switch_off, "on": switch_on, "delete": delete}
 )
-"""What can be done with a bullet, by the word for it."""
+"""Changes by the user's word for them."""
 
 
 def edit_to(text: str, masked: Callable[[str], str], *, anyway: bool = False) -> Change:
-    """The change to another text. It need not be new, but must be of this project unless the user wants it ``anyway``,
-    and hold no secret."""
+    """A change to another text. It may repeat known content, but must be specific to this project unless the user
+    insists (``anyway``), and must not contain a secret."""
 
     def edit(playbook: Playbook, bullet: Bullet, now: float) -> str:
         content = plain(text)
@@ -104,10 +104,10 @@ def edit_to(text: str, masked: Callable[[str], str], *, anyway: bool = False) ->
 def written_down(
     playbook: Playbook, content: str, now: float, masked: Callable[[str], str], *, anyway: bool = False
 ) -> Bullet:
-    """A preference that the user writes down: it needs no proof, and only the user takes it away.
+    """A preference written by the user. It needs no evidence, and only the user removes it.
 
     Raises:
-        ChangeRefused: it is nothing of this project and not wanted ``anyway``, or holds a secret.
+        ChangeRefused: it is not specific to this project (without ``anyway``), or contains a secret.
     """
     content = plain(content)
     if reason := _refusal(content, masked, SAID, "add", anyway=anyway):
@@ -119,7 +119,7 @@ def written_down(
 
 
 def _refusal(content: str, masked: Callable[[str], str], support: float, command: str, *, anyway: bool) -> str:
-    """Why a text of the user is refused, with the way to insist where there is one; empty where it is taken."""
+    """Why a user's text is refused, and how to insist if possible; empty if it is accepted."""
     known = Known(masked=masked)
     firm = judge(content, known, PROVEN).reason
     if firm or anyway:

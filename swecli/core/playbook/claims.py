@@ -1,8 +1,8 @@
-"""Whether a sentence claims something that holds in this project and not everywhere, told by its form. Pure.
+"""Whether a sentence makes a claim specific to this project, judged by its form. Pure.
 
-Each trait of a sentence (a word, two words that follow each other, the form of a name, a kind of claim) has a weight,
-and the sum decides. The weights are learned from labelled sentences: ``scripts/learn_weights.py`` writes
-``weights_of_traits.txt``. A name is only told by its form, so the weights know no project.
+Each trait of a sentence (a word, a pair of words, the form of a name, a kind of claim) has a weight, and the sum
+decides. The weights are learned from labelled sentences: ``scripts/learn_weights.py`` writes ``weights_of_traits.txt``.
+Names count only by their form, so the weights contain no project.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from swecli.core.playbook.specificity import (
 )
 
 ENOUGH: Final = 0.8
-"""The sum from which on a sentence is taken for one of this project: advice of an unseen author reaches it in one of a
-hundred cases."""
+"""Sum at which a sentence counts as specific. Advice by an unseen author reaches it in one of a hundred cases."""
 SAID: Final = 0.9
-"""What is added for a sentence that the user wrote down."""
+"""Bonus for a sentence that the user wrote down."""
 CORRECTED: Final = 3.1
-"""What is added for a sentence that the user said to correct something: a wish needs less to be worth keeping."""
+"""Bonus for a sentence by which the user corrected something; wishes need less specificity."""
 
 PROVEN: Final = math.inf
-"""For a sentence that code has made of what happened."""
+"""Bonus for a sentence that code derived from events."""
 
 _TICKED: Final = re.compile(r"`([^`]+)`")
 _TOKEN: Final = re.compile(r"`[^`]+`|[^\s`]+")
@@ -90,7 +89,7 @@ _KINDS: Final = {
         r" ◇(?=\W*$|[,;.] | (?:with|by|so|because|to|when|before|after|if)\b)"
     ),
 }
-"""Kinds of claims and of advice. What only follows on a condition ("when ...,") is no claim of what it names."""
+"""Kinds of claims and of advice. A conditional statement ("when ...,") is not a claim about its condition."""
 _ADVICE: Final = frozenset(("opinion", "purpose", "framework", "chore", "placed"))
 _CONDITION: Final = re.compile(r"(?i)^(?:if|when|whenever|before|after|once|wenn|bei|vor|nach)\b[^,]*,")
 _BEGINS: Final = re.compile(r"(?!◇|(?:The|A|An|All|Every|Each|No|CI|This|These|Its?|\w+s|User)\b)\w")
@@ -100,13 +99,12 @@ _FINITE: Final = re.compile(
 
 
 def specific_tokens(content: str) -> list[str]:
-    """The parts of a sentence that are of this project."""
+    """The parts of a sentence that are specific to this project."""
     return list(weighed(content))
 
 
 def ungrounded(content: str, support: float = 0.0) -> str:
-    """Why a sentence says nothing that holds in this project and not everywhere; empty where it does. ``support`` is
-    what the events that it rests on add."""
+    """Why a sentence is not specific to this project; empty if it is. ``support`` is the bonus from its evidence."""
     if claim(content) + support >= ENOUGH or _is_choice(content):
         return ""
     if not any(weight > MILD for weight in weighed(content).values()):
@@ -115,13 +113,13 @@ def ungrounded(content: str, support: float = 0.0) -> str:
 
 
 def claim(content: str) -> float:
-    """How much a sentence looks like one about a project: a logarithm of odds."""
+    """How much a sentence looks like a claim about a project, as log odds."""
     weights = _weights()
     return weights[""] + sum(weights.get(trait, 0.0) for trait in traits(content))
 
 
 def _is_choice(content: str) -> bool:
-    """Whether one of two tools is wanted here: a choice that every project makes for itself."""
+    """Whether the sentence chooses between two tools, which every project decides for itself."""
     tools = listed("tools_of_choice")
     pairs = ((match[1].casefold(), match[2].casefold()) for match in _CONTRAST.finditer(content))
     reasoned = _GIVEN.search(content) or _KINDS["opinion"].search(content)
@@ -137,14 +135,14 @@ _GIVEN: Final = re.compile(r"(?i)\b(?:because|since|as|otherwise)\b|^an? ")
 
 @cache
 def _weights() -> dict[str, float]:
-    """By trait; that of the empty one is what every sentence has."""
+    """Weights by trait; the empty trait is the bias."""
     text = (files("swecli.core.playbook") / "weights_of_traits.txt").read_text(encoding="utf-8")
     lines = (line.split(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {trait: float(weight) for weight, trait in lines}
 
 
 def traits(content: str) -> frozenset[str]:
-    """What a sentence claims, each by a short name."""
+    """The claims of a sentence, each by a short name."""
     words = list(_words(content))
     bare = [_NAME if word.startswith(_NAME) else word for word in words]
     found = {f"word {word}" for word in words}
@@ -158,7 +156,7 @@ def traits(content: str) -> frozenset[str]:
 
 
 def _words(content: str) -> Iterator[str]:
-    """The words and marks of a sentence in small letters; names as their form, so that all of a form are one word."""
+    """Lower-case words and marks of a sentence; names are replaced by their form."""
     for match in _TOKEN.finditer(content):
         token = match[0]
         if token.startswith("`") and len(token) > 1:

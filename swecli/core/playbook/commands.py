@@ -1,5 +1,5 @@
-"""What a shell command is for, whether another one is for the same, and how it failed. Pure, and only a guess by its
-words: nothing is decided by it but whether something is worth remembering."""
+"""The purpose of a shell command, whether another one has the same purpose, and how it failed. Pure guesses from words,
+used only to decide whether something is worth remembering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOKS: Final = frozenset(
         *("type", "uniq", "wc", "which", "whoami"),
     )
 )
-"""Programs that only look: another way to look is no fix. A program written into the command is as good as one."""
+"""Programs that only look: another way to look is not a fix. The same goes for inline programs."""
 
 _INTENTS: Final = (
     (
@@ -43,7 +43,7 @@ _OF_THEIR_OWN: Final = frozenset(
         *("rsync", "scp", "ssh", "terraform", "touch", "wget"),
     )
 )
-"""Programs whose arguments may have any of the words below without being about them."""
+"""Programs whose arguments may contain any of the words below by chance."""
 _STRONG: Final = re.compile(r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|tests?)\b")
 _WRAPPERS: Final = frozenset(
     (
@@ -74,8 +74,7 @@ _PARTS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 class Parsed(Struct, frozen=True):
-    """``words`` of the last thing that a command does, without what is put in front of it; ``operands`` are the paths
-    and targets among them."""
+    """``words`` of the last command in a line, without wrappers; ``operands`` are its paths and targets."""
 
     words: tuple[str, ...]
     intent: str
@@ -84,12 +83,12 @@ class Parsed(Struct, frozen=True):
 
     @property
     def targets(self) -> frozenset[str]:
-        """What it is let loose on: words after the program that say more than what it is for."""
+        """Targets: the words after the program that do not name its purpose."""
         return frozenset(word for word in self.words[1:] if not word.startswith("-") and word not in _FOR)
 
     @property
     def parts(self) -> frozenset[str]:
-        """Pieces of its words that say what it is about."""
+        """Parts of its words that describe its subject."""
         return frozenset(
             part for word in self.words if not word.startswith("-") for part in _PARTS.split(word.casefold()) if part
         ) - {"run", "m", "exec", "py", "sh", "js", "bin"}
@@ -99,12 +98,12 @@ _FOR: Final = frozenset(("test", "tests", "run", "check", "build", "lint", "unit
 
 
 def shown(command: str) -> str:
-    """The command as it is written into a sentence: on one line."""
+    """The command on one line, for a sentence."""
     return " ".join(command.split())
 
 
 def parsed(command: str) -> Parsed:
-    """What a command line is about: the last of its commands, without redirection, wrappers and variables."""
+    """The last command of a line, without redirections, wrappers and variables."""
     pieces = [piece for piece in _SEPARATORS.split(command.strip()) if piece]
     piece = next((one for one in reversed(pieces) if not _looks(_split(_PIPE.sub("", one)))), "")
     words = _unwrapped(_split(_PIPE.sub("", piece or (pieces[-1] if pieces else ""))))
@@ -151,7 +150,7 @@ def _is_operand(word: str) -> bool:
 
 
 def same_intent(one: str, other: str) -> bool:
-    """Whether two commands are tries at the same thing."""
+    """Whether two commands attempt the same thing."""
     a, b = parsed(one), parsed(other)
     if a.looks or b.looks or not a.words or not b.words:
         return False
@@ -167,8 +166,8 @@ _NOT_THERE: Final = re.compile(
 
 
 def asks_elsewhere(failed: str, worked: str, error: str) -> bool:
-    """Whether what worked is the same command on another file, as that of the first was not there: no repair of it,
-    unless the name was mistyped or the file is in another folder."""
+    """Whether the command that worked is the same one on another file, because the first file did not exist. That is no
+    fix, unless the name was mistyped or the file is in another folder."""
     a, b = parsed(failed), parsed(worked)
     same = [word for word in a.words if word not in a.operands] == [word for word in b.words if word not in b.operands]
     if not same or a.operands == b.operands or _NOT_THERE.search(error) is None:
@@ -187,8 +186,8 @@ def _moved(one: str, other: str) -> bool:
 
 
 def instead_of_unknown(failed: str, worked: str) -> bool:
-    """Whether a command may stand in for one of which only its failure tells what it was for: a slip of its name, or a
-    script that is not there and then a check or a build."""
+    """Whether a command may replace one whose purpose is unknown: a corrected typo, or a check or build instead of a
+    missing script."""
     a, b = parsed(failed), parsed(worked)
     if a.looks or b.looks or not a.words or not b.words:
         return False
@@ -209,7 +208,7 @@ def differs(one: str, other: str) -> bool:
 
 
 def begins(command: str, prefix: str) -> bool:
-    """Whether a command is the one that the prefix stands for, perhaps with more arguments."""
+    """Whether a command equals the prefix, possibly with more arguments."""
     command, prefix = shown(command), shown(prefix)
     return bool(prefix) and (command == prefix or command.startswith(f"{prefix} "))
 
@@ -255,10 +254,11 @@ _HYPHENS: Final = re.compile(r"[-_ /.]+")
 
 
 def signature(output: str, status: int | None = None) -> str:
-    """What tells that a command went wrong, and not what it looked at; empty where nothing does.
+    """Signature of a command's own failure, as opposed to a failure that it reports about its subject; empty if there
+    is none.
 
-    Only names and words of known messages are taken over: output is text of strangers, and none of its sentences may
-    come into a prompt.
+    Only names and words of known messages are used: output is untrusted text, and none of its sentences may get into a
+    prompt.
     """
     text = output if len(output) <= _MOST_READ else f"{output[: _MOST_READ // 2]}\n{output[-_MOST_READ // 2 :]}"
     for pattern in _SIGNATURES:
@@ -269,13 +269,13 @@ def signature(output: str, status: int | None = None) -> str:
 
 
 def _harmless_name(text: str) -> bool:
-    """Whether a message holds a name and no sentence that is written like one."""
+    """Whether a message contains a name, and not a sentence disguised as one."""
     name = max(text.split(), key=len)
     return "://" not in text and len([part for part in _HYPHENS.split(name) if part]) <= 5
 
 
 def is_usual(command: str) -> bool:
-    """Whether the command is how such a thing is done in most projects, so that it is no lesson."""
+    """Whether most projects use this command for this purpose, so that it is not a lesson."""
     return bool(_USUAL.fullmatch(shown(command)))
 
 

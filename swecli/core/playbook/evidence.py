@@ -1,6 +1,6 @@
-"""Events of a session that something can be learned from: what failed and what then worked, what the user corrected.
+"""Evidence in the events of a session: failures and what then worked, and corrections by the user.
 
-Nothing here has an opinion. Each piece of evidence is a few events of the record that anybody can look up.
+This module makes no judgement. Each piece of evidence is a few recorded events that anybody can look up.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ What = Literal[
 
 
 class Evidence(Struct, frozen=True):
-    """Events (``items``) that belong together. ``failed`` are commands that went wrong and ``worked`` is the one that
-    did not; ``errors`` are their signatures, empty where there is none; ``words`` are the user's own or a pattern that
-    was searched; ``task`` is what the user had asked for; ``count`` is how often, or how many seconds."""
+    """Related events (``items``). ``failed`` are commands that failed and ``worked`` is the one that succeeded;
+    ``errors`` are their signatures, or empty; ``words`` are the user's, or a search pattern; ``task`` is the user's
+    request; ``count`` is a number of times, or seconds."""
 
     what: What
     items: tuple[str, ...]
@@ -71,7 +71,7 @@ class Evidence(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """A command that ended by itself, or by its time limit."""
+    """A command that ended by itself or by its time limit."""
 
     item: str
     command: str
@@ -79,15 +79,15 @@ class Ran(Struct, frozen=True):
     error: str
     turn: int
     edits: int
-    """How many changes of files there had been."""
+    """Number of file changes before it."""
     seconds: float = 0.0
     timed_out: bool = False
 
 
 MOST_OPEN: Final = 30
-"""Failures that are remembered at once."""
+"""Maximum number of failures kept in mind."""
 TURNS: Final = 1
-"""A failure is forgotten so many turns later."""
+"""Turns after which a failure is forgotten."""
 READS: Final = 3
 EMPTY_SEARCHES: Final = 2
 FAILED_EDITS: Final = 2
@@ -99,7 +99,7 @@ _CORRECTION: Final = re.compile(
     r"|must(?:n't| not)|should (?:not|never)|use \S+ (?:not|instead of|rather than))\b",
     re.IGNORECASE,
 )
-"""A correction, or a rule: a task that says how something is to be done this time is neither."""
+"""A correction or a rule. A task that describes how to do something this time is neither."""
 _RULE: Final = re.compile(
     r"\b(?:don'?t|do not|never|always|use|run|prefer|instead|rather|not|must|only|keep|avoid|we)\b", re.IGNORECASE
 )
@@ -119,30 +119,30 @@ class _Call(Struct):
 
 
 class EvidenceWatch:
-    """Feed it every event of a session as it happens; each gives the evidence that it completes."""
+    """Receives every event of a session as it happens, and returns the evidence that each completes."""
 
     def __init__(self, cwd: str) -> None:
         self._cwd = os.path.realpath(cwd)
         self._turn = 0
         self._task = ""
         self._worked_before = False
-        """Whether the turn before, or this one so far, had calls: only then a message can correct something."""
+        """Whether the previous turn, or this one so far, had calls; otherwise a message can't be a correction."""
         self._calls: dict[str, _Call] = {}
         self._failed: list[Ran] = []
         self._previous: Ran | None = None
-        """The newest command that did not only look."""
+        """The latest command that did more than look."""
         self._red: dict[str, Ran] = {}
         self._slow: dict[str, Ran] = {}
         self._edited: list[str] = []
         self._asked: dict[str, PermissionRequested] = {}
         self._replaced: dict[str, str] = {}
-        """What a command was before the user changed it, by item."""
+        """Original commands that the user changed, by item."""
         self._bad_edits: dict[str, list[str]] = {}
         self._empty: list[tuple[str, str]] = []
         self._reads: dict[str, list[str]] = {}
         self._noted: set[tuple[str, str]] = set()
         self.steps: list[Step] = []
-        """What was tried, for whoever takes it."""
+        """Attempted steps, for the consumer to take."""
 
     def observe(self, event: Event) -> list[Evidence]:
         if event.agent != MAIN:
@@ -205,7 +205,7 @@ class EvidenceWatch:
         return []
 
     def _said(self, item: str, text: str) -> list[Evidence]:
-        """A message of the user: what was asked for, and perhaps a correction of what was done."""
+        """A user message: a request, and possibly a correction."""
         corrects = (self._worked_before or bool(self._task)) and _CORRECTION.search(text) is not None
         self._task = self._task or text[:2_000]
         if not corrects or len(text) > 2_000:
@@ -290,8 +290,8 @@ class EvidenceWatch:
         return found
 
     def _fixes(self, failed: Ran, ran: Ran, *, directly: bool) -> bool:
-        """Whether what worked now is what had been tried: the failure was the command's own, or nothing else about it
-        has changed. What follows ``directly`` on a program that there is not need not look like it."""
+        """Whether a success fixes a failure: the failure was the command's own, or nothing else about the command has
+        changed. A command that ``directly`` follows a missing program need not resemble it."""
         if not differs(failed.command, ran.command):
             return False
         if not same_intent(failed.command, ran.command):
@@ -355,14 +355,14 @@ class EvidenceWatch:
         return []
 
     def _regretted(self, files: Sequence[RestoredFile]) -> tuple[str, ...]:
-        """The files that an undo is about, those first that a call edited by name: what is removed again without ever
-        having been edited is what a command left behind, such as a cache."""
+        """Files affected by an undo, those edited by name first. A removed file that was never edited is a by-product
+        of a command, such as a cache."""
         named = {self.relative(file.path): file.how for file in files}
         about = [path for path, how in named.items() if path and (how != "removed" or path in self._edited)]
         return tuple(sorted(about, key=lambda path: path not in self._edited))
 
     def standing(self, evidence: Sequence[Evidence], event: Event) -> list[Evidence]:
-        """The evidence without what this event revokes: an undo that was itself taken back."""
+        """The evidence without what this event revokes: an undo that was itself undone."""
         match event.body:
             case FilesRestored(direction="redo", files=files) if event.agent == MAIN:
                 back = {self.relative(file.path) for file in files}
@@ -398,7 +398,7 @@ class EvidenceWatch:
         return first
 
     def relative(self, path: object) -> str:
-        """A path below the working directory; empty for others."""
+        """A path relative to the working directory; empty for paths outside."""
         if not isinstance(path, str) or not path or "\n" in path:
             return ""
         whole = os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))
@@ -407,13 +407,13 @@ class EvidenceWatch:
 
 
 def _slow(done: ItemCompleted) -> float:
-    """Seconds after which a command was killed for its time; 0 where it was not."""
+    """Seconds after which a command was killed by its time limit; otherwise 0."""
     found = _KILLED.match(done.detail)
     return float(found[1]) if found is not None else 0.0
 
 
 def arguments_of(text: object) -> Mapping[str, Any]:
-    """The arguments of a call by name; none where the text is no JSON object."""
+    """The arguments of a call by name; empty if the text is not a JSON object."""
     try:
         found = json.loads(text) if isinstance(text, str) else None
     except ValueError:
@@ -422,7 +422,7 @@ def arguments_of(text: object) -> Mapping[str, Any]:
 
 
 def _symbol(arguments: Mapping[str, Any]) -> str:
-    """The function or class that an edit is in, as far as its text shows it."""
+    """The function or class that an edit touches, if its text shows it."""
     edits = arguments.get("edits")
     first = cast("list[object]", edits)[0] if isinstance(edits, list) and edits else arguments
     table = cast("dict[str, object]", first) if isinstance(first, dict) else {}

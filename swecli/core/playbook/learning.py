@@ -1,4 +1,4 @@
-"""From evidence to what stands in the playbook afterwards: candidates are made, judged, and put in."""
+"""From evidence to the playbook: candidates are made, judged and added."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swecli.core.playbook.trials import Count
 
 
 class Learned(Struct, frozen=True):
-    """A new bullet, or one that was seen to hold again; or why a candidate was refused."""
+    """A new or confirmed bullet, or the reason why a candidate was refused."""
 
     bullet: Bullet
     new: bool = False
@@ -28,14 +28,14 @@ class Learned(Struct, frozen=True):
 def drafts(
     evidence: Sequence[Evidence], session: str, commit: str, cwd: str, holds: Callable[[Expiry], bool]
 ) -> list[Bullet]:
-    """The candidates that the evidence supports."""
+    """Candidates supported by the evidence."""
     found = (candidate(one, Source(session, one.items, commit, one.what), cwd, holds) for one in evidence)
     return [bullet for bullet in found if bullet is not None]
 
 
 def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: float) -> list[Learned]:
-    """Put in what earns a place. What is there already is confirmed by new evidence, and comes back where it had been
-    archived; what the user deleted or switched off stays so."""
+    """Add accepted candidates. New evidence confirms existing bullets and restores archived ones; bullets that the user
+    deleted or switched off stay so."""
     results: list[Learned] = []
     for draft in candidates:
         same = playbook.same(draft.section, draft.content) or _same_way(playbook, draft)
@@ -63,8 +63,8 @@ def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: f
 
 
 def _same_way(playbook: Playbook, draft: Bullet) -> Bullet | None:
-    """A bullet that tells the same way out of the same failure (of the same program with the same error, too, whatever
-    it was run on), or the way that is known of a check already."""
+    """An existing bullet with the same fix for the same failure (including the same error of the same program, whatever
+    it ran on), or the known way to run a check."""
     if draft.type != "command" or not draft.guard.command:
         return None
     for bullet in playbook.all():
@@ -82,7 +82,7 @@ def _programs(bullet: Bullet) -> set[str]:
 
 
 def _deleted_about(playbook: Playbook, draft: Bullet) -> bool:
-    """Whether the user deleted a lesson of this kind about the same, in whatever words."""
+    """Whether the user deleted a lesson of this kind about the same subject, in any words."""
     about = subject_key(draft)
     return bool(about) and any(one.status == "deleted" and one.extra.get("subject") == about for one in playbook.all())
 
@@ -96,7 +96,7 @@ def _confirm(bullet: Bullet, draft: Bullet, now: float) -> None:
 
 
 def count(playbook: Playbook, counts: Iterable[Count], now: float) -> None:
-    """Add outcomes to the counters, and let each bullet have the status that it has earned."""
+    """Add outcomes to the counters, and update each bullet's status."""
     for one in counts:
         bullet = playbook.get_bullet(one.bullet)
         if bullet is None or bullet.status == "deleted":

@@ -1,4 +1,4 @@
-"""How alike two texts are, and which of many fits a query: trigrams and BM25, without a model. Pure."""
+"""Similarity of two texts, and the best of many for a query: trigrams and BM25, without a model. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOP_WORDS: Final = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, names taken apart, plurals as one; without those that say nothing."""
+    """Words of a text, with identifiers split, plurals unified, and stop words removed."""
     found = [part.casefold() for part in _WORD.findall(_CAMEL.sub(" ", text))]
     return [_stem(word) for word in found if word not in STOP_WORDS and len(word) > 1]
 
@@ -51,7 +51,7 @@ def alike(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def held_by(inner: frozenset[str], outer: frozenset[str]) -> float:
-    """How much of the first text is in the second one, 0..1."""
+    """Share of the first text's trigrams that the second contains, 0..1."""
     return len(inner & outer) / len(inner) if inner else 0.0
 
 
@@ -60,7 +60,7 @@ B: Final = 0.5
 
 
 def bm25(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
-    """A score for each document; 0 where it has no word of the query."""
+    """A score per document; 0 if it contains no word of the query."""
     counts = [Counter(document) for document in documents]
     usual = sum(map(len, documents)) / len(documents) if documents else 0.0
     rarity = {word: _rarity(sum(word in count for count in counts), len(counts)) for word in set(query)}
@@ -81,6 +81,6 @@ def _score(rarity: dict[str, float], count: Counter[str], length: int, usual: fl
 
 
 def sentences(text: str, most: int = 2_000) -> Iterable[str]:
-    """Lines and sentences of a document that are long enough to say something."""
+    """Lines and sentences of a document that are long enough to carry information."""
     found = (part.strip(" #*->`|\t") for part in re.split(r"\n+|(?<=[.!?])\s+", text))
     return [part for part in found if 15 <= len(part) <= 400][:most]

@@ -1,8 +1,8 @@
-"""Whether a sentence earns a place: it has to say something about this project that nobody would know anyway. Pure.
+"""Whether a sentence is worth learning: it must say something about this project that is not obvious. Pure.
 
-Two other implementations dropped what they had learned because it was advice that holds everywhere. Here such advice
-does not get in: a sentence has to name something of this project and to claim something of it that may turn out false,
-must not be what one look would tell, and must not be known already.
+Two other implementations abandoned learned advice because it applied everywhere. The gate here rejects such advice: a
+sentence must name something in this project, make a claim about it that could turn out false, not be visible at a
+glance, and not be known already.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from swecli.core.playbook.claims import ungrounded
 from swecli.core.playbook.likeness import alike, held_by, sentences, trigrams
 
 ALIKE: Final = 0.8
-"""Share of common trigrams from which on two sentences about the same commands and names say the same."""
+"""Share of common trigrams at which two sentences about the same commands and names count as equal."""
 SHORTEST: Final = 12
 
 
 class Verdict(Struct, frozen=True):
-    """``reason`` says why a sentence is refused, as a clause; empty where it is taken."""
+    """``reason`` is a clause if the sentence is refused; otherwise empty."""
 
     reason: str = ""
 
@@ -33,8 +33,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Known(Struct):
-    """What is known already: texts that the model has before it anyway, and sentences that were learned. ``masked``
-    covers secrets."""
+    """Known content: texts that the model sees anyway, and learned sentences. ``masked`` masks secrets."""
 
     texts: Sequence[str] = ()
     learned: Sequence[str] = ()
@@ -42,15 +41,15 @@ class Known(Struct):
     _grams: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
 
     def grams(self) -> list[frozenset[str]]:
-        """Trigrams of each sentence of the texts."""
+        """Trigrams of each sentence in the texts."""
         if not self._grams and self.texts:
             self._grams.extend(trigrams(one) for text in self.texts for one in sentences(text))
         return self._grams
 
 
 def judge(content: str, known: Known | None = None, support: float = 0.0) -> Verdict:
-    """Whether this sentence may be learned. ``support`` is what speaks for it besides its words: ``claims.SAID``,
-    ``claims.PROVEN``, or what the events that it cites say (``support.support``)."""
+    """Whether this sentence may be learned. ``support`` is the bonus from its evidence: ``claims.SAID``,
+    ``claims.PROVEN``, or that of its cited events (``support.support``)."""
     known = known or Known()
     if len(content) < SHORTEST or len(content) > LONGEST:
         return Verdict(f"it has {len(content)} characters, not {SHORTEST} to {LONGEST}")
@@ -71,7 +70,7 @@ def judge(content: str, known: Known | None = None, support: float = 0.0) -> Ver
 
 
 def unfit(content: str, masked: Callable[[str], str] = lambda text: text) -> str:
-    """Why a text may not be shown to a model, wherever it comes from; empty where it may."""
+    """Why a text must not be shown to a model, from any source; empty if it may."""
     if masked(content) != content or _SECRET.search(content):
         return "it holds what looks like a secret"
     loosens = _LOOSENS.search(content)

@@ -1,4 +1,4 @@
-"""The playbook: bullets by id, kept within bounds, and what becomes of each by its outcomes."""
+"""The playbook: bullets by id, bounded in number, with a status that follows from their outcomes."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ MOST_IN_SECTION: Final = 20
 MOST_ARCHIVED: Final = 500
 MOST_DELETED: Final = 500
 SLACK: Final = 50
-"""So many more of these two may be there before the oldest go."""
+"""Excess of archived or deleted bullets before the oldest are removed."""
 PROBATION: Final = 3
-"""Exposures after which a bullet is judged like the others."""
+"""Exposures after which a bullet leaves probation."""
 CORE_HELPFUL: Final = 3
 CORE_WORTH: Final = 0.6
 HARMFUL: Final = 2
 DECAY: Final = 30 * 86_400.0
-"""Seconds after which a bullet goes that nothing has spoken for."""
+"""Seconds after which an unsupported bullet is archived."""
 VOTE: Final = 5
-"""What a vote of the user counts."""
+"""Weight of a user's vote."""
 
 TITLE = "## Learned Strategies"
 _ORDER = ("file_operations", "code_navigation", "testing", "shell_commands", "error_handling")
 
 
 class Playbook:
-    """A container of bullets. What no longer has a place in it is archived, the oldest of that forgotten."""
+    """A container of bullets. Excess bullets are archived; the oldest archived ones are removed."""
 
     def __init__(self) -> None:
         self._bullets: dict[str, Bullet] = {}
         self._named: dict[str, str] = {}
-        """Ids by the hash of what is said."""
+        """Ids by hash of the content."""
         self.forgotten = 0
-        """Archived bullets that were let go since it was made."""
+        """Number of archived bullets removed so far."""
 
     # --- content ---
 
     def add_bullet(self, section: str, content: str, bullet: Bullet | None = None) -> Bullet:
-        """Add a sentence, and give what stands for it: the bullet that says the same already, where there is one.
-        ``bullet`` is where all but section, content and id come from.
+        """Add a sentence and return its bullet, or the existing one with the same content. ``bullet`` supplies all
+        fields except section, content and id.
 
         Raises:
-            ValueError: it is empty or too long.
+            ValueError: the content is empty or too long.
         """
         content = plain(content)
         if not content or len(content) > LONGEST:
@@ -76,14 +76,14 @@ class Playbook:
         return made
 
     def add_strategy(self, category: str, content: str) -> Bullet:
-        """The same under the name that reflections use. Raises as ``add_bullet``."""
+        """``add_bullet`` under the name that reflections use. Raises the same errors."""
         return self.add_bullet(category, content)
 
     def get_bullet(self, bullet_id: str) -> Bullet | None:
         return self._bullets.get(bullet_id)
 
     def tag_bullet(self, bullet_id: str, tag: Tag, count: int = 1) -> Bullet | None:
-        """Count an outcome; None where there is no such bullet."""
+        """Count an outcome; None if the bullet does not exist."""
         bullet = self._bullets.get(bullet_id)
         if bullet is not None:
             bullet.tag(tag, count)
@@ -95,33 +95,33 @@ class Playbook:
             del self._named[bullet_key(gone)]
 
     def put(self, bullet: Bullet) -> None:
-        """Put a bullet in, in place of the one with its id."""
+        """Add a bullet, replacing the one with its id."""
         self.remove_bullet(bullet.id)
         self._bullets[bullet.id] = bullet
         self._named[bullet_key(bullet)] = bullet.id
 
     def bullets(self) -> list[Bullet]:
-        """Those that are in use, and those that the user switched off."""
+        """Bullets in use, and those that the user switched off."""
         return [bullet for bullet in self._bullets.values() if bullet.status not in ("archived", "deleted")]
 
     def all(self) -> list[Bullet]:
-        """The archived ones and what is left of deleted ones besides."""
+        """All bullets, including archived ones and records of deleted ones."""
         return list(self._bullets.values())
 
     def live(self) -> list[Bullet]:
         return [bullet for bullet in self._bullets.values() if bullet.live]
 
     def same(self, section: str, content: str) -> Bullet | None:
-        """The bullet that says this, in whatever state."""
+        """The bullet with this content, in any state."""
         return self.with_key(content_key(section, plain(content)))
 
     def with_key(self, key: str) -> Bullet | None:
-        """The bullet with this hash of what it says, or of what it said before it was deleted."""
+        """The bullet with this content hash, or with this one before its deletion."""
         found = self._bullets.get(self._named.get(key, ""))
         return found if found is not None and bullet_key(found) == key else None
 
     def stats(self) -> dict[str, Any]:
-        """How many bullets there are, by section and status, and the sums of their outcomes."""
+        """Counts of bullets by section and status, and sums of their outcomes."""
         known = self.bullets()
         sections: dict[str, int] = {}
         for bullet in known:
@@ -136,7 +136,7 @@ class Playbook:
     # --- forms ---
 
     def as_context(self, max_strategies: int = 50) -> str:
-        """The best bullets as Markdown for a prompt; empty where there are none."""
+        """The best bullets as Markdown for a prompt; empty without bullets."""
         best = sorted(self.live(), key=rank)[: max(0, max_strategies)]
         sections: dict[str, list[Bullet]] = {}
         for bullet in best:
@@ -152,7 +152,7 @@ class Playbook:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Playbook:
-        """What ``to_dict`` gave; entries that are no bullets are left out."""
+        """The reverse of ``to_dict``; invalid entries are left out."""
         playbook, found = cls(), data.get("bullets")
         records: Iterable[object] = ()
         if isinstance(found, list):
@@ -175,8 +175,8 @@ class Playbook:
         return name
 
     def bound(self, newest: Bullet | None = None) -> None:
-        """Archive what is too much, the least worth first: of each section, or of that of ``newest``, which stays; then
-        of all."""
+        """Archive excess bullets, the least valuable first: in each section, or only in that of ``newest``, which is
+        kept; then overall."""
         live = self.live()
         for section in {bullet.section for bullet in live} if newest is None else (newest.section,):
             self._archive([one for one in live if one.section == section], MOST_IN_SECTION, newest)
@@ -209,12 +209,12 @@ class Playbook:
 
 
 def bullet_key(bullet: Bullet) -> str:
-    """Hash of what it says; of a deleted one, of what it said."""
+    """Hash of the content; for a deleted bullet, of its former content."""
     return str(bullet.extra.get("hash", "")) if bullet.status == "deleted" else bullet.key
 
 
 def rank(bullet: Bullet) -> tuple[float, float, str]:
-    """Sorts the best first."""
+    """Sort key, best first."""
     return (-bullet.worth, -bullet.last_seen, bullet.id)
 
 
@@ -231,7 +231,7 @@ def bullet_line(bullet: Bullet) -> str:
 
 
 class Moved(Struct, frozen=True):
-    """A bullet has another status now, and why, as a clause."""
+    """A change of a bullet's status, with the reason as a clause."""
 
     bullet: str
     status: Status
@@ -239,7 +239,7 @@ class Moved(Struct, frozen=True):
 
 
 def settle(playbook: Playbook, now: float) -> list[Moved]:
-    """Judge every bullet by its outcomes: promote, demote, let go of what nothing has spoken for. Frozen ones stay."""
+    """Judge every bullet by its outcomes: promote, demote, archive unsupported ones. Frozen bullets stay."""
     moved: list[Moved] = []
     for bullet in playbook.live():
         verdict = None if bullet.frozen else verdict_on(bullet, now)
@@ -251,7 +251,7 @@ def settle(playbook: Playbook, now: float) -> list[Moved]:
 
 
 def verdict_on(bullet: Bullet, now: float) -> Moved:
-    """The status that a live bullet has earned."""
+    """The status earned by a live bullet."""
     if bullet.harmful >= HARMFUL and bullet.harmful > bullet.helpful:
         return Moved(bullet.id, "archived", f"it did harm {bullet.harmful} times and helped {bullet.helpful} times")
     if bullet.last_seen and now - bullet.last_seen > DECAY:
@@ -264,7 +264,7 @@ def verdict_on(bullet: Bullet, now: float) -> Moved:
 
 
 def merged(one: Bullet, other: Bullet) -> Bullet:
-    """Two records of the same bullet, of two branches or runs: nothing that either counted is lost or counted twice."""
+    """Merge two records of the same bullet, from two branches or runs, without losing or double-counting outcomes."""
     newer, older = (one, other) if one.last_seen >= other.last_seen else (other, one)
     evidence = {(source.session, source.events): source for source in (*older.evidence, *newer.evidence)}
     statuses = {one.status, other.status}
@@ -289,7 +289,7 @@ def merged(one: Bullet, other: Bullet) -> Bullet:
 
 
 def taken_in(playbook: Playbook, bullet: Bullet) -> None:
-    """Put in a bullet of another file. The same one is merged; another one with its id gets an id of its own."""
+    """Add a bullet from another file. The same bullet is merged; a different one with the same id gets a new id."""
     same = playbook.with_key(bullet_key(bullet))
     if same is not None:
         kept = merged(same, bullet)
@@ -313,7 +313,7 @@ def _with_hash(bullet: Bullet, key: str) -> dict[str, Any]:
 
 
 def deleted(bullet: Bullet, now: float) -> Bullet:
-    """What is left of a bullet that the user deletes."""
+    """The record that remains of a bullet deleted by the user."""
     gone = Bullet(bullet.id, bullet.section, "", status="deleted", created_at=bullet.created_at, verified_at=now)
     about = subject_key(bullet)
     gone.extra = {"hash": bullet.key, **({"subject": about} if about else {})}
@@ -321,8 +321,8 @@ def deleted(bullet: Bullet, now: float) -> Bullet:
 
 
 def subject_key(bullet: Bullet) -> str:
-    """Hash of what kind of lesson it is and what about, whatever the words of its commands; empty for one that is only
-    what it says, as a preference is."""
+    """Hash of a lesson's kind and subject, independent of the wording of its commands; empty for a bullet without a
+    subject, such as a preference."""
     if bullet.type == "preference":
         return ""
     commands = [_subject(one) for one in (bullet.guard.command, *sorted(bullet.trigger.commands)) if one]
@@ -333,7 +333,7 @@ def subject_key(bullet: Bullet) -> str:
 
 
 def _subject(command: str) -> str:
-    """The program and what it is for; where that is not known, its first argument."""
+    """The program and its purpose, or its first argument if the purpose is unknown."""
     found = parsed(command)
     head = [word for word in found.words if not word.startswith("-")]
     return " ".join((head[0], found.intent) if head and found.intent else head[:2])

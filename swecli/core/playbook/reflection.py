@@ -1,8 +1,8 @@
-"""Reflection by a model, at the end of a session and only where the user wants it: what it is shown, and what of its
-answer is carried out. Pure.
+"""Reflection by a model at the end of a session, if enabled: its input, and which parts of its answer are applied.
+Pure.
 
-The model reads no output of tools: it sees commands, signatures of errors, paths and the user's words, and what it
-proposes has to name the events that it rests on.
+The model sees no tool output, only commands, error signatures, paths and the user's words. Each proposal must name the
+events that support it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Answer with JSON objects, one a line, and nothing else:
 
 
 class Happening(Struct, frozen=True):
-    """One event as the model is shown it."""
+    """One event as shown to the model."""
 
     id: str
     text: str
@@ -58,7 +58,7 @@ def question(happenings: Sequence[Happening], bullets: Sequence[Bullet]) -> str:
 
 
 class Delta(Struct, frozen=True):
-    """One operation that the model proposes."""
+    """One operation proposed by the model."""
 
     op: Operation
     evidence: tuple[str, ...]
@@ -70,7 +70,7 @@ class Delta(Struct, frozen=True):
 
 
 def deltas_of(answer: str) -> list[Delta]:
-    """The operations of an answer; lines that are none are passed over."""
+    """The operations in an answer; other lines are ignored."""
     found: list[Delta] = []
     for line in answer.splitlines():
         line = line.strip().strip("`").rstrip(",")
@@ -106,7 +106,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 class Applied(Struct, frozen=True):
-    """What became of one operation: the bullet that it made or changed, or why it was refused."""
+    """Result of one operation: the bullet created or changed, or the reason for the refusal."""
 
     delta: Delta
     bullet: str = ""
@@ -121,8 +121,8 @@ def apply(
     known: Known,
     now: float,
 ) -> list[Applied]:
-    """Carry out what rests on events of the session and is about bullets that there are. Frozen ones stay as they
-    are."""
+    """Apply operations that are supported by events of the session and refer to existing bullets. Frozen bullets stay
+    unchanged."""
     events = {one.id: one for one in happenings}
     results: list[Applied] = []
     for delta in deltas:
@@ -163,7 +163,7 @@ def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, Happening], 
 
 
 def _rests_on(content: str, texts: Collection[str], playbook: Playbook, ids: Sequence[str]) -> bool:
-    """Whether every name in the sentence is one of its events, or of the bullets that it takes the place of."""
+    """Whether every name in the sentence occurs in its events, or in the bullets that it replaces."""
     before = [bullet.content for name in ids if (bullet := playbook.get_bullet(name)) is not None]
     said = "\n".join((*texts, *before)).casefold()
     return all(token.casefold() in said for token in specific_tokens(content) if ", " not in token)

@@ -1,7 +1,7 @@
-"""Patterns in the order of tool calls: what a run of calls shows, in a category, with how sure that is.
+"""Patterns in sequences of tool calls, each with a category and a confidence.
 
-What it finds holds for most projects. A program decides for itself what to keep of it; swecli's own playbook takes only
-what passes ``novelty.judge``.
+Its findings apply to most projects. A program decides what to keep; swecli's own playbook accepts only what passes
+``novelty.judge``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from msgspec import Struct, field
 from swecli.core.playbook.commands import parsed
 
 Outcome = str
-"""``success``; anything else stands for a run in which something failed."""
+"""``success``; any other value means that something failed."""
 
 
 class ToolCall(Struct, frozen=True):
-    """One call with its result or its error, as far as they are known."""
+    """One call with its result or error, if known."""
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -37,7 +37,7 @@ class Reflection(Struct, frozen=True):
 
 
 STORED_FROM: Final = 0.7
-"""Confidence from which on a reflection is worth keeping."""
+"""Confidence at which a reflection is worth storing."""
 
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "list": frozenset(("list_files", "list_directory", "list_dir", "ls", "glob")),
@@ -51,7 +51,7 @@ _FILE_ERROR: Final = re.compile(r"(?i)not found|no such file|does not exist|is a
 
 
 class _Seen(Struct, frozen=True):
-    """One call in the words that patterns are made of: ``kind``, the file it is about, what its command is for."""
+    """One call in the vocabulary of the patterns: ``kind``, its file, the purpose of its command."""
 
     kind: str
     path: str
@@ -76,15 +76,16 @@ def _seen(call: ToolCall) -> _Seen:
 
 
 class ExecutionReflector:
-    """Looks at the calls that answered one query. Fewer than ``min_tool_calls`` show nothing; what is less sure than
-    ``min_confidence`` is left out."""
+    """Examines the calls that answered one query. Fewer than ``min_tool_calls`` give no result; findings below
+    ``min_confidence`` are left out."""
 
     def __init__(self, min_tool_calls: int = 2, min_confidence: float = 0.6) -> None:
         self.min_tool_calls = min_tool_calls
         self.min_confidence = min_confidence
 
     def reflect(self, query: str, tool_calls: Sequence[ToolCall], outcome: Outcome = "success") -> Reflection | None:
-        """The surest pattern; None where there is none. Calls that failed show only how one gets over a failure."""
+        """The pattern with the highest confidence; None if there is none. Failed calls only show recovery from a
+        failure."""
         if len(tool_calls) < self.min_tool_calls:
             return None
         seen = [_seen(call) for call in tool_calls]
@@ -95,7 +96,7 @@ class ExecutionReflector:
 
 
 def _follows(seen: Sequence[_Seen], first: Callable[[_Seen], bool], then: Callable[[_Seen], bool]) -> bool:
-    """Whether a call of the second kind comes after one of the first."""
+    """Whether a call of the second kind follows one of the first."""
     start = next((number for number, one in enumerate(seen) if first(one)), None)
     return start is not None and any(then(one) for one in seen[start + 1 :])
 

@@ -1,4 +1,5 @@
-"""Which bullets the model sees, and when: what a task or a failure triggers first, then what fits its words. Pure."""
+"""Which bullets the model sees and when: first those triggered by a task or failure, then those that fit its words.
+Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ MOST_TOKENS: Final = 400
 FLOOR: Final = 2.0
 """BM25 score below which a bullet is not shown to the model."""
 LEAST_WORDS: Final = 2
-"""Different words that a message and a bullet must share, where nothing else speaks for it."""
+"""Distinct words that a message and a bullet must share if nothing else links them."""
 MOST_WITH_FAILURE: Final = 3
 CHARACTERS_PER_TOKEN: Final = 3.5
 
@@ -36,7 +37,7 @@ WITH_FAILURE: Final = "Playbook, from earlier work in this project (a record, no
 
 
 class Chosen(Struct, frozen=True):
-    """Bullets to tell, best first, and those that are kept back to see what happens without them."""
+    """Bullets to show, best first, and those withheld for comparison."""
 
     told: tuple[Bullet, ...] = ()
     withheld: tuple[Bullet, ...] = ()
@@ -45,8 +46,8 @@ class Chosen(Struct, frozen=True):
 def for_message(
     bullets: Iterable[Bullet], message: str, paths: Collection[str] = (), *, known: Collection[str] = ()
 ) -> list[Bullet]:
-    """Bullets for a message of the user, best first: those whose trigger it sets off, then by its words. Nothing where
-    nothing fits. ``paths`` are files that it is about, ``known`` are ids that the model has been told of."""
+    """Bullets for a user message, best first: triggered ones, then by words; empty if none fit. ``paths`` are the files
+    concerned, ``known`` the ids already shown to the model."""
     live = [bullet for bullet in bullets if bullet.live and bullet.id not in known]
     query = words(message)
     if not live or not query:
@@ -66,7 +67,7 @@ def for_message(
 
 
 def _share(live: Sequence[Bullet]) -> float:
-    """Scores grow with the rarity of words, which is low where there are few bullets."""
+    """Correction for few bullets, where word rarity and therefore scores are low."""
     return min(1.0, len(live) / 20)
 
 
@@ -78,7 +79,7 @@ _PATH: Final = re.compile(r"[\w@.-]+(?:/[\w@.-]+)+|[\w-]+\.[A-Za-z]\w{0,5}")
 
 
 def triggered(bullet: Bullet, message: str, paths: Collection[str] = ()) -> bool:
-    """Whether a message names a file, a command or an error that the bullet is about."""
+    """Whether a message names a file, command or error of the bullet."""
     trigger = bullet.trigger
     named = {*paths, *(match[0].removeprefix("./") for match in _PATH.finditer(message))}
     if any(fnmatch(path, glob) or glob.endswith(f"/{path}") for path in named for glob in trigger.paths):
@@ -93,7 +94,7 @@ def triggered(bullet: Bullet, message: str, paths: Collection[str] = ()) -> bool
 
 
 def for_failure(bullets: Iterable[Bullet], command: str, output: str, path: str = "") -> list[Bullet]:
-    """Bullets that apply to a command or an edit that has just failed, best first."""
+    """Bullets for a command or edit that just failed, best first."""
     error = signature(output) if command else ""
     found: list[tuple[int, tuple[float, float, str], Bullet]] = []
     for bullet in bullets:
@@ -118,13 +119,13 @@ def _same_error(error: str, known: Sequence[str]) -> bool:
 
 
 def _may_help(bullet: Bullet, command: str) -> bool:
-    """Whether a way out that helped another command is one for this one."""
+    """Whether a fix for another command may apply to this one."""
     way = bullet.guard.command
     return not way or same_intent(way, command) or parsed(way).intent == parsed(command).intent
 
 
 def proven(bullets: Iterable[Bullet]) -> tuple[str, frozenset[str]]:
-    """The section of the prompt with the best of the proven bullets, and their ids. Equal bullets give equal bytes."""
+    """The prompt section with the best proven bullets, and their ids. Equal bullets give equal bytes."""
     best = fitting(sorted((bullet for bullet in bullets if bullet.status == "core"), key=rank))
     playbook = Playbook()
     for bullet in sorted(best, key=lambda one: one.id):
@@ -134,7 +135,7 @@ def proven(bullets: Iterable[Bullet]) -> tuple[str, frozenset[str]]:
 
 
 def fitting(bullets: Iterable[Bullet], most: int = MOST, tokens: int = MOST_TOKENS) -> list[Bullet]:
-    """The first of them, as many as have room."""
+    """The first bullets that fit."""
     kept: list[Bullet] = []
     left = tokens - tokens_of(INTRODUCTION)
     for bullet in bullets:
@@ -146,13 +147,13 @@ def fitting(bullets: Iterable[Bullet], most: int = MOST, tokens: int = MOST_TOKE
 
 
 def tokens_of(text: str) -> int:
-    """A careful estimate: texts with commands and paths have many short tokens."""
+    """A conservative estimate: texts with commands and paths have many short tokens."""
     return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
 def split_withheld(bullets: Sequence[Bullet], session: str, share: float) -> Chosen:
-    """Keep a share of the bullets back: the same ones for a whole session, by its id. What is on trial still has to be
-    seen, and what the user wants or has frozen is not in question: these are never kept back."""
+    """Withhold a share of the bullets, the same ones for a whole session, chosen by its id. Bullets on probation,
+    preferences and frozen bullets are never withheld."""
     withheld = [one for one in bullets if _is_withheld(one, session, share)]
     return Chosen(tuple(one for one in bullets if one not in withheld), tuple(withheld))
 
@@ -169,6 +170,6 @@ def told_line(bullet: Bullet) -> str:
 
 
 def told(bullets: Iterable[Bullet], introduction: str = INTRODUCTION) -> str:
-    """What the model reads; empty where there is nothing to tell."""
+    """The text for the model; empty without bullets."""
     lines = [told_line(bullet) for bullet in bullets]
     return "\n".join((introduction, *lines)) if lines else ""

@@ -1,7 +1,7 @@
-"""How much the names in a sentence are of one project, by their form and by a list of what is common knowledge. Pure.
+"""How specific the names in a sentence are to one project, by their form and a list of common knowledge. Pure.
 
-What everybody knows weighs nothing: programs, their subcommands and flags, files that most projects have, names of
-standard libraries. A command of a common program weighs as much as what it is let loose on.
+Common knowledge weighs nothing: programs, their subcommands and flags, files of most projects, names of standard
+libraries. A command of a common program weighs as much as its targets.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 from swecli.core.playbook.commands import signature
 
 HARD: Final = 3
-"""A path, a file or a package of this project."""
+"""A path, file or package of this project."""
 NAME: Final = 2
-"""A symbol, a variable of the environment, a port: of this project, or of a library that is not known here."""
+"""A symbol, an environment variable, a port: of this project, or of an unknown library."""
 MILD: Final = 1
-"""A number, a version, an unusual word, a name as in a textbook (``create_user``, ``src/utils/format.ts``)."""
+"""A number, a version, an unusual word, or a textbook name (``create_user``, ``src/utils/format.ts``)."""
 
 _TICKED: Final = re.compile(r"`([^`]+)`")
 _TOKEN: Final = re.compile(r"(?<![\w`])[\w@~.$%{}*+/:=<>-]*[\w/}*>]")
@@ -48,7 +48,7 @@ _PACKAGE: Final = re.compile(
     r"@(?!types/|babel/|angular/|testing-library/|vue/|aws-sdk/|nestjs/|mui/)[\w-]+/[\w-]+|//[\w./-]+(?::[\w-]+)?"
     r"|(?::[\w-]+){2,}|test_[a-z\d]+_\w+"
 )
-"""A package, a target of a build, a test: named by whoever wrote the project, in whatever words."""
+"""A package, a build target, a test: named by the project's authors, in any words."""
 _PLACEHOLDER: Final = re.compile(
     r"(?:.*/)?path/to/.*|\.github/.*|(?:your|my|some|new|old|the|foo|bar|baz|example|sample)[-_.]?\w*(?:\.\w+)?"
     r"|(?:file|input|output|in|out|a|b|x|temp|tmp|log|notes?|report|hello|script|module|package|container)\d?\.\w{1,5}"
@@ -61,22 +61,22 @@ _QUANTITY: Final = re.compile(
     r"(?i)\b\d+(?:\.\d+)? ?(?:s|ms|sec(?:onds?)?|min(?:utes?)?|h|[KMG]i?B|tokens|characters|columns|times)\b"
 )
 _VERSION: Final = re.compile(r"` v?(\d+\.\d+(?:\.\d+)*)")
-"""Of the program that is named right before."""
+"""Version of the program named right before."""
 _EXAMPLE: Final = re.compile(r"\b(?:such as|for example|for instance|e\.g\.|like),? `[^`]+`(?:(?:,| or| and) `[^`]+`)*")
-"""Names that stand for any others."""
+"""Names given as examples."""
 _QUOTED: Final = re.compile(r'"([^"`]+ [^"`]+)"')
 
 
 @cache
 def listed(name: str) -> frozenset[str]:
-    """The lines of a list of this package, in small letters."""
+    """Lower-case lines of a list in this package."""
     text = (files("swecli.core.playbook") / f"{name}.txt").read_text(encoding="utf-8")
     lines = (line.strip().casefold() for line in text.splitlines() if not line.startswith("#"))
     return frozenset(filter(None, lines))
 
 
 def weighed(content: str) -> dict[str, int]:
-    """The parts of a sentence that are of this project, with what each weighs; common knowledge is left out."""
+    """The project-specific parts of a sentence with their weights; common knowledge is left out."""
     found: dict[str, int] = {}
     rest = content = _EXAMPLE.sub(" ", content)
     for match in _TICKED.finditer(content):
@@ -101,12 +101,12 @@ def weighed(content: str) -> dict[str, int]:
 
 
 def strip_ends(token: str) -> str:
-    """A token without the marks around it."""
+    """A token without surrounding marks."""
     return token.strip(_ENDS)
 
 
 def weight_of_code(code: str) -> int:
-    """What a piece of text between code marks weighs."""
+    """Weight of a text between code marks."""
     if is_common(code):
         return 0
     pieces = list(_pieces(code))
@@ -127,15 +127,15 @@ _TARGET: Final = re.compile(
     r"^(?:(?:npm|pnpm|yarn|bun|hatch|pdm) run|make|just|task|mage|invoke|rake|mix|yarn|tox -e|nox -s"
     r"|cargo xtask) ([a-z][\w:.-]*)"
 )
-"""A target of a task runner: whoever wrote the project has named it."""
+"""A task runner's target, named by the project's authors."""
 _SET: Final = re.compile(r"(?:^|\s)(?:--?[\w-]+=|--[\w-]+ )([A-Za-z][^\s=]+)(?:\s|$)")
 _ASSIGNED: Final = re.compile(r"^(?!NODE|DOCKER|DEBIAN|NPM)[A-Z][A-Z0-9_]+=(?=\S*[./:-]|\S+ \S)(\S*[A-Za-z]\S*)")
 _CHOICE: Final = re.compile(r"[A-Za-z]+/[A-Za-z]+")
-"""Two words of which one may do (and/or), outside of code."""
+"""Two alternatives outside code (and/or)."""
 
 
 def weight_of_piece(piece: str) -> int:
-    """What one token weighs."""
+    """Weight of one token."""
     if len(piece) < 2 or is_common(piece):
         return 0
     if _PACKAGE.fullmatch(piece):
@@ -146,7 +146,7 @@ def weight_of_piece(piece: str) -> int:
 
 
 def _stands_for_any(name: str | None) -> bool:
-    """Whether a name is made of nothing but words of examples."""
+    """Whether a name consists only of placeholder words."""
     folder, _, last = (name or "").rpartition("/")
     stem = folder if folder and last.casefold() in listed("usual_tokens") else _EXTENSION.sub("", name or "")
     parts = [part.casefold() for part in _PARTS.split(stem) if part and not part.isdigit()]
@@ -166,7 +166,7 @@ _LIBRARIES: Final = re.compile(
 
 
 def is_common(token: str) -> bool:
-    """Whether a token is common knowledge, or stands for any other in an example."""
+    """Whether a token is common knowledge or a placeholder."""
     said = token.casefold().lstrip("([{'\"").rstrip(_ENDS).rstrip("/")
     common = listed("usual_tokens")
     if not said or said in common or said.removeprefix("./") in common:

@@ -1,4 +1,4 @@
-"""The playbook on disk: one JSON object a line, so that git merges it; read with patience, written by one at a time."""
+"""The playbook on disk: one JSON object per line, so that git can merge it; read leniently, written under a lock."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MAX_LINE: Final = 20_000
 MAX_LINES: Final = 10_000
 _T = TypeVar("_T")
 _State = tuple[int, int, int] | None
-"""Time of change, size and inode of a file; None where there is none."""
+"""Modification time, size and inode of a file; None if it does not exist."""
 
 
 class Reading(Struct):
-    """Bullets of one file, and what of it was no bullet."""
+    """Bullets of one file, and the lines that were not bullets."""
 
     bullets: list[Bullet] = field(default_factory=list[Bullet])
     problems: list[str] = field(default_factory=list[str])
 
 
 def read_lines(text: str, name: str = NAME) -> Reading:
-    """Every line that is a bullet. What git writes around the two sides of a conflict is passed over, as is what both
-    sides come from; lines that are torn or none of ours are reported."""
+    """Every line that is a bullet. git's conflict markers and the common ancestor of a conflict are skipped; torn or
+    foreign lines are reported."""
     found, marks, bad, base = Reading(), 0, 0, False
     lines = text.split("\n")
     if len(lines) > MAX_LINES:
@@ -62,16 +62,16 @@ def read_lines(text: str, name: str = NAME) -> Reading:
 
 
 def written(bullets: Iterable[Bullet]) -> str:
-    """Lines in an order that does not depend on when something was added."""
+    """Lines in an order that is independent of when bullets were added."""
     ordered = sorted(bullets, key=lambda bullet: (bullet.id, bullet.content))
     return "".join(json.dumps(to_record(bullet), ensure_ascii=False) + "\n" for bullet in ordered)
 
 
 def read_file(path: Path) -> Reading:
-    """The bullets of a file; none where there is no file.
+    """The bullets of a file; empty if it does not exist.
 
     Raises:
-        OSError: it can't be read.
+        OSError: the file can't be read.
     """
     from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
 
@@ -87,8 +87,8 @@ def read_file(path: Path) -> Reading:
 
 
 class PlaybookFile:
-    """One file with its archive. ``early`` is where bullets were kept before the file could be written; ``lock`` names
-    the file that sessions take turns by, in a folder of the user's."""
+    """One file with its archive. ``early`` holds bullets from before the file could be written; ``lock`` is the
+    sessions' lock file, in a folder of the user's."""
 
     def __init__(self, path: Path, archive: Path, lock: Path, *, early: Path | None = None, preferences: bool = False):
         self.path = path
@@ -97,21 +97,21 @@ class PlaybookFile:
         self._early = early
         self._preferences = preferences
         self.problems: tuple[str, ...] = ()
-        """What was wrong with the file when it was read last."""
+        """Problems found at the last read."""
         self._seen: tuple[_State, ...] = ()
 
     def has_news(self) -> bool:
-        """Whether somebody else wrote the files since they were read or written here. Looks at their times only."""
+        """Whether another process wrote the files since they were last read or written here, judged by their times."""
         return self._states() != self._seen
 
     def _states(self) -> tuple[_State, ...]:
         return tuple(_state(path) for path in (self.path, self._early, self._archive) if path is not None)
 
     def read(self) -> Playbook:
-        """What the files hold now.
+        """The current content of the files.
 
         Raises:
-            OSError: one can't be read.
+            OSError: a file can't be read.
         """
         playbook, problems = Playbook(), list[str]()
         self._seen = self._states()  # before it is read: what comes between is news
@@ -127,11 +127,11 @@ class PlaybookFile:
         return playbook
 
     def change(self, change: Callable[[Playbook], _T]) -> tuple[Playbook, _T, str]:
-        """Read what others wrote meanwhile, change it, and write it. Returns the playbook as it is now, what the change
-        gave, and a sentence for the user where something has to be told.
+        """Reread the files, apply the change, and write them. Returns the new playbook, the change's result, and a
+        sentence for the user or an empty text.
 
         Raises:
-            OSError: it can't be written; what was there is kept.
+            OSError: the files can't be written; their content is unchanged.
         """
         with self._turn():
             playbook = self.read()
@@ -163,7 +163,7 @@ class PlaybookFile:
         return told
 
     def _put_aside(self) -> str:
-        """Keep a damaged file under another name before it is written anew."""
+        """Rename a damaged file before writing a new one."""
         if not self.problems or not os.path.lexists(self.path) or not read_file(self.path).problems:
             return ""
         place = name_aside(self.path)
@@ -181,7 +181,7 @@ def _state(path: Path) -> _State:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write only what is different: a file of a repository is not touched without need."""
+    """Write only a different text, so that a file of a repository is not touched needlessly."""
     with suppress(OSError, UnicodeDecodeError):
         if not path.is_symlink() and path.read_text(encoding="utf-8") == text:
             return
@@ -192,13 +192,13 @@ MAX_SEARCHED: Final = 1_000_000
 
 
 def stale(bullet: Bullet, root: Path) -> str:
-    """Why a bullet is not to be told, as a clause; empty where nothing speaks against it: it holds no longer, or others
-    wrote something into the file that is no record. Looks at files and runs nothing."""
+    """Why a bullet must not be shown, as a clause: it has expired, or somebody wrote text into the file that is not a
+    record. Empty if it may be shown. Looks at files and runs nothing."""
     return unfit(bullet.content) or expired(bullet.expiry, root)
 
 
 def expired(expiry: Expiry, root: Path) -> str:
-    """What of a project is gone that something was said to hold with, as a clause; empty where all is there."""
+    """What the sentence depends on that no longer exists in the project, as a clause; empty if everything exists."""
     texts: list[str] = []
     for name in expiry.paths:
         path = root / name
@@ -215,8 +215,8 @@ def expired(expiry: Expiry, root: Path) -> str:
 
 
 class PlaybookOptions(Struct, frozen=True):
-    """``learn``: whether sentences are learned and outcomes counted, which both write the file. ``reflect``: whether a
-    model is asked at the end of a session, and after ``idle`` seconds without a message. ``withhold`` is a share,
+    """``learn``: whether sentences are learned and outcomes counted, both of which write the file. ``reflect``: whether
+    a model is asked at the end of a session and after ``idle`` seconds without a message. ``withhold`` is a share,
     0..1."""
 
     learn: bool = True
@@ -226,8 +226,8 @@ class PlaybookOptions(Struct, frozen=True):
 
 
 class Playbooks(Struct, frozen=True):
-    """The playbook of a project and that of the user, who has preferences in it that count everywhere. ``known`` are
-    texts that the model sees anyway; ``masked`` covers secrets; ``clock`` gives Unix seconds."""
+    """The project's playbook, and the user's with preferences for every project. ``known`` are texts that the model
+    sees anyway; ``masked`` masks secrets; ``clock`` returns Unix seconds."""
 
     root: Path
     project: PlaybookFile
@@ -237,4 +237,4 @@ class Playbooks(Struct, frozen=True):
     masked: Callable[[str], str] = lambda text: text
     clock: Callable[[], float] = time.time
     core: frozenset[str] = frozenset()
-    """Ids of the bullets that are in the prompt."""
+    """Ids of the bullets in the prompt."""

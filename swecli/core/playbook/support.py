@@ -1,7 +1,7 @@
-"""What the events that a sentence rests on say for it: that it tells of what they have that others have not. Pure.
+"""Support for a sentence from the events that it cites: the sentence contains something that distinguishes them. Pure.
 
-Advice that names what was run or edited is advice all the same. A sentence about this project has more: what the
-command that worked has and the one that failed had not, names of an error, or the user's own words.
+Advice that mentions a command or file is still advice. A sentence about this project contains more: the difference
+between the command that worked and the one that failed, names from an error, or the user's own words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from swecli.core.playbook.likeness import words
 
 
 class Cited(Struct, frozen=True):
-    """Commands that ``failed`` and that ``worked``, signatures of ``errors``, and what the user ``said``."""
+    """``failed`` and ``worked`` commands, signatures of ``errors``, and the user's words (``said``)."""
 
     failed: Sequence[str] = ()
     worked: Sequence[str] = ()
@@ -25,7 +25,7 @@ class Cited(Struct, frozen=True):
 
 
 def together(events: Iterable[Cited]) -> Cited:
-    """Several events as one."""
+    """Several events combined into one."""
     all_of = list(events)
     return Cited(
         [command for one in all_of for command in one.failed],
@@ -43,11 +43,11 @@ _SAID: Final = 1.5
 _SHARE_SAID: Final = 1.1
 _MOST: Final = 2
 _ANY: Final = 0.2
-"""For a sentence that has anything of this at all."""
+"""Bonus for a sentence with any such element."""
 
 
 def support(content: str, cited: Cited) -> float:
-    """What the events add to the claim of a sentence; 0 where they say nothing for it."""
+    """The events' bonus for a sentence; 0 if they do not support it."""
     mine = _tokens((content,))
     failed, worked, errors = _tokens(cited.failed), _tokens(cited.worked), _tokens(cited.errors)
     new = mine & (worked - failed)

@@ -1,6 +1,6 @@
-"""Whether a bullet helped: what became of the step that it is about, in the turn in which the model saw it. Pure.
+"""Whether a bullet helped: the result of its step in the turn in which the model saw it. Pure.
 
-The same is looked at for bullets that were withheld, so that there is something to compare with.
+Withheld bullets are observed in the same way, for comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Counter = Literal["helpful", "harmful", "neutral", "exposures", "withheld", "con
 
 
 class Step(Struct, frozen=True):
-    """Something that was tried. ``error`` is a signature: a command failed by itself, and not in what it looked at."""
+    """An attempted step. ``error`` is a signature: the command itself failed, not the thing that it checked."""
 
     kind: Literal["command", "edit", "read"]
     target: str
@@ -26,7 +26,7 @@ class Step(Struct, frozen=True):
 
 
 class Count(Struct, frozen=True):
-    """One more for a counter of a bullet."""
+    """An increment of one of a bullet's counters."""
 
     bullet: str
     counter: Counter
@@ -45,11 +45,11 @@ class Trials:
 
     @property
     def known(self) -> frozenset[str]:
-        """Bullets that are on trial in this turn."""
+        """Bullets on trial in this turn."""
         return frozenset(self._open)
 
     def begin(self, told: Iterable[Bullet], withheld: Iterable[Bullet] = ()) -> list[Count]:
-        """The model saw these bullets, and those were kept back. Counted once a turn."""
+        """Begin trials of bullets shown or withheld; each counts once per turn."""
         counts: list[Count] = []
         for bullets, kept_back in ((told, False), (withheld, True)):
             for bullet in bullets:
@@ -59,7 +59,7 @@ class Trials:
         return counts
 
     def observe(self, step: Step) -> list[Count]:
-        """What this step decides."""
+        """Counts decided by this step."""
         counts: list[Count] = []
         for name, trial in list(self._open.items()):
             verdict = verdict_of(trial.bullet, step)
@@ -73,14 +73,14 @@ class Trials:
         return counts
 
     def end_turn(self) -> list[Count]:
-        """What was not decided stays open no longer."""
+        """Close undecided trials."""
         left, self._open = self._open, {}
         return [Count(name, "neutral") for name, trial in left.items() if not trial.withheld]
 
 
 def verdict_of(bullet: Bullet, step: Step) -> Literal["helpful", "harmful", "neutral"] | None:
-    """What a step says about a bullet; None where it is about something else. A command that was right and found
-    failing tests was right all the same; one that was tried against the bullet's word decides nothing."""
+    """A step's verdict on a bullet; None if it concerns something else. A correct command that found failing tests
+    still counts as correct; one tried against the bullet's advice decides nothing."""
     command, path = bullet.guard.command, bullet.guard.path
     if step.kind == "command" and command:
         if begins(step.target, command):
