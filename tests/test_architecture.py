@@ -42,7 +42,7 @@ def test_the_way_of_a_message_is_short_and_each_hop_is_where_it_is_said_to_be() 
 
 
 def test_what_the_map_names_is_in_a_file_that_it_names_beside_it() -> None:
-    table = TEXT.partition("## Where is")[2].partition("\n## ")[0]
+    table = TEXT.partition("## Where to look")[2].partition("\n## ")[0]
     checked = 0
     for row in table.splitlines():
         places = [ROOT / name.rstrip(".") for name in _FILE.findall(row)]
@@ -60,26 +60,26 @@ def test_what_the_map_names_is_in_a_file_that_it_names_beside_it() -> None:
 
 
 def test_what_a_newcomer_looks_for_is_answered_with_a_file() -> None:
-    table = TEXT.partition("## Where is")[2].partition("\n## ")[0]
-    for question in (
-        "the request is sent",
-        "a tool call is approved",
-        "a file change is undone",
-        "the meter is computed",
-        "a compaction decides what stays",
-        "a key is bound",
-        "a slash command is added",
-        "a provider is added",
-        "where hooks run",
-        "a bullet of the playbook reaches the model",
-        "a session is forked",
-        "a budget is asked about",
-        "a tool of a server reaches the model",
-        "when a request that failed is made again",
-        "where Esc ends the work",
-        "a large result is cut or offloaded",
-        "commands run in the background",
-        "a folder is trusted",
+    table = TEXT.partition("## Where to look")[2].partition("\n## ")[0]
+    for topic in (
+        "sending a request",
+        "approving a tool call",
+        "undoing a file change",
+        "computing the meter",
+        "what a compaction keeps",
+        "binding a key",
+        "adding a slash command",
+        "adding a provider",
+        "running hooks",
+        "showing the model a bullet of the playbook",
+        "forking a session",
+        "enforcing a budget",
+        "offering an MCP tool to the model",
+        "retrying a failed request",
+        "queueing messages, interrupting with Esc",
+        "cutting or offloading a large result",
+        "background jobs",
+        "trusting a folder",
     ):
-        (row,) = (line for line in table.splitlines() if f"{question} |" in line)
-        assert _FILE.search(row.split("|")[2]), question
+        (row,) = (line for line in table.splitlines() if f"| {topic} |" in line)
+        assert _FILE.search(row.split("|")[2]), topic
