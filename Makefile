@@ -1,18 +1,18 @@
-# From a bare Python >= 3.11: each target makes .venv and installs what it needs, once.
-# PYTHON=/path/to/python chooses the interpreter; ARGS="..." goes to the program.
+# Needs only Python >= 3.11: each target creates .venv and installs its requirements, once.
+# PYTHON=/path/to/python selects the interpreter; ARGS="..." goes to the program.
 
 BIN := .venv/bin
 RUNTIME := .venv/.swecli-runtime
 DEV := .venv/.swecli-dev
 MINUTES ?= 10
-# One more than the processors of a small machine: a test also waits for programs that it has started.
+# One more than the processors of a small machine, because tests also wait for programs that they start.
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test check bench soak soak-sessions test-live test-interop docs lock clean
 
-help: ## This list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+help: ## Print this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 $(RUNTIME): pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh runtime
@@ -20,20 +20,20 @@ $(RUNTIME): pyproject.toml scripts/setup.sh
 $(DEV): pyproject.toml requirements-dev.txt scripts/setup.sh
 	@sh scripts/setup.sh dev
 
-demo: $(RUNTIME) ## The program on a sample project with a scripted model: no key, no network
+demo: $(RUNTIME) ## Run swecli on a sample project with a scripted model: no key, no network
 	@$(BIN)/swecli demo $(ARGS)
 
-run: $(RUNTIME) ## The program in this folder
+run: $(RUNTIME) ## Run swecli in this folder
 	@$(BIN)/swecli $(ARGS)
 
-check: $(DEV) ## Style, types and layers
+check: $(DEV) ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-# The types are checked beside the tests, as that takes one processor for a minute.
-test: $(DEV) ## Everything that CI runs
+# Types are checked in parallel with the tests, because they take one processor for a minute.
+test: $(DEV) ## Run everything that CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
@@ -41,26 +41,26 @@ test: $(DEV) ## Everything that CI runs
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
 	wait $$types; typed=$$?; cat build/types.txt; test $$tests = 0 -a $$typed = 0
 
-bench: $(DEV) ## Figures as ratios to a bare interpreter and to a minimal Textual app
+bench: $(DEV) ## Measure, as ratios to a bare interpreter and to a minimal Textual app
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(DEV) ## Random commands under strace (needs bubblewrap, strace), then the tests again and again with new random examples, for MINUTES=10
+soak: $(DEV) ## Run random commands under strace (needs bubblewrap), then repeat the tests with new examples, for MINUTES=10
 	@$(BIN)/python scripts/proof_fuzz.py --minutes $(MINUTES)
 	@$(BIN)/python scripts/soak.py --minutes $(MINUTES) $(ARGS)
 
-soak-sessions: $(DEV) ## Sessions only, once: 1,000 kills of the program in the middle of turns, 300 random sequences of turn, edit, shell, rewind, undo, fork
+soak-sessions: $(DEV) ## Test sessions: 1,000 kills during turns, 300 random sequences of turn, edit, shell, rewind, undo, fork
 	@$(BIN)/python scripts/soak.py --minutes 0 tests/e2e/test_kill.py tests/core/engine/test_rewind_sequences.py $(ARGS)
 
-test-live: $(DEV) ## Four small tasks against the provider whose key is in the environment
+test-live: $(DEV) ## Run four small tasks against the provider with a key in the environment
 	@SWECLI_LIVE=1 $(BIN)/pytest tests/live -rs $(ARGS)
 
-test-interop: $(DEV) ## swecli against the LiteLLM proxy, MCP and language servers, ACP clients, all in build/, and Chromium: no key
+test-interop: $(DEV) ## Test with the LiteLLM proxy, MCP and language servers, ACP clients (in build/) and Chromium: no key
 	@$(BIN)/python scripts/interop.py $(ARGS)
 
-docs: $(DEV) ## Write what in docs/ is generated
+docs: $(DEV) ## Generate docs/protocol.schema.json
 	@$(BIN)/python scripts/generate_docs.py
 
-lock: ## Write requirements-dev.txt anew from pyproject.toml
+lock: ## Regenerate requirements-dev.txt from pyproject.toml
 	@sh scripts/lock.sh
 
 clean: ## Remove .venv and caches

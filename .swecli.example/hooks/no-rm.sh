@@ -1,6 +1,6 @@
 #!/bin/sh
-# PreToolUse, matcher "Bash": commands with rm are blocked, and the model reads why.
-# The event is JSON on stdin; exit 2 blocks and stderr goes to the model, exit 0 goes on.
+# PreToolUse, matcher "Bash": blocks commands with rm and gives the model the reason.
+# The event is JSON on stdin. Exit 2 blocks and sends stderr to the model; exit 0 continues.
 command=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["tool_input"]["command"])')
 case " $command " in
 *[\ \;\&\|]rm\ *)
