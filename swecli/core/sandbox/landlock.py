@@ -1,8 +1,8 @@
-"""From a plan to Landlock rules, where bubblewrap can't be had.
+"""Translation of a plan to Landlock rules, for systems without bubblewrap.
 
-Landlock only ever adds rights, and a right on a directory holds for everything below it. A place inside a directory can
-therefore only be left out by naming all of its siblings. What follows from that: no new name can be made directly in a
-directory that has something to protect, the top of the workspace above all.
+Landlock only ever adds rights, and a right on a directory applies to everything below it. A place inside a directory
+can therefore only be excluded by naming all its siblings. As a result, no new name can be created directly in a
+directory with something protected, above all the top of the workspace.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _REFUSED = (
 
 
 def machine(name: str) -> Architecture | None:
-    """The tables for ``os.uname().machine``; None for one that is not known here."""
+    """The tables for ``os.uname().machine``; None for an unknown one."""
     return ARCHITECTURES.get({"amd64": "x86_64", "arm64": "aarch64"}.get(name, name))
 
 
 def program(architecture: Architecture, families: Sequence[int]) -> bytes:
-    """The filter. ``families`` are the address families that sockets may have."""
+    """The filter. ``families`` are the address families that sockets may use."""
     calls = architecture.calls
     code: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, _ARCH),
@@ -87,13 +87,13 @@ def _fail(number: int) -> tuple[int, int, int, int]:
 
 
 def _when(number: int, body: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """``body`` for one system call; it ends with an allowing return, so that the number need not be loaded again."""
+    """``body`` for one system call; it ends by allowing, so that the number need not be loaded again."""
     body = [*body, (_RETURN, 0, 0, _ALLOW)]
     return [(_JUMP_EQUAL, 0, len(body), number), *body]
 
 
 def _one_of(values: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    """Skips the next instruction (a refusal) if the loaded value is one of these."""
+    """Skip the next instruction (a refusal) if the loaded value is one of these."""
     last = len(values) - 1
     return [(_JUMP_EQUAL, last - index + 1, 0, value) for index, value in enumerate(values)]
 
@@ -122,7 +122,7 @@ class Grant(Struct, frozen=True):
 
 
 class Ruleset(Struct, frozen=True):
-    """What is refused by default (``files``, ``net``, ``scope`` as the kernel's bits) and what is granted."""
+    """Rights refused by default (``files``, ``net``, ``scope`` as the kernel's bits) and the grants."""
 
     files: int
     net: int
@@ -131,7 +131,7 @@ class Ruleset(Struct, frozen=True):
 
 
 def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
-    """The rights that this version of the interface can refuse: files, network, scope."""
+    """Rights that this version of the interface can refuse: files, network, scope."""
     files = _FIRST
     for since, right in ((2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)):
         files |= right if abi >= since else 0
@@ -147,13 +147,13 @@ def uncovered(abi: int, *, network: bool) -> tuple[str, ...]:
 
 
 def holds(abi: int, *, network: bool, filtered: bool) -> bool:
-    """Whether commands can write and connect only where they may: the filter refuses every socket but those of a pair,
-    and the kernel knows the right to truncate."""
+    """Whether commands can write and connect only where allowed: the filter refuses every socket except socket pairs,
+    and the kernel supports the right to truncate."""
     return abi >= 3 and filtered and not network
 
 
 def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
-    """The rules for one command. Entries that appear later, beside something protected, have no rights."""
+    """The rules for one command. Entries created later next to something protected have no rights."""
     files, net, scope = handled(abi, network=plan.network)
     grants: dict[str, int] = {}
 
@@ -172,7 +172,7 @@ def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
     writable = plan.paths("write")
     spared = (*plan.paths("read", "hidden", "denied"), *(one.path for one in plan.placeholders))
     for path in writable:
-        # A folder that is only a step on the way to something protected is written through its other entries.
+        # A folder above something protected is written through its other entries.
         for entry in _without(path, spared, disk):
             grant(entry, _READ | _CHANGE)
         grant(path, READ_DIR)
@@ -183,7 +183,7 @@ def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
 
 
 def _without(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
-    """Places that together are all of ``path`` except what is left out: itself where nothing below it is."""
+    """Places that together cover ``path`` except the excluded ones: ``path`` itself if it contains none of them."""
     if inside(path, left_out):
         return []
     prefix = path.rstrip("/") + "/"
