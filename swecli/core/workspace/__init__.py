@@ -1,1 +1,1 @@
-"""workspace"""
+"""Files, commands and searches in the workspace."""
