@@ -1,1 +1,1 @@
-"""sessions"""
+"""Storage of sessions: their events, large results, logs and search index."""
