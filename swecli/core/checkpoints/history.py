@@ -421,7 +421,6 @@ class FileHistory:
         return Recent(tuple(found[:limit]), self.not_covered)
 
     def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
-        """Changes since each of these turns."""
         with self._rows.read() as connection:
             return changed_since(connection, self._session, GeneratedFolders(self._roots), turns)
 

@@ -43,7 +43,6 @@ def normalise(url: str, protocol: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Host name, without a port."""
     return urlsplit(url).hostname or ""
 
 

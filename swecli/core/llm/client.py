@@ -428,8 +428,6 @@ class _Refused(Struct, frozen=True):
 
 
 class HttpModelClient:
-    """``ModelClient`` over HTTP."""
-
     def __init__(self, config: ClientConfig, dump: ExchangeDump | None = None) -> None:
         """``dump`` receives every request and answer, with keys masked."""
         self._config = config

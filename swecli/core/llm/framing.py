@@ -31,8 +31,6 @@ class WireEvent(Struct, frozen=True):
 
 
 class Framing(Protocol):
-    """Interface of all parsers."""
-
     def feed(self, chunk: bytes) -> list[WireEvent]: ...
 
     def end(self) -> list[WireEvent]:

@@ -55,7 +55,6 @@ def _before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool:
 
 
 def _covers(other: Rule, pattern: Pattern) -> bool:
-    """Whether ``other`` covers everything that ``pattern`` covers."""
     try:
         wider = parse_rule(other.text)
     except RuleError:

@@ -200,7 +200,6 @@ def open_unwritten(
 
 
 def is_full(error: Exception) -> bool:
-    """Whether the disk is full."""
     if isinstance(error, OSError):
         return error.errno in _NO_ROOM
     return isinstance(error, sqlite3.Error) and code_of(error) == sqlite3.SQLITE_FULL
@@ -216,8 +215,6 @@ class _Unusable(Exception):
 
 
 class _Opening(Struct, frozen=True):
-    """One call of ``open_database``."""
-
     path: Path
     migrations: Sequence[Migration]
     check_seconds: float

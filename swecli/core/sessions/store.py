@@ -77,8 +77,6 @@ _QUERY = """
 
 
 class StoredFacts:
-    """The stored facts of one session."""
-
     def __init__(self, database: Database, session_id: str) -> None:
         self._database = database
         self._session = session_id

@@ -159,7 +159,6 @@ class OutputSpill:
         """Why writing stopped; empty if it works."""
 
     def add(self, data: bytes) -> None:
-        """Add program output."""
         with self._memory:
             self.total += len(data)
             if self._closed:

@@ -48,8 +48,6 @@ from swecli.core.protocol.messages import (
 
 
 class StreamedText(Struct, kw_only=True):
-    """Text that arrives in pieces."""
-
     chunks: list[str] = field(default_factory=lambda: [])
     joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
 
@@ -341,7 +339,6 @@ class Answer(Transcript):
         self.changes += 1
 
     def complete(self) -> None:
-        """Mark the answer as complete."""
         if self.outcome != "open":
             return
         self.settle()

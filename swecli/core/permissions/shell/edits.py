@@ -86,7 +86,6 @@ def _absolute(words: Sequence[str], situation: Situation) -> list[str]:
 
 
 def _may_make(path: str, situation: Situation) -> bool:
-    """Whether a workspace name may be written."""
     resolved = situation.facts.resolve(path)
     for each in (posixpath.normpath(path), resolved):
         if inside(each, situation.roots) is None or is_secret_in(each, situation.roots) or is_own(each, ()):

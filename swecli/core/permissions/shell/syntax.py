@@ -208,8 +208,6 @@ def _choices(inner: str) -> list[str]:
 
 
 class WordReader(ABC):
-    """Reader of words at a position of the text."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.at: int = 0
