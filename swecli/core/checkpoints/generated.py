@@ -25,7 +25,7 @@ _BUILT: Final = GENERATED | {
 }
 _ENDINGS: Final = re.compile(r".*(?:\.egg-info|\.dist-info|[._-]cache)")
 """Folder names for build results, with any prefix."""
-_NAMED: Final = 4
+_MAX_NAMED: Final = 4
 """Folders that a line names."""
 
 
@@ -44,8 +44,8 @@ class GeneratedFiles(Struct, frozen=True):
         if not self.folders:
             return ""
         here = f"{cwd}{os.sep}"
-        names = [f"{folder.removeprefix(here)}/" for folder in self.folders[:_NAMED]]
-        more = f" and {len(self.folders) - _NAMED} more" if len(self.folders) > _NAMED else ""
+        names = [f"{folder.removeprefix(here)}/" for folder in self.folders[:_MAX_NAMED]]
+        more = f" and {len(self.folders) - _MAX_NAMED} more" if len(self.folders) > _MAX_NAMED else ""
         files = f"{self.files:,} file{'' if self.files == 1 else 's'} in " if self.files else ""
         folders = "a generated folder" if len(self.folders) == 1 else "generated folders"
         return f"and {files}{folders} ({', '.join(names)}{more})"

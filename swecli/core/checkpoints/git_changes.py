@@ -25,7 +25,7 @@ MOST_BYTES: Final = 1_000_000
 """Bytes of one shown text; a larger file is only named."""
 SECONDS: Final = 10.0
 """Time limit for each git command."""
-_MOST_NAMES: Final = 16_000_000
+_MAX_NAME_BYTES: Final = 16_000_000
 """Bytes of names that are read."""
 
 Problem = Literal["no repository", "unsafe", "no revision", "failed"]
@@ -154,7 +154,7 @@ def _untracked(git: _Git) -> list[str]:
 
 
 def _names(data: bytes) -> list[str]:
-    if len(data) > _MOST_NAMES:
+    if len(data) > _MAX_NAME_BYTES:
         raise GitRefused("failed", "More files differ than swecli can show; git diff tells more.")
     return [os.fsdecode(name) for name in data.split(b"\0") if name]
 

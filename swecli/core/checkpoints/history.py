@@ -170,7 +170,7 @@ def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str
     return (None, f"binary, {len(data):,} bytes") if text.looks_binary else (text.text, "")
 
 
-_EDITED = 16_000_000
+_MAX_EDITED = 16_000_000
 """Bytes of a file stored for a tool's edit: more than any tool edits."""
 UNFINISHED = "the first copy of the workspace was not complete when it ran"
 
@@ -293,7 +293,7 @@ class FileHistory:
 
     def _captured(self, connection: sqlite3.Connection, path: str, kind: OperationKind) -> Image:
         edited = kind == "edit"
-        limit = _EDITED if edited else self._options.file
+        limit = _MAX_EDITED if edited else self._options.file
         image = capture(path, lambda data, digest: self._blobs.keep(connection, data, digest, always=edited), limit)
         return replace(image, twin=path) if image.twin else image
 

@@ -151,7 +151,7 @@ def _within(path: str, folder: str) -> bool:
 Content = Callable[[str], bytes | None]
 """Stored bytes of a hash."""
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (READ_FLAGS & ~os.O_RDONLY)
-_COMPARED = 1 << 30
+_MAX_COMPARED = 1 << 30
 """Bytes of the largest file that is compared."""
 
 
@@ -367,7 +367,7 @@ def present(expected: Mapping[str, Image]) -> dict[str, Image]:
 
 
 def _now(path: str, like: Image) -> Image:
-    return capture(path, lambda data, digest: True, _COMPARED, secret=like.content.startswith("?"))
+    return capture(path, lambda data, digest: True, _MAX_COMPARED, secret=like.content.startswith("?"))
 
 
 class Recent(Struct, frozen=True):

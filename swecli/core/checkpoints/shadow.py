@@ -182,7 +182,7 @@ class Shadow:
                 raise Stopped
             folder, status, quiet = waiting.pop()
             if entries >= limit:
-                yield from self._left_out(folder, status, rules, beyond)
+                yield from self._unscanned(folder, status, rules, beyond)
                 continue
             before = self._stamps.get(folder, {})
             stamps: dict[str, Stamp] = {}
@@ -215,7 +215,7 @@ class Shadow:
             if not whole:
                 self._leaving[folder] = beyond
             if quiet or not whole:
-                yield self._in_part(folder, rules)
+                yield self._partial(folder, rules)
 
     def _entry(
         self,
@@ -247,14 +247,14 @@ class Shadow:
         image = self._images.get(folder, ABSENT)
         return isinstance(image, Image) and image.note.startswith("beyond ")
 
-    def _left_out(self, folder: str, status: os.stat_result | None, rules: TrackedPaths, why: str) -> Iterator[_Seen]:
+    def _unscanned(self, folder: str, status: os.stat_result | None, rules: TrackedPaths, why: str) -> Iterator[_Seen]:
         """A folder that is no longer scanned."""
         self._leaving[folder] = why
         yield from self._inside_gone(folder, rules, quiet=True)
         if status is not None and not self._is_beyond(folder):
             yield _Seen(folder, (0, status.st_mode), status, rules, quiet=True)
 
-    def _in_part(self, folder: str, rules: TrackedPaths) -> _Seen:
+    def _partial(self, folder: str, rules: TrackedPaths) -> _Seen:
         """A folder seen only in part, in this scan or the previous one: its own row counts."""
         try:
             status = os.lstat(folder)

@@ -251,7 +251,7 @@ class Quarantine:
         parts: Sequence[Part] = message.parts
         if message.id in self._thoughtless:
             parts = [bare for part in parts if (bare := _without_thoughts(part)) is not None]
-        kept = [made for part in parts if (made := _substitute(part) if part in self._parts else part) is not None]
+        kept = [made for part in parts if (made := _replacement(part) if part in self._parts else part) is not None]
         return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
 
 
@@ -296,7 +296,7 @@ def _suspects(request: ModelRequest, *, everything: bool) -> list[ToolCallPart]:
     return [call for call in calls if everything or call in newest or _DOUBTFUL.search(call.arguments)]
 
 
-def _substitute(part: Part) -> Part | None:
+def _replacement(part: Part) -> Part | None:
     """Replacement of a part, so that calls keep their results and the model knows that something is missing."""
     match part:
         case TextPart() | ImagePart():
@@ -395,14 +395,14 @@ _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
 """The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
-_MOST_CHANGES = 6
+_MAX_CHANGES = 6
 """Limit on changing and repeating a request after complaints about optional parts."""
 CHARACTERS_PER_TOKEN = 16
 SHORTEST_LIMIT, LONGEST_LIMIT = 100_000, 8_000_000
 """Bounds, in characters, for reading one answer, whatever its own limit."""
 LARGEST_EVENT = 64_000_000
 """Bytes."""
-_ENOUGH_HTML = 300
+_MAX_HTML = 300
 """Characters of a web page after which reading stops."""
 
 
@@ -506,14 +506,14 @@ class HttpModelClient:
         names = [tool.name for tool in request.tools]
         reads_calls = self._config.target.dialect.tool_calls == "auto"
         calls = TextCallStream(names) if names and reads_calls else None
-        for change_number in range(_MOST_CHANGES + 1):
+        for change_number in range(_MAX_CHANGES + 1):
             wire, change = self.wire_request(request), ""
             if names and calls is None and self._tools_as_text:
                 calls = TextCallStream(names)
             async with aclosing(self._attempt(wire, self._longest(request))) as events:
                 async for event in events:
                     if isinstance(event, _Refused):
-                        change = self._adapt(event.error, wire, request) if change_number < _MOST_CHANGES else ""
+                        change = self._adapt(event.error, wire, request) if change_number < _MAX_CHANGES else ""
                         error = to_provider_error(event.error, self._context)
                         event = StreamNotice(change) if change else Failed(error)
                     for made in calls.feed(event) if calls is not None else (event,):
@@ -612,7 +612,7 @@ class HttpModelClient:
                 before = decoder.answer.changes
                 events = decoder.feed(wire_event)
                 if decoder.answer.changes != before:
-                    watchdog.progress(_thinks_in_secret(decoder))
+                    watchdog.progress(_is_reasoning_hidden(decoder))
                     if decoder.stopped:
                         watchdog.end_soon()
                 if decoder.answer.size > longest and not decoder.closed:
@@ -624,7 +624,7 @@ class HttpModelClient:
                     yield event
                 if decoder.closed:
                     return
-            if body.kind == "html" and len(body.excerpt) >= _ENOUGH_HTML:
+            if body.kind == "html" and len(body.excerpt) >= _MAX_HTML:
                 break
         if watchdog.was_enough:
             for event in decoder.end_open():
@@ -637,7 +637,7 @@ class HttpModelClient:
             yield event
 
 
-def _thinks_in_secret(decoder: Decoder) -> bool:
+def _is_reasoning_hidden(decoder: Decoder) -> bool:
     """Whether the model produces hidden reasoning, which may take as long as a first token."""
     last = decoder.answer.last
     return isinstance(last, ReasoningDraft) and not last.chunks

@@ -22,7 +22,7 @@ _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _OTHERS = ("id", "type")
 _FENCE_START = re.compile(r"^```[\w-]*[ \t]*\n", re.MULTILINE)
-_TRIES = 50
+_MAX_ENDS = 50
 """Candidate ends of a block that are tried, because its JSON may contain similar text."""
 
 
@@ -77,7 +77,7 @@ def _tagged(text: str, tools: Collection[str]) -> Split | None:
 def _ends(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Possible ends of a block's JSON, and where the rest begins. A model may omit the closing tag."""
     position = start
-    for _ in range(_TRIES):
+    for _ in range(_MAX_ENDS):
         stop = text.find(CLOSE, position)
         if stop < 0:
             break
@@ -90,7 +90,7 @@ def _fenced(text: str, tools: Collection[str]) -> Split | None:
     body, calls = text.rstrip(), list[TextCall]()
     while body.endswith(FENCE):
         inside = body[: -len(FENCE)]
-        starts = list(_FENCE_START.finditer(inside))[-_TRIES:]
+        starts = list(_FENCE_START.finditer(inside))[-_MAX_ENDS:]
         hit = next(
             ((match.start(), found) for match in starts if (found := read_calls(inside[match.end() :], tools))), None
         )

@@ -172,7 +172,7 @@ PATIENT_SECONDS = 10.0
 OTHERS_SECONDS = 1.0
 """Time limit for the other requests to such a server after one has reported the window."""
 
-_TELL_NO_WINDOW = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
+_NO_WINDOW_IN_LISTS = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
 """Hosts whose model lists have only names: asking for a window is a wasted request."""
 
 
@@ -220,7 +220,7 @@ async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None
     local server. Raises only cancellation."""
     if seconds is None:
         seconds = PATIENT_SECONDS if is_local(endpoint.base_url) else SECONDS
-    if host_of(endpoint.base_url) in _TELL_NO_WINDOW:
+    if host_of(endpoint.base_url) in _NO_WINDOW_IN_LISTS:
         return None
     fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
     try:

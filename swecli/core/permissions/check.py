@@ -39,14 +39,14 @@ def void_reason(rule: Rule, policy: Policy) -> str:
         if other is rule:
             continue
         stronger = other.effect in _STRONGER[rule.effect]
-        earlier = other.effect == rule.effect and _before(other, rule, policy.rules)
+        earlier = other.effect == rule.effect and _takes_effect_before(other, rule, policy.rules)
         if (stronger or earlier) and _covers(other, pattern):
             verb = "always overruled" if stronger else "already covered"
             return f"{verb} by {other.effect} {other.text}" + (f" ({other.origin})" if other.origin else "")
     return ""
 
 
-def _before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool:
+def _takes_effect_before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool:
     """Whether ``other`` takes effect before ``rule``: the first of two equal rules, and a wider rule in any
     position."""
     if other.text != rule.text:

@@ -40,7 +40,7 @@ def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: b
     ``proven``: the call is a command that is proven to only read inside the workspace."""
     if decision.outcome != "allow" or not policy.untrusted or proven or decision.contained or call.typed:
         return decision
-    where = _way_out(policy, call)
+    where = _exit_reason(policy, call)
     if not where:
         return decision
     origins = ", ".join(policy.untrusted[:3])
@@ -48,7 +48,7 @@ def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: b
     return replace(decision, outcome="ask", reason=reason, offers=(), offer_note=NO_RULE_NOW)
 
 
-def _way_out(policy: Policy, call: Call) -> str:
+def _exit_reason(policy: Policy, call: Call) -> str:
     """How the call leaves the workspace, as a clause; empty if it stays inside or returns to the only source of the
     untrusted text."""
     effects = call.effects
@@ -97,7 +97,7 @@ def _decided(policy: Policy, call: Call) -> Decision:
     rule = _matching_rule(policy, call, "deny", judgement)
     if rule is not None:
         return _by_rule(rule)
-    hidden = _hidden_from_rules(policy, judgement) if judgement is not None else None
+    hidden = _may_hide_denied(policy, judgement) if judgement is not None else None
     if hidden is not None:
         return hidden
     rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
@@ -353,7 +353,7 @@ def _refused_command(command: str, judgement: Judgement) -> Decision | None:
     return None
 
 
-def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
+def _may_hide_denied(policy: Policy, judgement: Judgement) -> Decision | None:
     """Ask if a deny rule about commands may match a hidden part of this one."""
     if judgement.proven or not judgement.opaque:
         return None

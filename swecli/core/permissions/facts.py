@@ -26,8 +26,10 @@ MAX_SEARCHED = 40_000
 """Entries of a tree that are searched for secrets: about 50 ms."""
 GIT_SECONDS = 0.7
 """Seconds that git may take to report what a command would destroy: a question waits for it."""
-SAID_SECONDS = 5.0
-MAX_SAID = 2_000_000
+OUTPUT_SECONDS = 5.0
+"""Seconds for which git's output is reused."""
+MAX_OUTPUT = 2_000_000
+"""Bytes of git's output."""
 MAX_MENTIONING = 65_536
 """Bytes of a settings file that are read at most."""
 _ODD_NAME = re.compile(r"[\s'\"\\]|^-")
@@ -203,7 +205,7 @@ class OsFacts(FileFacts):
     def __init__(self, environment: Mapping[str, str], ignoring: Ignoring = nothing_ignored) -> None:
         self._environment = dict(environment)
         self._ignoring = ignoring
-        self._said: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
+        self._git_output: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
         """Recent git output: one call may be decided twice."""
         self._starts_programs = True
 
@@ -286,11 +288,11 @@ class OsFacts(FileFacts):
         if not self._starts_programs:
             return None
         key = (cwd, *arguments)
-        before = self._said.get(key)
-        if before is not None and time.monotonic() - before[0] < SAID_SECONDS:
+        before = self._git_output.get(key)
+        if before is not None and time.monotonic() - before[0] < OUTPUT_SECONDS:
             return before[1]
         lines = self._git_lines(cwd, arguments)
-        self._said = {key: (time.monotonic(), lines)}
+        self._git_output = {key: (time.monotonic(), lines)}
         return lines
 
     def _git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
@@ -303,7 +305,7 @@ class OsFacts(FileFacts):
             said = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
         except GitFailedError:
             return None
-        return tuple(os.fsdecode(line) for line in said.splitlines()) if len(said) <= MAX_SAID else None
+        return tuple(os.fsdecode(line) for line in said.splitlines()) if len(said) <= MAX_OUTPUT else None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

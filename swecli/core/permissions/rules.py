@@ -58,10 +58,10 @@ _MCP = re.compile(r"mcp__[A-Za-z0-9_.-]+(?:__\*)?")
 _ANY = "\0"
 """``*`` in a parsed command: neither a command's words nor a rule's text can contain it."""
 _OPERATORS = re.compile(r"[|&;<>`()]|\$[({]")
-_REGULAR = re.compile(r"\^|\.\0|/.*/$|[a-z]+:")
+_OTHER_GRAMMAR = re.compile(r"\^|\.\0|/.*/$|[a-z]+:")
 """Start of a word in other grammars: regular expressions, and prefixes such as ``regex:`` or ``prefix:``."""
 _BRACES = re.compile(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
-_MOST_BRACES = 6
+_MAX_BRACES = 6
 _GIT_SPECIAL = re.compile(r"([\\*?\[\]{}!#])")
 
 
@@ -178,7 +178,7 @@ def _without_braces(text: str) -> list[str]:
     """The patterns that ``{a,b}`` expands to: gitignore has no braces, but all other globs do. Braces without a comma
     or after a backslash are literal."""
     found = [text]
-    for _ in range(_MOST_BRACES):
+    for _ in range(_MAX_BRACES):
         matches = [_BRACES.fullmatch(one) for one in found]
         if not any(matches):
             break
@@ -290,7 +290,7 @@ def _check_words(words: Sequence[str], bare: str) -> None:
         raise RuleError("the program must be written out; the only wildcard is *")
     if " " in name and "/" not in name:
         raise RuleError("the program's name contains a space; leave out the quotes")
-    if any(_REGULAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
+    if any(_OTHER_GRAMMAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
         raise RuleError("a command rule lists words, with * for any; this looks like another syntax")
 
 

@@ -101,8 +101,8 @@ def _one_of(values: Sequence[int]) -> list[tuple[int, int, int, int]]:
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = (1 << bit for bit in range(6))
 MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = (1 << bit for bit in range(6, 13))
 REFER, TRUNCATE, IOCTL_DEV = (1 << bit for bit in range(13, 16))
-_FIRST = (1 << 13) - 1
-_OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+_ABI_1_RIGHTS = (1 << 13) - 1
+_FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """Rights that a rule on a single file may have."""
 _READ = EXECUTE | READ_FILE | READ_DIR
 _CHANGE = (
@@ -132,7 +132,7 @@ class Ruleset(Struct, frozen=True):
 
 def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
     """Rights that this version of the interface can refuse: files, network, scope."""
-    files = _FIRST
+    files = _ABI_1_RIGHTS
     for since, right in ((2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)):
         files |= right if abi >= since else 0
     net = _NET_BIND | _NET_CONNECT if abi >= 4 and not network else 0
@@ -160,12 +160,12 @@ def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
     def grant(path: str, rights: int) -> None:
         kind = disk.kind(path)
         if kind not in ("missing", "link"):
-            allowed = rights & files & (-1 if kind == "directory" else _OF_FILES)
+            allowed = rights & files & (-1 if kind == "directory" else _FILE_RIGHTS)
             grants[path] = grants.get(path, 0) | allowed
 
     unseen = (*plan.paths("hidden", "denied", "private"), "/dev")
     grant("/", READ_DIR)
-    for path in _without("/", unseen, disk):
+    for path in _excluding("/", unseen, disk):
         grant(path, _READ)
     for path in plan.paths("read"):
         grant(path, _READ)
@@ -173,7 +173,7 @@ def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
     spared = (*plan.paths("read", "hidden", "denied"), *(one.path for one in plan.placeholders))
     for path in writable:
         # A folder above something protected is written through its other entries.
-        for entry in _without(path, spared, disk):
+        for entry in _excluding(path, spared, disk):
             grant(entry, _READ | _CHANGE)
         grant(path, READ_DIR)
     grant(plan.private, _READ | _CHANGE)
@@ -182,7 +182,7 @@ def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
     return Ruleset(files, net, scope, tuple(Grant(path, grants[path]) for path in sorted(grants) if grants[path]))
 
 
-def _without(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
+def _excluding(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
     """Places that together cover ``path`` except the excluded ones: ``path`` itself if it contains none of them."""
     if inside(path, left_out):
         return []
@@ -198,7 +198,7 @@ def _without(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
         entry = posixpath.join(path, name)
         kind = disk.kind(entry)
         if kind == "directory":
-            found += _without(entry, below, disk)
+            found += _excluding(entry, below, disk)
         elif kind in ("file", "other") and entry not in below:
             found.append(entry)
     return found

@@ -416,7 +416,7 @@ class _PlanBuilder:
         mounts = tuple(sorted(self._mounts.values(), key=lambda mount: (mount.path.count("/"), mount.path)))
         return Plan(
             request.roots,
-            tuple(mount for mount in mounts if self._matters(mount)),
+            tuple(mount for mount in mounts if self._is_effective(mount)),
             tuple(self._absent[path] for path in sorted(self._absent)),
             request.private,
             self._disk.real(_TEMPORARY[0]),
@@ -575,7 +575,7 @@ class _PlanBuilder:
         if known is None or _STRENGTH[known.access] < _STRENGTH[access]:
             self._mounts[path] = Mount(path, access, directory)
 
-    def _matters(self, mount: Mount) -> bool:
+    def _is_effective(self, mount: Mount) -> bool:
         """Whether the mount restricts anything: below a hidden or private place nothing is left to restrict, unless
         something was mounted there."""
         if mount.access in ("write", "private"):

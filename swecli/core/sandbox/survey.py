@@ -21,7 +21,7 @@ from swecli.core.permissions.protected import held_in_sandbox
 MAX_ENTRIES = 200_000
 _MAX_HOME = 20_000
 _HOME_DEPTH = 4
-_MAX_KEPT = 1_000_000
+_MAX_RESTORED = 1_000_000
 """Bytes of one file that can be restored."""
 _PACKAGES = ("node_modules", "site-packages")
 """Package folders: no program takes its settings from there."""
@@ -159,7 +159,7 @@ def _listed(path: str, root: str, stamp: tuple[int, ...]) -> _Folder:
         elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
             sockets.append(entry.name)
         if root:
-            steers = _steers(f"{below}/{entry.name}" if below else entry.name)
+            steers = _is_control_file(f"{below}/{entry.name}" if below else entry.name)
             (settings if steers is None else steering if steers else []).append(entry.name)
     return _Folder(
         stamp,
@@ -190,7 +190,7 @@ def _steering_in(path: str, folder: _Folder) -> dict[str, Content]:
     return {path: _content(path) for path in paths}
 
 
-def _steers(relative: str) -> bool | None:
+def _is_control_file(relative: str) -> bool | None:
     """Whether a file is a control file; None if its content decides. In a repository only settings and hooks are."""
     parts = relative.split("/")
     if ".git" not in parts[:-1]:
@@ -225,10 +225,10 @@ def _content(path: str) -> Content:
         return None
     try:
         state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_KEPT:
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_RESTORED:
             return None
         with os.fdopen(os.dup(descriptor), "rb") as stream:
-            return stream.read(_MAX_KEPT)
+            return stream.read(_MAX_RESTORED)
     except OSError:
         return None
     finally:
@@ -241,15 +241,15 @@ def undo(before: Mapping[str, Content], after: Mapping[str, Content], keep: Path
     for path, content in sorted(after.items()):
         if path in before and before[path] == content:
             continue
-        if _taken_away(path, content, keep):
+        if _remove(path, content, keep):
             undone.append(path)
             old = before.get(path)
             if old is not None:
-                _put_back(path, old)
+                _restore(path, old)
     return tuple(undone)
 
 
-def _taken_away(path: str, content: Content, keep: Path) -> bool:
+def _remove(path: str, content: Content, keep: Path) -> bool:
     if content is not None:
         kept = keep / path.lstrip("/")
         with contextlib.suppress(OSError):
@@ -262,7 +262,7 @@ def _taken_away(path: str, content: Content, keep: Path) -> bool:
     return False
 
 
-def _put_back(path: str, content: bytes) -> None:
+def _restore(path: str, content: bytes) -> None:
     with contextlib.suppress(OSError), _parent(path) as parent:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(os.path.basename(path), flags, 0o644, dir_fd=parent), "wb") as stream:

@@ -76,7 +76,7 @@ LOOKED_AT = Purpose(unusable="Nothing in it is changed", copied=True)
 """For commands about sessions that start none."""
 
 
-_CLOSED = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
+_NOT_WRITABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
 """SQLite's codes for a file, or its folder, that this user must not write."""
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 
@@ -265,7 +265,7 @@ def _open_file(opening: _Opening, sharing: Sharing) -> Database:
         if sharing is not Sharing.LOG:
             # A log of an earlier time on another system can be read by one process alone, and then it is no more.
             writer.execute("PRAGMA locking_mode=EXCLUSIVE")
-        _wait_less(writer, path, sharing)
+        _check_lock(writer, path, sharing)
         version = examine(writer, opening.migrations, opening.check_seconds)
         if version > len(opening.migrations):
             raise _Unusable("a newer swecli wrote it; update swecli to continue what is in it")
@@ -285,7 +285,7 @@ def _open_file(opening: _Opening, sharing: Sharing) -> Database:
     return Database(path, writer, reader)
 
 
-def _wait_less(connection: sqlite3.Connection, path: Path, sharing: Sharing) -> None:
+def _check_lock(connection: sqlite3.Connection, path: Path, sharing: Sharing) -> None:
     """Find out without ``BUSY_SECONDS`` whether a refused lock belongs to another process. A lock folder of a killed
     process is removed."""
     connection.execute("PRAGMA busy_timeout=300")
@@ -389,7 +389,7 @@ def _open_memory(migrations: Sequence[Migration]) -> Database:
 def _only_readable(path: Path, error: Exception) -> bool:
     """Whether only writing failed: the file exists, and the disk is full, or the file or its folder is not writable."""
     refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    closed = isinstance(error, sqlite3.Error) and code_of(error) in _CLOSED
+    closed = isinstance(error, sqlite3.Error) and code_of(error) in _NOT_WRITABLE
     return (refused or closed or is_full(error)) and _allows(path, os.R_OK)
 
 

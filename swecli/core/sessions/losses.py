@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-_NAMED = 5
+_MAX_NAMED = 5
 """Sessions that a sentence names."""
 _LEFT = """
     SELECT s.id, coalesce(nullif(s.name, ''), s.title), coalesce(e.events, 0),
@@ -55,6 +55,6 @@ def loss_sentence(lost: Sequence[Loss]) -> str:
     """The losses as a sentence; empty if there are none."""
     if not lost:
         return ""
-    named = [f"{one.session}{f' ({one.title})' if one.title else ''}: {one}" for one in lost[:_NAMED]]
-    rest = f"; and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+    named = [f"{one.session}{f' ({one.title})' if one.title else ''}: {one}" for one in lost[:_MAX_NAMED]]
+    rest = f"; and {len(lost) - _MAX_NAMED:,} more" if len(lost) > _MAX_NAMED else ""
     return f"Events are missing in {'; '.join(named)}{rest}"

@@ -273,7 +273,7 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
     for event in events:
         body = event.body
         match body:
-            case SessionStarted(address=address) | ModelChanged(address=address) if not _stays_here(address):
+            case SessionStarted(address=address) | ModelChanged(address=address) if not _is_local_address(address):
                 addresses[address] = None
                 body = structs.replace(body, address="")
             case PermissionResolved(choice="always", span=span) if span != "turn":
@@ -303,10 +303,10 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
 def _asked_elsewhere(events: Sequence[Event]) -> bool:
     """Whether the events' newest model was asked at an address that is not imported."""
     named = (event.body for event in reversed(events) if isinstance(event.body, SessionStarted | ModelChanged))
-    return any(not _stays_here(body.address) for body in list(named)[:1])
+    return any(not _is_local_address(body.address) for body in list(named)[:1])
 
 
-def _stays_here(address: str) -> bool:
+def _is_local_address(address: str) -> bool:
     """Whether requests to that address stay on this machine."""
     from urllib.parse import urlsplit
 

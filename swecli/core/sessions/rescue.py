@@ -352,7 +352,7 @@ _TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
 _BATCH = 500
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (float, int), "BLOB": (bytes,)}
 NOTHING_READABLE = "No session in it can be read"
-_FEWEST = 2
+_MIN_EVENTS = 2
 """Events needed to restore a session whose row is missing: a single one may have a damaged id."""
 _BEGINNING = """
     SELECT CAST(body AS BLOB) FROM events
@@ -411,7 +411,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> Rescued:
     try:
         with closing(rows(damaged)) as found:
             _copy(found, tables, fresh)
-        _stand_in(fresh)
+        _add_missing_sessions(fresh)
         lost = losses(fresh)
         _drop_orphans(fresh)
         sessions, events = fresh.execute(
@@ -455,12 +455,12 @@ def _copy(found: Iterable[Row], tables: Sequence[_Table], fresh: sqlite3.Connect
         fresh.executemany(insert, batch)
 
 
-def _stand_in(fresh: sqlite3.Connection) -> None:
+def _add_missing_sessions(fresh: sqlite3.Connection) -> None:
     """Create rows for sessions with only events left."""
     lost = fresh.execute(
         "SELECT session_id, min(ts), max(ts) FROM events WHERE session_id NOT IN (SELECT id FROM sessions)"
         " GROUP BY session_id HAVING count(*) >= ?",
-        (_FEWEST,),
+        (_MIN_EVENTS,),
     ).fetchall()
     for session, first, last in lost:
         title = cwd = model = swecli = ""

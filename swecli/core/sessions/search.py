@@ -26,17 +26,17 @@ _SCHEMA = (
     " tokenize=\"unicode61 remove_diacritics 2 tokenchars '_'\")",
     "CREATE TABLE reached(session TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
 )
-_LONGEST = {"text": 50_000, "tool_result": 2_000, "tool_call": 1_000}
+_MAX_SEARCHED = {"text": 50_000, "tool_result": 2_000, "tool_call": 1_000}
 """Searched characters of a part, by its type: the beginning of a result, since the rest is rarely the target."""
 _WORD = re.compile(r"[\w]+")
 _SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-_PICTURES = re.compile(f"({_SIGN})")
+_SIGNS = re.compile(f"({_SIGN})")
 """Signs of scripts without blanks between words: each counts as a word."""
 _BETWEEN = re.compile(f"(?<={_SIGN}) +(?={_SIGN})")
 _HITS = 4_000
-_SHOWN = 160
+_MAX_SHOWN = 160
 """Characters of a match that are shown."""
-_PORTION = 200
+_EVENTS_PER_TRANSACTION = 200
 """Events of one transaction."""
 _STALE = "SELECT id, (SELECT max(seq) FROM events e WHERE e.session_id = s.id) FROM sessions s ORDER BY updated DESC"
 _ITEMS = """
@@ -184,9 +184,9 @@ def _around(text: str, words: str) -> str:
     """The part of a text around the first of the words, on one line."""
     wanted = next(iter(_WORD.findall(_spaced(words))), "")
     at = max(0, _plain(text).find(_plain(wanted)))
-    begin = max(0, at - _SHOWN // 3)
-    piece = " ".join(text[begin : begin + _SHOWN].split())
-    return f"{'…' if begin else ''}{piece}{'…' if begin + _SHOWN < len(text) else ''}"
+    begin = max(0, at - _MAX_SHOWN // 3)
+    piece = " ".join(text[begin : begin + _MAX_SHOWN].split())
+    return f"{'…' if begin else ''}{piece}{'…' if begin + _MAX_SHOWN < len(text) else ''}"
 
 
 def _plain(text: str) -> str:
@@ -228,7 +228,7 @@ def _query(words: str) -> str:
 
 
 def _spaced(text: str) -> str:
-    return _PICTURES.sub(r" \1 ", text)
+    return _SIGNS.sub(r" \1 ", text)
 
 
 def _closed(text: str) -> str:
@@ -249,7 +249,7 @@ def _texts(source: sqlite3.Connection, session: str, after: int) -> Iterator[tup
         text = _text_of(body) if isinstance(body, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
         if text:
             portion.append((text.encode("utf-8", "replace").decode("utf-8"), session, int(seq)))
-        if number % _PORTION == 0:
+        if number % _EVENTS_PER_TRANSACTION == 0:
             yield int(seq), portion
             portion = []
     if portion:
@@ -271,6 +271,6 @@ def _text_of(body: dict[str, Any]) -> str:
             one = cast("dict[str, Any]", part)
             kind = str(one.get("type"))
             text = one.get("arguments" if kind == "tool_call" else "text")
-            if kind in _LONGEST and isinstance(text, str):
-                texts.append(text[: _LONGEST[kind]])
+            if kind in _MAX_SEARCHED and isinstance(text, str):
+                texts.append(text[: _MAX_SEARCHED[kind]])
     return _spaced("\n".join(texts))

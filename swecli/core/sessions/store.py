@@ -476,18 +476,18 @@ class SessionStore:
                 missing = fact - numbered - 1 if isinstance(fact, int) else 0
                 if missing > 0 and isinstance(seq, int):
                     lost.append(f"{missing:,} missing after event {known}")
-                    events.append(_lost_at(max(known + 1, seq - 1), session_id))
+                    events.append(_unreadable_at(max(known + 1, seq - 1), session_id))
                 numbered = fact if isinstance(fact, int) else numbered + 1
                 try:
                     body = views.shared(decode_body(stored))
                     events.append(Event(seq, float(ts), session_id, int(turn), body, str(agent), v))
                 except (CodecError, TypeError, ValueError, OverflowError) as error:
                     lost.append(f"event {seq}: {error}")
-                    events.append(_lost_at(seq if isinstance(seq, int) else known + 1, session_id))
+                    events.append(_unreadable_at(seq if isinstance(seq, int) else known + 1, session_id))
                 known = events[-1].seq
         except sqlite3.DatabaseError as error:
             lost.append(f"everything after event {known}: {error}")
-            events.append(_lost_at(max(known + 1, self._newest(session_id)), session_id))
+            events.append(_unreadable_at(max(known + 1, self._newest(session_id)), session_id))
         if lost and report is not None:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             report(f"Parts of session {session_id} can't be read and were left out ({'; '.join(lost[:3])}{more}).")
@@ -662,7 +662,7 @@ def _moment(value: object) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < _LATEST else 0.0
 
 
-def _lost_at(seq: int, session_id: str) -> Event:
+def _unreadable_at(seq: int, session_id: str) -> Event:
     """Placeholder for an unreadable event."""
     return Event(seq, 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE}))
 

@@ -11,11 +11,11 @@ TITLE_LENGTH = 64
 """Characters of the longest title."""
 FIRST_LENGTH = 200
 """Characters of a first message kept beside the title."""
-_SHORTEST = 12
+_MIN_SENTENCE = 12
 """Characters that a first sentence needs to stand alone."""
-_LEAST = 4
+_MIN_REMAINING = 4
 """Characters that must remain without a courtesy."""
-_READ = 4_000
+_MAX_READ = 4_000
 """Characters of a message that are examined."""
 _COURTESIES = re.compile(
     r"(?:(?:hi|hello|hey)(?:\s+there|(?!\s+there\b))|ok(?:ay)?|so|please|(?:can|could|would|will)\s+you|kindly|"
@@ -42,15 +42,15 @@ def text_of(message: ItemCompleted) -> str:
 def title_from(text: str) -> str:
     """The first sentence, without courtesies and Markdown, cut between words; the whole text if nothing else
     remains."""
-    text = text[:_READ]
+    text = text[:_MAX_READ]
     paragraphs = (_first_words(part) for part in re.split(r"\n\s*\n", _FENCE.sub("\n\n", text)))
     prose = _EMPHASIS.sub(r"\2", next(filter(None, paragraphs), ""))
     bare = prose
-    while (found := _COURTESIES.match(bare)) is not None and len(bare) - found.end() >= _LEAST:
+    while (found := _COURTESIES.match(bare)) is not None and len(bare) - found.end() >= _MIN_REMAINING:
         bare = bare[found.end() :]
     asked = bare != prose
     for end in _SENTENCE.finditer(bare):
-        if end.start() >= _SHORTEST:
+        if end.start() >= _MIN_SENTENCE:
             bare = bare[: end.start()]
             break
     bare = bare.rstrip(" .,;:!。！" + ("?？" if asked else ""))

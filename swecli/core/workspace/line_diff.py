@@ -10,7 +10,7 @@ from io import StringIO
 
 _EXACT_LINES = 1_000
 """Up to this size the changed region is compared in order; beyond it as a multiset, at linear cost."""
-_COMPARED = 1_000
+_MAX_COMPARED = 1_000
 """Lines of one change beyond which all count as replaced, without a search for equal ones between."""
 
 Span = tuple[int, int, int, int]
@@ -100,7 +100,7 @@ def _between(before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: 
         i2, j2 = i2 - 1, j2 - 1
     if i1 == i2 and j1 == j2:
         return []
-    if i1 == i2 or j1 == j2 or i2 - i1 + j2 - j1 > _COMPARED:
+    if i1 == i2 or j1 == j2 or i2 - i1 + j2 - j1 > _MAX_COMPARED:
         return [(i1, i2, j1, j2)]
     codes = SequenceMatcher(None, before[i1:i2], after[j1:j2]).get_opcodes()
     return [(i1 + a, i1 + b, j1 + c, j1 + d) for tag, a, b, c, d in codes if tag != "equal"]

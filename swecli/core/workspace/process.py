@@ -118,7 +118,7 @@ DRAIN = 0.2
 """Seconds to continue reading after the command ended."""
 MOST_LEFT = 32
 """Processes that a command may leave running. More than dozens is not a server but a runaway command."""
-_LOOKS_WHILE_DETACHED = 50
+_POLLS_WHILE_DETACHED = 50
 """Checks of the processes a command left running before a full search for them."""
 
 
@@ -245,9 +245,9 @@ class RunningCommand:
                 await self.end(0)
                 return
             looks += self._ended.is_set()
-            if looks >= _LOOKS_WHILE_DETACHED and not self._members():
+            if looks >= _POLLS_WHILE_DETACHED and not self._members():
                 return
-            looks %= _LOOKS_WHILE_DETACHED
+            looks %= _POLLS_WHILE_DETACHED
 
     async def ended_by_limit(self) -> bool:
         """Whether the process limit ended it; waits until that is done."""

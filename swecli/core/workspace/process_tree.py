@@ -26,7 +26,7 @@ PLACE = "SWECLI_PLACE"
 _OWN = "-own"
 _POLL = 0.5
 """Seconds between two polls of a process on systems without an event for its end."""
-_LOOKS = 50
+_MAX_SEARCHES = 50
 """Limit on searches for processes started while others were being stopped."""
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
@@ -219,7 +219,7 @@ def stopped(members: Callable[[], list[Process]]) -> list[Process]:
     """Stop the ``members``, then search again until no more appear: a stopped process starts none. Returns all.
     Bounded, because another program may continue them."""
     found: dict[Process, None] = {}
-    for _ in range(_LOOKS):
+    for _ in range(_MAX_SEARCHES):
         fresh = [process for process in members() if process not in found]
         if not fresh:
             break

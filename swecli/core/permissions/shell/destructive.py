@@ -161,7 +161,7 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     yield from _protected(item, place)
 
 
-def _gone(paths: Sequence[str], place: Place, *, some: bool = False) -> Loss | None:
+def _deletion(paths: Sequence[str], place: Place, *, some: bool = False) -> Loss | None:
     loss = counted("deletes", paths, place.facts, place.bases[0], some=some)
     return loss if loss.paths else None
 
@@ -240,8 +240,8 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
     recursive = any(_is_option(option, "[rR]", "--recursive") for option in options)
     for target in targets:
         # The part that a variable prepends is unknown, so such a word asks instead of being refused.
-        for path in _meant(target, place):
-            special = _special(path, place)
+        for path in _possible_paths(target, place):
+            special = _never_removed(path, place)
             if special is not None:
                 yield Danger(f"{item.name} would remove {path}: {special}.", refuse=True, evidence=(path,))
     if not targets:
@@ -259,11 +259,11 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
         reason = "removes files for good"
     if reason is not None:
         known = all(target.known and "{}" not in target.text for target in targets) and place.certain
-        loss = _gone(_removed(targets, place), place) if known else None
+        loss = _deletion(_removed(targets, place), place) if known else None
         yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, place), loss=loss)
 
 
-def _meant(target: ScanWord, place: Place) -> list[str]:
+def _possible_paths(target: ScanWord, place: Place) -> list[str]:
     """The paths that a known word means: wildcards as written and as expanded now."""
     if not target.known:
         return []
@@ -291,12 +291,12 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
         starts.append(word)
     for start in starts or [ScanWord(".")]:
         for path in _paths(start, place):
-            special = _special(path, place)
+            special = _never_removed(path, place)
             if special is not None and not filters:
                 yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
     evidence = _blast_radius(starts or [ScanWord(".")], place, filtered=bool(filters))
     known = all(start.known for start in starts) and place.certain
-    loss = _gone(_removed(starts or [ScanWord(".")], place), place, some=bool(filters)) if known else None
+    loss = _deletion(_removed(starts or [ScanWord(".")], place), place, some=bool(filters)) if known else None
     yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence, loss=loss)
 
 
@@ -331,7 +331,7 @@ def _paths(word: ScanWord, place: Place) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-def _special(path: str, place: Place) -> str | None:
+def _never_removed(path: str, place: Place) -> str | None:
     """Why this path must never be removed; None for most paths."""
     folder, _, name = path.rpartition("/")
     wildcard = name in ("*", ".*", "**", "?*", "{*,.*}", "*.*") or name.startswith((".[", "..?"))

@@ -71,7 +71,7 @@ def _of_files(name: str, rest: Sequence[str], situation: Situation) -> EditKind 
     if not operands or not all(operands):
         return None
     if name in ("mkdir", "touch"):
-        fine = all(_may_make(path, situation) for path in _absolute(operands, situation))
+        fine = all(_may_create(path, situation) for path in _absolute(operands, situation))
         return None if not fine else "folder" if name == "mkdir" else "file"
     if len(operands) < 2:
         return None
@@ -85,7 +85,7 @@ def _absolute(words: Sequence[str], situation: Situation) -> list[str]:
     return [posixpath.join(situation.cwds[0], word) for word in words]
 
 
-def _may_make(path: str, situation: Situation) -> bool:
+def _may_create(path: str, situation: Situation) -> bool:
     resolved = situation.facts.resolve(path)
     for each in (posixpath.normpath(path), resolved):
         if inside(each, situation.roots) is None or is_secret_in(each, situation.roots) or is_own(each, ()):
@@ -117,7 +117,7 @@ def _may_put(source: str, target: str, situation: Situation) -> bool:
     facts = situation.facts
     if facts.kind(target) != "missing" or facts.kind(source) not in ("file", "directory"):
         return False
-    if not _may_make(source, situation) or not _may_make(target, situation):
+    if not _may_create(source, situation) or not _may_create(target, situation):
         return False
     if posixpath.normpath(source) != facts.resolve(source):
         return False  # a link: its target may change
@@ -148,7 +148,7 @@ def _may_link(operands: Sequence[str], options: frozenset[str], situation: Situa
         link = f"{link}/{posixpath.basename(posixpath.normpath(operands[0]))}"
     relative = not {"-r", "--relative"} & options
     target = posixpath.join(posixpath.dirname(link) if relative else situation.cwds[0], operands[0])
-    return facts.kind(link) == "missing" and _may_make(link, situation) and _may_make(target, situation)
+    return facts.kind(link) == "missing" and _may_create(link, situation) and _may_create(target, situation)
 
 
 # --- formatters ----------------------------------------------------------------------------------------------------
@@ -211,12 +211,12 @@ def _runs_code(name: str, operands: Sequence[str], situation: Situation) -> bool
         places = [posixpath.join(operand, path) for path in below]
         for folder in _above(operand, situation):
             places += [posixpath.join(folder, re.split("[=:]", entry)[0]) for entry in configured]
-        if any(_steers(place, entry, situation) for place in places for entry in configured):
+        if any(_configures_code(place, entry, situation) for place in places for entry in configured):
             return True
     return False
 
 
-def _steers(place: str, entry: str, situation: Situation) -> bool:
+def _configures_code(place: str, entry: str, situation: Situation) -> bool:
     """Whether the file at ``place`` matches an entry of ``configured``, including its required word or key."""
     facts = situation.facts
     name, kind, word = re.fullmatch(r"([^=:]+)([=:]?)(.*)", entry).groups()  # type: ignore[union-attr]
