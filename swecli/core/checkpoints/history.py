@@ -322,7 +322,7 @@ class FileHistory:
         journal.end(connection, operation, state)
         return tuple(changes.values())
 
-    # --- ways back -------------------------------------------------------------------------------------------
+    # --- undo and redo ---------------------------------------------------------------------------------------
 
     def undo(self, target: Target) -> FilesRestored:
         """Undo changes to paths that were not changed since. The last change is the newest one beyond the byproducts of
@@ -428,7 +428,7 @@ class FileHistory:
         with self._rows.read() as connection:
             return difference(connection, self._session, GeneratedFolders(self._roots), below)
 
-    # --- keeping it small ------------------------------------------------------------------------------------
+    # --- pruning ---------------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
         with self._rows.write() as connection:

@@ -224,8 +224,8 @@ class Quarantine:
             if calls:
                 self._read_arguments = True
                 self._parts += calls
-                said = error.message[:200]
-                return f"The server can't read the arguments of earlier calls, so swecli leaves them out: {said}"
+                sentence = error.message[:200]
+                return f"The server can't read the arguments of earlier calls, so swecli leaves them out: {sentence}"
             return ""
         if error.kind != "bad_request" or error.status not in (400, 422):
             return ""

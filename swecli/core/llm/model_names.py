@@ -42,8 +42,8 @@ def find_model(name: str, offers: Sequence[ModelOffer]) -> NamedModel:
         if len(chosen) > 1:
             return NamedModel(problem=f"{name} fits {_listed(refs)}; name one of them.", candidates=refs)
         (ref,) = refs
-        told = len(fitting) > 1 or spelling(name) not in map(spelling, tails(ref))
-        return NamedModel(ref, f"{name} is {ref}." if told else "", candidates=refs)
+        ambiguous = len(fitting) > 1 or spelling(name) not in map(spelling, tails(ref))
+        return NamedModel(ref, f"{name} is {ref}." if ambiguous else "", candidates=refs)
     return NamedModel(problem=_unknown(name, offers))
 
 

@@ -317,8 +317,8 @@ def _message(message: Message) -> Message:
     parts: list[Part] = []
     for at, result in enumerate(message.tool_results):
         gap = "\n" if at else ""
-        said = " (error)" if result.is_error else ""
-        parts.append(TextPart(f"{gap}<tool_response>\n{result.name}{said}:\n{result.text}\n</tool_response>"))
+        mark = " (error)" if result.is_error else ""
+        parts.append(TextPart(f"{gap}<tool_response>\n{result.name}{mark}:\n{result.text}\n</tool_response>"))
         parts.extend(result.images)
     return structs.replace(message, role="user", parts=tuple(parts))
 

@@ -288,9 +288,9 @@ async def _asked_at_once(*ways: Coroutine[object, object, EndpointModel | None])
     try:
         pending = set(tasks)
         while pending:
-            told = any(task.done() and (found := task.result()) is not None and found.window for task in tasks)
+            reported = any(task.done() and (found := task.result()) is not None and found.window for task in tasks)
             done, pending = await asyncio.wait(
-                pending, timeout=OTHERS_SECONDS if told else None, return_when=asyncio.FIRST_COMPLETED
+                pending, timeout=OTHERS_SECONDS if reported else None, return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 break

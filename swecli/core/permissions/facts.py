@@ -302,10 +302,10 @@ class OsFacts(FileFacts):
         if self.program_problem("git", cwd, (folder,)) or git_problem(cwd, self._environment, (folder,)):
             return None
         try:
-            said = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
+            output = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
         except GitFailedError:
             return None
-        return tuple(os.fsdecode(line) for line in said.splitlines()) if len(said) <= MAX_OUTPUT else None
+        return tuple(os.fsdecode(line) for line in output.splitlines()) if len(output) <= MAX_OUTPUT else None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

@@ -156,7 +156,7 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
 
 
 def _hook_problem(hooks: Path) -> str | None:
-    """The only hook that a read-only command may start: it runs when the index is refreshed."""
+    """Problem with the only hook that a read-only command may start; it runs when the index is refreshed."""
     if os.path.lexists(hooks / "post-index-change"):
         return "the repository has a hook that runs when its index is refreshed"
     return None

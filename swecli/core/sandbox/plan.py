@@ -424,7 +424,7 @@ class _PlanBuilder:
             tuple(self._uncovered),
         )
 
-    # --- what may be written --------------------------------------------------------------------------------------
+    # --- writable places ------------------------------------------------------------------------------------------
 
     def _writable(self) -> list[str]:
         request = self._request
@@ -525,7 +525,7 @@ class _PlanBuilder:
         if not found.whole:
             self._uncovered.append("the workspace has too many files to check all for hard links")
 
-    # --- what is not seen -----------------------------------------------------------------------------------------
+    # --- hidden places --------------------------------------------------------------------------------------------
 
     def _services(self) -> None:
         disk, network = self._disk, self._request.options.network
@@ -568,7 +568,7 @@ class _PlanBuilder:
         if self._disk.kind(real) == "file":
             self._add(real, "denied", directory=False)
 
-    # --- putting together -----------------------------------------------------------------------------------------
+    # --- assembly -------------------------------------------------------------------------------------------------
 
     def _add(self, path: str, access: Access, directory: bool = True) -> None:
         known = self._mounts.get(path)

@@ -119,9 +119,9 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        told = cast("dict[str, Any]", value)
-        for name, one in told.items():
-            if not _is_exact(name, one, told):
+        fields = cast("dict[str, Any]", value)
+        for name, one in fields.items():
+            if not _is_exact(name, one, fields):
                 yield from _texts(one)
     elif isinstance(value, list):
         for one in cast("list[Any]", value):
@@ -130,16 +130,18 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _covered_json(value: Any, cover: Cover) -> Any:
     if isinstance(value, dict):
-        told = cast("dict[str, Any]", value)
-        return {name: one if _is_exact(name, one, told) else _covered_json(one, cover) for name, one in told.items()}
+        fields = cast("dict[str, Any]", value)
+        return {
+            name: one if _is_exact(name, one, fields) else _covered_json(one, cover) for name, one in fields.items()
+        }
     if isinstance(value, list):
         return [_covered_json(one, cover) for one in cast("list[Any]", value)]
     return cover(value) if isinstance(value, str) else value
 
 
-def _is_exact(name: str, value: Any, told: Mapping[str, Any]) -> bool:
+def _is_exact(name: str, value: Any, fields: Mapping[str, Any]) -> bool:
     """Whether a field of an object stays exact: names, images, and data that a provider wants back (``Opaque``)."""
-    return name == "opaque" or (name in _EXACT and isinstance(value, str)) or told.get("type") == "image"
+    return name == "opaque" or (name in _EXACT and isinstance(value, str)) or fields.get("type") == "image"
 
 
 RETRY_SECONDS = (0.5, 30.0)

@@ -288,16 +288,16 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
             case _:
                 pass
         harmless.append(event if body is event.body else structs.replace(event, body=body))
-    said: list[str] = []
+    sentences: list[str] = []
     if addresses:
-        said.append(
+        sentences.append(
             f"Model addresses were not imported ({', '.join(addresses)}): the session uses the model of your settings."
         )
     if rules:
-        said.append(f"Permissions that the session had were not taken over ({rules}).")
+        sentences.append(f"Permissions that the session had were not taken over ({rules}).")
     if queued:
-        said.append("Messages that waited to be sent were not taken over.")
-    return tuple(harmless), tuple(said)
+        sentences.append("Messages that waited to be sent were not taken over.")
+    return tuple(harmless), tuple(sentences)
 
 
 def _asked_elsewhere(events: Sequence[Event]) -> bool:
@@ -326,7 +326,7 @@ def _time(value: object, otherwise: float) -> float:
     return float(value) if usable and isinstance(value, int | float) else otherwise
 
 
-# --- out of a store and into one -----------------------------------------------------------------------------
+# --- export from and import into a store ---------------------------------------------------------------------
 
 
 def stored_session(store: SessionStore, name: str, report: Callable[[str], None]) -> Portable:

@@ -133,7 +133,7 @@ def _schema(connection: sqlite3.Connection) -> Schema:
 
 
 def _check(connection: sqlite3.Connection, seconds: float) -> None:
-    """Run the full check, which costs hardly more than the quick one; that does not compare indexes with tables."""
+    """Run the full check: the quick one costs hardly less and does not compare indexes with their tables."""
     deadline = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > deadline, 20_000)
     try:

@@ -548,7 +548,7 @@ class SessionStore:
         with self.database.read() as connection:
             return [*list_sessions(connection, limit=limit, empty=empty)]
 
-    # --- inside ----------------------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------------------
 
     def _take(self, connection: sqlite3.Connection, session_id: str) -> None:
         """Claim the session, whoever held it."""

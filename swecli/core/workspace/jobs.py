@@ -217,7 +217,7 @@ class Jobs:
             old.running.output.close()
             del self._jobs[old.info.id]
 
-    # --- looking and stopping -----------------------------------------------------------------------------------------
+    # --- inspecting and stopping --------------------------------------------------------------------------------------
 
     def info(self, job_id: str) -> JobInfo:
         """One job's current state.

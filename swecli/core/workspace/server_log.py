@@ -16,7 +16,7 @@ NEWEST: Final = 2_000
 OWN: Final = "[swecli] "
 """Prefix of swecli's own lines."""
 STRAY: Final = "not a message: "
-"""Then marks program output where a message was expected."""
+"""Marks, after that prefix, program output where a message was expected."""
 
 
 class ServerLog:

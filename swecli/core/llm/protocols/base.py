@@ -472,8 +472,8 @@ class Decoder(ABC):
             return []
         self.on_end()
         if not self.closed and self._seen and not self._recognised:
-            said = f": {readable(self._strange)[:300]}" if self._strange else ""
-            self.fail("protocol", f"the answer is JSON, but not of this protocol{said}")
+            excerpt = f": {readable(self._strange)[:300]}" if self._strange else ""
+            self.fail("protocol", f"the answer is JSON, but not of this protocol{excerpt}")
         elif not self.closed:
             self.fail("truncated", "the answer ended before it was complete")
         return self.answer.take_events()

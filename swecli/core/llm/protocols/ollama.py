@@ -114,12 +114,12 @@ class OllamaDecoder(Decoder):
         known = "message" in message or "done" in message
         if known:
             self.answer.start(as_text(message.get("model")))
-        said = as_object(message.get("message"))
-        if thinking := as_text(said.get("thinking")):
+        answer = as_object(message.get("message"))
+        if thinking := as_text(answer.get("thinking")):
             self.answer.reasoning(thinking)
-        if content := as_text(said.get("content")):
+        if content := as_text(answer.get("content")):
             self.answer.text(content)
-        for item in as_items(said.get("tool_calls")):
+        for item in as_items(answer.get("tool_calls")):
             self._call(as_object(item))
         if message.get("done") is True:
             self._finish(message)

@@ -138,7 +138,7 @@ def _next(name: str, option: str, rest: list[str]) -> str:
     return value
 
 
-# --- judging them --------------------------------------------------------------------------------------------------
+# --- judging options -----------------------------------------------------------------------------------------------
 
 
 def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
