@@ -105,7 +105,7 @@ _OWN_PROJECT = re.compile(
 
 
 def inside(path: str, directories: Sequence[str]) -> str | None:
-    """The first of ``directories`` that is ``path`` or holds it; all are resolved absolute paths."""
+    """The first of ``directories`` that is ``path`` or contains it; all are resolved absolute paths."""
     for directory in directories:
         if path == directory or path.startswith(directory.rstrip("/") + "/"):
             return directory
