@@ -1,1 +1,1 @@
-"""Undo for files: what tools and commands changed, with the bytes of before and after, outside the workspace."""
+"""Undo for files: changes by tools and commands, with the bytes before and after, stored outside the workspace."""

@@ -1,6 +1,6 @@
-"""Checkpoints around what a session does to files: recorded off the event loop, and never in the way of the work.
+"""Checkpoints around a session's file changes, recorded off the event loop without blocking the work.
 
-Where recording fails, the work goes on, and a notice says that it can't be taken back.
+If recording fails, the work continues, and a notice says that it can't be undone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.text_file import shown_path
 
 MOST = 32
-"""Paths of one command that are watched."""
+"""Watched paths per command."""
 _WORD = re.compile(r"""(?:[^\s'"<>|&;()=]|"[^"]*"|'[^']*')+""")
 _SYSTEM = ("/dev", "/proc", "/sys", "/bin", "/sbin", "/usr", "/lib", "/lib64")
 
 
 def named_outside(command: str, cwd: str, roots: Sequence[str], home: str) -> tuple[list[str], list[str]]:
-    """Files, links and names that are free outside of ``roots``, and folders there: both as absolute paths. A cheap
-    reading of the command's words: what a program finds by itself is not among them."""
+    """Files, links and free names outside ``roots``, and folders there: both as absolute paths. Reads only the
+    command's words: paths that a program finds by itself are not included."""
     files: dict[str, None] = {}
     folders: dict[str, None] = {}
     for match in _WORD.finditer(command[:20_000]):
@@ -57,7 +57,7 @@ _NAMED = 4
 
 
 class UntrackedPaths:
-    """What lies outside of the record, for commands that run in ``cwd``. All paths are absolute."""
+    """Paths outside the record, for commands that run in ``cwd``. All are absolute."""
 
     def __init__(self, cwd: str, roots: Sequence[str], home: str) -> None:
         self._cwd = cwd
@@ -65,17 +65,17 @@ class UntrackedPaths:
         self._home = home
 
     def watched(self, command: str) -> list[str]:
-        """Paths outside the workspace that a command names, and that can be watched. Waits for the disk."""
+        """Watchable paths outside the workspace that a command names. Blocks on the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
     def notice(self, unusual: Sequence[LeftFile]) -> str:
-        """A sentence on what is not covered."""
+        """The notice about paths that are not covered, as a sentence."""
         named = ", ".join(self._named(one) for one in unusual[:_NAMED])
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"/undo can't revert changes by commands to: {named}{more}."
 
     def named(self, command: str, listed: Sequence[LeftFile]) -> str:
-        """What a command names that is not covered, as a sentence; empty where there is nothing."""
+        """Uncovered paths that a command names, as a sentence; empty if there are none."""
         words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
         found = [self._named(one) for one in listed if self._shown(one.path) in words]
         _, folders = named_outside(command, self._cwd, self._roots, self._home)
@@ -94,14 +94,14 @@ class UntrackedPaths:
 
 
 FIRST_COPY_SECONDS = 5.0
-"""Seconds that commands wait for the first copy of the workspace, all of them together."""
+"""Total seconds that commands wait for the first copy of the workspace."""
 LISTED = 200
-"""Operations that are listed."""
+"""Most operations in a list."""
 _FAILURES = (sqlite3.Error, OSError)
 
 
 class Checkpoints:
-    """The file history of one session. ``open_history`` is called in a thread when it is first needed."""
+    """The file history of one session. ``open_history`` is called in a thread on first use."""
 
     def __init__(
         self,
@@ -121,12 +121,12 @@ class Checkpoints:
         self._copying: asyncio.Task[None] | None = None
         self._trees = asyncio.Lock()
         self.failure = ""
-        """Why nothing is recorded any more."""
+        """Why recording stopped."""
         self.tell: Callable[[str], None] = lambda text: None
-        """Takes a sentence for the user."""
+        """Receives a sentence for the user."""
 
     def start(self) -> None:
-        """Begin to copy the workspace in the background. Further calls do nothing."""
+        """Start copying the workspace in the background. Idempotent."""
         if self._copying is None and not self.failure:
             self._copying = asyncio.create_task(self._copy())
 
@@ -142,8 +142,8 @@ class Checkpoints:
     async def around(
         self, session: str, turn: int, item: str, title: str, effects: Effects, *, reads_only: bool = False
     ) -> AsyncGenerator[None]:
-        """Record what a call changes while the block runs, however it ends. One that is proven to change nothing
-        (``reads_only``) is not held up by the first copy."""
+        """Record a call's changes while the block runs, however it ends. A call proven to change nothing
+        (``reads_only``) does not wait for the first copy."""
         changes = bool(effects.writes or effects.opaque)
         if self.failure or not changes or (reads_only and not self._is_copied):
             yield
@@ -172,7 +172,7 @@ class Checkpoints:
             return None
 
     async def _report_left_out(self, history: FileHistory) -> None:
-        """Once in a session, and what an earlier one said is no news."""
+        """Report uncovered paths once per session, except those an earlier session reported."""
         if not self._reported and (news := await asyncio.to_thread(history.newly_left_out)):
             self._reported = True
             self.tell(self._untracked.notice(news))
@@ -186,19 +186,19 @@ class Checkpoints:
         return effects.opaque and not self.failure and not self._is_copied and self._seconds_left() > 0
 
     def _seconds_left(self) -> float:
-        """Counted from the first time that somebody waits: all commands wait together."""
+        """Counted from the first wait: all commands share one time limit."""
         now = asyncio.get_running_loop().time()
         if self._deadline is None:
             self._deadline = now + self._wait
         return max(0.0, self._deadline - now)
 
     async def ready(self) -> None:
-        """Wait for the first copy, as long as commands do."""
+        """Wait for the first copy, at most as long as commands do."""
         if self._copying is not None and not self._copying.done():
             await asyncio.wait((self._copying,), timeout=self._seconds_left())
 
     async def _copied(self, *, report: bool = True) -> bool:
-        """Whether the first copy is complete, after some waiting; ``report`` tells the user if not."""
+        """Whether the first copy is complete, after waiting; ``report`` notifies the user if not."""
         self.start()
         if self._copying is None or self.failure:
             return False
@@ -214,14 +214,14 @@ class Checkpoints:
         return self._copying.done() and not self.failure
 
     def warning(self, effects: Effects) -> str:
-        """What a command names that is not covered, as a sentence; empty where there is nothing."""
+        """Uncovered paths that a command names, as a sentence; empty if there are none."""
         history = self._history.ready
         if effects.command is None or history is None:
             return ""
         return self._untracked.named(effects.command, history.not_covered)
 
     def unrestorable(self, paths: Sequence[str], command: str) -> str:
-        """What of these paths could not be brought back after ``command`` deleted it, with the reason; empty where all
+        """Which of these paths could not be restored after ``command`` deleted them, with the reason; empty if all
         could."""
         history = self._history.ready
         if self.failure:
@@ -231,7 +231,7 @@ class Checkpoints:
         outside = [path for path in paths if not inside(path, self._roots)]
         if outside and (outside := [path for path in outside if path not in self._untracked.watched(command)]):
             return f"{self._untracked.named_first(outside)} (outside the workspace)"
-        # What git keeps for itself is lost with its folder, and goes without saying.
+        # git's internal files are lost with their folder, which needs no mention.
         left = [
             one
             for one in history.not_covered
@@ -271,19 +271,19 @@ class Checkpoints:
             return FilesRestored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
     async def rewind(self, turn: int, name: str) -> FilesRestored:
-        """Take back what ``turn`` and later ones changed; ``unwind`` finds it again by its name."""
+        """Undo the changes of ``turn`` and later ones; ``unwind`` finds them by ``name``."""
         return await self._restore("undo", lambda history: history.rewind(turn, name))
 
     async def unwind(self, name: str, turn: int) -> FilesRestored:
-        """Bring back what a rewind took back; what was changed in turns after ``turn`` is taken back before."""
+        """Redo what a rewind undid, after undoing changes of turns after ``turn``."""
         return await self._restore("redo", lambda history: history.unwind(name, turn))
 
     async def preview(self, turn: int) -> FilesRestored:
-        """What ``rewind`` would do now."""
+        """The result ``rewind`` would have now."""
         return await self._restore("undo", lambda history: history.preview(turn))
 
     async def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
-        """What was changed from each turn on; empty where that is not known."""
+        """Changes since each turn; empty if unknown."""
         if self.failure:
             return {}
         try:
@@ -312,7 +312,7 @@ class Checkpoints:
             return Difference(reason=f"The checkpoint store can't be read ({error}).")
 
     async def close(self) -> None:
-        """End what runs in the background and close the store."""
+        """Stop background work and close the store."""
         if not self._history.begun:
             return
         try:
@@ -335,7 +335,7 @@ class Checkpoints:
 
 
 async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:
-    """``work`` in a thread; when the caller is cancelled meanwhile, what it began is ended: nothing was run."""
+    """``work`` in a thread; if the caller is cancelled meanwhile, the operation it began is ended: nothing ran."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

@@ -1,5 +1,5 @@
-"""The working tree against a revision of git, with untracked files. Waits for the disk and for git: call it in a
-thread. git is started only where its configuration is known to run nothing."""
+"""Differences between the working tree, with untracked files, and a git revision. Blocks on the disk and on git: call
+it in a thread. git starts only if its configuration is known to run no program."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from swecli.core.workspace.text_file import decode, open_regular, read_all
 MOST_FILES: Final = 200
 """Files whose texts are read."""
 MOST_BYTES: Final = 1_000_000
-"""Bytes of one text that is shown; a larger one is only named."""
+"""Bytes of one shown text; a larger file is only named."""
 SECONDS: Final = 10.0
-"""For each question to git."""
-_MOST_NAMES: Final = 16_000_000
+"""Time limit for each git command."""
+_MAX_NAME_BYTES: Final = 16_000_000
 """Bytes of names that are read."""
 
 Problem = Literal["no repository", "unsafe", "no revision", "failed"]
 
 
 class GitRefused(Exception):
-    """Why nothing is known: ``kind`` for decisions, the message as a sentence."""
+    """Why the changes are unknown: ``kind`` for decisions, the message as a sentence."""
 
     def __init__(self, kind: Problem, message: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class GitRefused(Exception):
 
 
 class GitChanges(Struct, frozen=True):
-    """What differs, as absolute paths. ``more`` are files beyond those that are shown."""
+    """Changed files as absolute paths. ``more`` counts the files not shown."""
 
     files: tuple[DiffBlock, ...] = ()
     more: int = 0
@@ -55,14 +55,14 @@ _WHY: Final = {
 
 
 class _Git(Struct, frozen=True):
-    """git's absolute path, the top of the work tree, and the environment that git gets."""
+    """git's absolute path, the top of the work tree, and git's environment."""
 
     program: str
     top: str
     environment: Mapping[str, str]
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What git says.
+        """git's output.
 
         Raises:
             GitRefused: it failed, or took too long.
@@ -74,7 +74,7 @@ class _Git(Struct, frozen=True):
 
 
 class _Changed(Struct, frozen=True):
-    """``mode`` and ``blob`` are those of the revision; empty where it has no such file."""
+    """A changed path. ``mode`` and ``blob`` are the revision's; empty if it lacks the file."""
 
     path: str
     mode: str = ""
@@ -98,10 +98,10 @@ def _git(cwd: str, roots: Sequence[str], environment: Mapping[str, str]) -> _Git
 def against(
     revision: str, cwd: str, roots: Sequence[str], environment: Mapping[str, str], below: str = ""
 ) -> GitChanges:
-    """What differs from ``revision``; with ``below`` (absolute) only there.
+    """Differences from ``revision``, with ``below`` (absolute) only there.
 
     Raises:
-        GitRefused: nothing is known, and why.
+        GitRefused: the changes are unknown, with the reason.
     """
     git = _git(cwd, roots, environment)
     found = {one.path: one for one in _tracked(git, _tree(git, revision))}
@@ -134,7 +134,7 @@ def _tree(git: _Git, revision: str) -> str:
     except GitRefused as error:
         if revision != "HEAD":
             raise unknown from error
-    git.ask("symbolic-ref", "--quiet", "HEAD")  # fails where HEAD is not merely a branch without commits
+    git.ask("symbolic-ref", "--quiet", "HEAD")  # fails unless HEAD is merely a branch without commits
     return git.ask("hash-object", "-t", "tree", "/dev/null").decode("ascii").strip()
 
 
@@ -154,13 +154,13 @@ def _untracked(git: _Git) -> list[str]:
 
 
 def _names(data: bytes) -> list[str]:
-    if len(data) > _MOST_NAMES:
+    if len(data) > _MAX_NAME_BYTES:
         raise GitRefused("failed", "More files differ than swecli can show; git diff tells more.")
     return [os.fsdecode(name) for name in data.split(b"\0") if name]
 
 
 def _blobs(git: _Git, names: Sequence[str]) -> dict[str, bytes | int]:
-    """The contents, or the size of one that is too large to show."""
+    """The contents, or the size if too large to show."""
     unique = list(dict.fromkeys(names))
     if not unique:
         return {}
@@ -191,11 +191,11 @@ def _block(one: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlo
         before, why_old = _shown(data, link=one.mode == _LINK)
     after, why_new, mode = _present(path)
     if before is None and not why_old and after is None and not why_new:
-        return None  # gone since git was asked
+        return None  # deleted since git listed it
     if note := why_new or why_old:
         return DiffBlock(path, "" if one.blob else None, "" if mode is not None else None, note)
     if before is not None and after is not None and "\r\n" in after and "\r\n" not in before:
-        # git turns line ends on its way in and out; only what else differs is a change.
+        # git converts line ends both ways; only other differences are changes.
         after = after.replace("\r\n", "\n") if after.replace("\r\n", "\n") != before else after
     if before == after:
         return DiffBlock(path, before, after, f"mode {one.mode[-3:]} is now {mode or 0:o}" if mode is not None else "")
@@ -203,7 +203,7 @@ def _block(one: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlo
 
 
 def _present(path: str) -> tuple[str | None, str, int | None]:
-    """The text of a file now, why it is not shown, and its mode; no mode where there is none."""
+    """The current text of a file, why it is not shown, and its mode; no mode if there is no file."""
     try:
         status = os.lstat(path)
     except OSError:

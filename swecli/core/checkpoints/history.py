@@ -1,4 +1,4 @@
-"""The record of what a session changed in files, and its sum. Methods wait for the disk: call them in a thread."""
+"""Record of a session's file changes, and their sum. Methods block on the disk: call them in a thread."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from swecli.core.workspace.text_file import decode
 MOST_FILES = 200
 """Files whose texts are read."""
 MOST_COMPARED = 1_000
-"""Pairs of texts that are compared to count lines; of further ones only the files are counted."""
+"""Pairs of texts compared to count lines; beyond that only files are counted."""
 MOST_BYTES = 1_000_000
-"""Bytes of one text that is shown; a larger one is only named."""
+"""Bytes of one shown text; a larger file is only named."""
 
 
 class Difference(Struct, frozen=True):
-    """``files`` are changed files by path (absolute), ``more`` is how many there are beyond them, without those that
-    are ``generated``. ``reason`` says why nothing is known, where that is so."""
+    """``files`` are changed files by path (absolute), ``more`` counts the rest, without the ``generated`` ones.
+    ``reason`` says why the changes are unknown, if so."""
 
     files: tuple[DiffBlock, ...] = ()
     more: int = 0
@@ -61,8 +61,8 @@ class Span(Struct, frozen=True):
 
 
 def spans(operations: Iterable[Operation]) -> list[Span]:
-    """``operations`` newest first. Paths that are again what they were are left out, and so are folders: their files
-    tell."""
+    """First and last state of each path; ``operations`` newest first. Unchanged paths are omitted, and so are folders:
+    their files represent them."""
     found: dict[str, Span] = {}
     for operation in operations:
         for change in operation.active:
@@ -76,8 +76,8 @@ def spans(operations: Iterable[Operation]) -> list[Span]:
 
 
 def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFolders, below: str = "") -> Difference:
-    """``below`` (absolute): only what is there, and then generated folders too. A file that was edited by name is
-    never counted as generated."""
+    """A session's changes. ``below`` (absolute) restricts them to that place, and then includes generated folders. A
+    file edited by name never counts as generated."""
     operations = journal.operations(connection, session, ("edit", "command"))
     edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
     found = {span.path: span for span in spans(operations) if not below or is_below(span.path, below)}
@@ -94,7 +94,7 @@ def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFol
 
 
 class ChangedSince(Struct, frozen=True):
-    """How many files are not what they were, and their lines: as far as their texts are stored."""
+    """How many files differ, and their lines, as far as their texts are stored."""
 
     files: int = 0
     added: int = 0
@@ -104,7 +104,7 @@ class ChangedSince(Struct, frozen=True):
 def changed_since(
     connection: sqlite3.Connection, session: str, rules: GeneratedFolders, turns: Iterable[int]
 ) -> dict[int, ChangedSince]:
-    """What was changed from each turn on, without generated files."""
+    """Changes since each turn, without generated files."""
     operations = journal.operations(connection, session, ("edit", "command"))
     edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
     others = {change.path for one in operations for change in one.active} - edited
@@ -144,7 +144,7 @@ def _block(connection: sqlite3.Connection, span: Span) -> DiffBlock:
     old, why_old = _text(connection, span.before)
     new, why_new = _text(connection, span.after)
     note = why_new or why_old
-    if note:  # without one of the texts no line of the other is known to have changed
+    if note:  # without one of the texts, no changed line is known
         old, new = (None if image.kind == "absent" else "" for image in (span.before, span.after))
     elif old == new:
         note = f"mode {span.before.mode:o} is now {span.after.mode:o}"
@@ -152,7 +152,7 @@ def _block(connection: sqlite3.Connection, span: Span) -> DiffBlock:
 
 
 def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str]:
-    """The text of a file, and why it is not shown; None where there was no file."""
+    """The text of a file, and why it is not shown; None if there was no file."""
     if image.kind == "absent":
         return None, ""
     if image.kind == "link":
@@ -170,14 +170,14 @@ def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str
     return (None, f"binary, {len(data):,} bytes") if text.looks_binary else (text.text, "")
 
 
-_EDITED = 16_000_000
-"""Bytes of a file that is stored when a tool edits it: more than any tool edits."""
+_MAX_EDITED = 16_000_000
+"""Bytes of a file stored for a tool's edit: more than any tool edits."""
 UNFINISHED = "the first copy of the workspace was not complete when it ran"
 
 
 class CheckpointOptions(Struct, frozen=True):
-    """``file`` is bytes of the largest file that is copied for commands, ``total`` bytes of all that is stored
-    (compressed), ``days`` how long a session's changes are kept, ``entries`` the most files of one tree."""
+    """``file`` limits the bytes of a file copied for commands, ``total`` all stored bytes (compressed), ``days`` the
+    age of a session's changes, ``entries`` the files of one tree."""
 
     file: int = 2_000_000
     total: int = 500_000_000
@@ -186,7 +186,7 @@ class CheckpointOptions(Struct, frozen=True):
 
 
 class Running(Struct, frozen=True):
-    """An operation that has begun: its id, what named paths were, and whether the trees are watched."""
+    """A begun operation: its id, the earlier state of named paths, and whether the trees are watched."""
 
     id: int
     kind: OperationKind
@@ -195,15 +195,15 @@ class Running(Struct, frozen=True):
 
 
 def _only_byproducts(made: Plan, rules: GeneratedFolders) -> bool:
-    """Whether all that would be taken back are generated files, and hidden folders without anything else in them, such
-    as the ``.benchmarks`` of pytest."""
+    """Whether the plan concerns only generated files, and hidden folders with nothing else in them, such as pytest's
+    ``.benchmarks``."""
     listed, _ = rules.split(step.path for step in made.steps)
     empty = {step.path for step in made.steps if step.now.kind == "folder" and step.then.kind == "absent"}
     return all(path in empty and os.path.basename(path).startswith(".") for path in listed)
 
 
 class FileHistory:
-    """Over one store. Commands and looks at the trees are made one at a time; edits may come from other threads."""
+    """File history over one store. Commands and scans run one at a time; edits may come from other threads."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class FileHistory:
         self._running: set[int] = set()
 
     def open(self) -> None:
-        """Take over what earlier processes left: the copy of the trees, and operations that were cut off."""
+        """Take over from earlier processes: the copy of the trees, and interrupted operations."""
         self._shadow.load()
         with self._rows.read() as connection:
             broken = journal.broken(connection, frozenset(self._running))
@@ -241,8 +241,8 @@ class FileHistory:
                     self._close(connection, one.id, one.kind, one.changes, changes, "unsure")
 
     def first_copy(self) -> None:
-        """Bring the copy of the trees up to date, and forget what is too old or too much. Temporary files that killed
-        writers left in the trees are removed."""
+        """Bring the copy of the trees up to date, and drop what exceeds age or size. Temporary files left in the trees
+        by killed writers are removed."""
         self._make_room()
         self._shadow.scan(again=True)
         for folder in self._shadow.temporary:
@@ -251,12 +251,11 @@ class FileHistory:
 
     @property
     def not_covered(self) -> tuple[LeftFile, ...]:
-        """Paths of the trees that are not covered for commands, and why, as of the last look."""
+        """Paths of the trees not covered for commands, and why, as of the last scan."""
         return tuple(LeftFile(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
     def newly_left_out(self) -> list[LeftFile]:
-        """Of what is not covered, besides the usual, that of which no session has told the user yet. From now on they
-        know."""
+        """Unexpected uncovered paths that no session has reported yet; marks them as reported."""
         unusual = {os.fsencode(one.path): one for one in self.not_covered if one.why not in USUAL}
         if not unusual:
             return []
@@ -274,7 +273,7 @@ class FileHistory:
     # --- recording -------------------------------------------------------------------------------------------
 
     def begin(self, origin: Origin, paths: Iterable[str], *, watch: bool, note: str = "") -> Running:
-        """Record what ``paths`` are, and with ``watch`` what the trees are, before an operation changes them."""
+        """Record the state of ``paths``, and with ``watch`` of the trees, before an operation changes them."""
         if watch:
             self._shadow.scan(again=True)
         with self._rows.write() as connection:
@@ -294,7 +293,7 @@ class FileHistory:
 
     def _captured(self, connection: sqlite3.Connection, path: str, kind: OperationKind) -> Image:
         edited = kind == "edit"
-        limit = _EDITED if edited else self._options.file
+        limit = _MAX_EDITED if edited else self._options.file
         image = capture(path, lambda data, digest: self._blobs.keep(connection, data, digest, always=edited), limit)
         return replace(image, twin=path) if image.twin else image
 
@@ -307,7 +306,7 @@ class FileHistory:
         found: Iterable[Change],
         state: Literal["done", "unsure"],
     ) -> tuple[Change, ...]:
-        """``named`` are changes whose outcome is looked up now; ``found`` are changes as they are."""
+        """``named`` are changes whose outcome is read now; ``found`` are complete changes."""
         changes = {change.path: change for change in found}
         same: list[Change] = []
         for change in named:
@@ -323,11 +322,11 @@ class FileHistory:
         journal.end(connection, operation, state)
         return tuple(changes.values())
 
-    # --- ways back -------------------------------------------------------------------------------------------
+    # --- undo and redo ---------------------------------------------------------------------------------------
 
     def undo(self, target: Target) -> FilesRestored:
-        """Take changes back, as far as nobody changed the paths since. The last change is the newest one of more than
-        what tests and builds leave behind, where there is one."""
+        """Undo changes to paths that were not changed since. The last change is the newest one beyond the byproducts of
+        tests and builds, if there is one."""
         with self._rows.read() as connection:
             operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
         skipped: list[LeftFile] = []
@@ -337,7 +336,7 @@ class FileHistory:
         for group in groups:
             made = plan_reversal(group, sure=target.scope == "call")
             if target.scope == "last" and made.steps and not made.conflicts and _only_byproducts(made, rules):
-                byproducts = byproducts or (tuple(group), made)  # what tests left behind is not what is meant
+                byproducts = byproducts or (tuple(group), made)  # the user does not mean byproducts of tests
             elif made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
                 made = replace(made, not_covered=(*skipped, *made.not_covered))
                 return self._carry_out("undo", tuple(group), made)
@@ -351,12 +350,12 @@ class FileHistory:
         return FilesRestored("undo", not_covered=tuple(skipped), reason=reason)
 
     def rewind(self, turn: int, name: str) -> FilesRestored:
-        """Take back what ``turn`` and later ones changed. ``name`` finds it again for ``unwind``."""
+        """Undo the changes of ``turn`` and later ones. ``unwind`` finds them by ``name``."""
         group, made = self._since(turn)
         return self._carry_out("undo", group, made, name) if group else FilesRestored("undo")
 
     def preview(self, turn: int) -> FilesRestored:
-        """What ``rewind`` would do now."""
+        """The result ``rewind`` would have now."""
         group, made = self._since(turn)
         return outcome("undo", group, made, ())
 
@@ -368,7 +367,7 @@ class FileHistory:
         return tuple(operations), plan_reversal(operations, sure=False)
 
     def unwind(self, name: str, turn: int) -> FilesRestored:
-        """Bring back what a rewind took back, after taking back what was changed since: in turns after ``turn``."""
+        """Redo what a rewind undid, after undoing changes of turns after ``turn``."""
         since = self.rewind(turn + 1, f"{name}-since")
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
@@ -422,7 +421,6 @@ class FileHistory:
         return Recent(tuple(found[:limit]), self.not_covered)
 
     def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
-        """What was changed from each of these turns on."""
         with self._rows.read() as connection:
             return changed_since(connection, self._session, GeneratedFolders(self._roots), turns)
 
@@ -430,7 +428,7 @@ class FileHistory:
         with self._rows.read() as connection:
             return difference(connection, self._session, GeneratedFolders(self._roots), below)
 
-    # --- keeping it small ------------------------------------------------------------------------------------
+    # --- pruning ---------------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
         with self._rows.write() as connection:
@@ -443,7 +441,7 @@ class FileHistory:
 
 
 def _merged(first: FilesRestored, then: FilesRestored) -> FilesRestored:
-    """Both as one; what the second did to a path counts."""
+    """Both results as one; for a path in both, the second counts."""
     files = {file.path: file for file in (*first.files, *then.files)}
     left = {file.path: file for file in (*first.conflicts, *then.conflicts)}
     missed = {file.path: file for file in (*first.not_covered, *then.not_covered)}
@@ -458,7 +456,7 @@ def _merged(first: FilesRestored, then: FilesRestored) -> FilesRestored:
 
 
 def _with_new_folders(paths: Iterable[str]) -> list[str]:
-    """The paths, and the folders above them that do not exist yet."""
+    """The paths, and the missing folders above them."""
     found: dict[str, None] = {}
     for path in paths:
         folder = os.path.dirname(path)
@@ -470,7 +468,7 @@ def _with_new_folders(paths: Iterable[str]) -> list[str]:
 
 
 class LazyHistory:
-    """``make`` is called in a thread, once."""
+    """A history opened on first use. ``make`` is called in a thread, once."""
 
     def __init__(self, make: Callable[[], FileHistory]) -> None:
         self._make = make
@@ -488,7 +486,7 @@ class LazyHistory:
         return task.result()
 
     async def get(self) -> FileHistory:
-        """The record, opened if it is not yet. What opening raised is raised each time."""
+        """The opened record. An error on opening is raised each time."""
         if self._opening is None:
             self._opening = asyncio.create_task(asyncio.to_thread(self._opened))
         return await asyncio.shield(self._opening)

@@ -1,4 +1,4 @@
-"""The record of what was changed: operations of a session, their changes, and which of them were taken back."""
+"""Record of changes: a session's operations, their changes, and which of them were undone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from swecli.core.workspace.process_tree import is_running
 
 OperationKind = Literal["edit", "command", "undo", "redo"]
 State = Literal["open", "done", "unsure"]
-"""``open`` while it runs; ``unsure`` where it was killed, so that its changes were found only afterwards."""
+"""``open`` while it runs; ``unsure`` if it was killed, so that its changes were found only later."""
 
 
 class Origin(Struct, frozen=True):
-    """What makes a change: ``item`` is the tool call's id, ``title`` a path or a command."""
+    """Source of a change: ``item`` is the tool call's id, ``title`` a path or a command."""
 
     session: str
     turn: int
@@ -36,7 +36,7 @@ class Change(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """A recorded operation. ``started`` is Unix seconds; ``active`` are its changes that were not taken back."""
+    """A recorded operation. ``started`` is Unix seconds; ``active`` are its changes not yet undone."""
 
     id: int
     origin: Origin
@@ -56,7 +56,7 @@ def begin(connection: sqlite3.Connection, origin: Origin, at: float, note: str =
 
 
 def record(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
-    """Store changes; one of the same path replaces the earlier one."""
+    """Store changes; one for the same path replaces the earlier one."""
     connection.executemany(
         "INSERT OR REPLACE INTO changes(operation, path, before, after, before_sha256, after_sha256)"
         " VALUES (?, ?, ?, ?, ?, ?)",
@@ -75,14 +75,14 @@ def record(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
 
 
 def inherit(connection: sqlite3.Connection, parent: str, child: str) -> None:
-    """Give the operations of one session that are over to another one as well, with what was taken back of them."""
+    """Copy a session's completed operations to another one, including their undos."""
     rows = connection.execute(f"{_OPERATIONS} AND state != 'open' ORDER BY id", (parent,)).fetchall()
     _copy(connection, connection, child, rows, lambda path: path)
 
 
 def move(source: sqlite3.Connection, target: sqlite3.Connection, session: str, folders: Sequence[str], new: str) -> int:
-    """Bring a session's operations over from another store, inside of its transaction, as its workspace is ``new`` now:
-    paths in one of the ``folders`` are in that. Returns how many there were; the source keeps what it has."""
+    """Copy a session's operations from another store, inside its transaction. Paths in one of the ``folders``
+    become paths in the workspace's ``new`` place. Returns their number; the source is unchanged."""
     rows = source.execute(f"{_OPERATIONS} ORDER BY id", (session,)).fetchall()
     target.executemany(
         "INSERT OR IGNORE INTO blobs(sha256, size, packed, data) VALUES (?, ?, ?, ?)",
@@ -113,7 +113,7 @@ def _copy(
     rows: Iterable[Sequence[Any]],
     moved: Callable[[str], str],
 ) -> None:
-    """Add operations as those of ``session``, with their changes, and what they took back of each other."""
+    """Add operations to ``session``, with their changes and their undos among each other."""
     copies: dict[int, int] = {}
     for identifier, *rest in rows:
         added = target.execute(
@@ -147,7 +147,7 @@ def forget(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
 
 
 def end(connection: sqlite3.Connection, operation: int, state: State = "done") -> None:
-    """Record that an operation is over; one that changed nothing is forgotten."""
+    """Record the end of an operation; one without changes is removed."""
     if connection.execute("SELECT 1 FROM changes WHERE operation = ? LIMIT 1", (operation,)).fetchone():
         connection.execute("UPDATE operations SET state = ? WHERE id = ?", (state, operation))
     else:
@@ -155,7 +155,7 @@ def end(connection: sqlite3.Connection, operation: int, state: State = "done") -
 
 
 def revert(connection: sqlite3.Connection, by: int, changes: Iterable[Change]) -> None:
-    """Mark changes as taken back by an operation. What an undo had taken back counts again when it is taken back."""
+    """Mark changes as undone by an operation. Undoing an undo makes its changes active again."""
     for change in changes:
         path = os.fsencode(change.path)
         connection.execute(
@@ -164,12 +164,12 @@ def revert(connection: sqlite3.Connection, by: int, changes: Iterable[Change]) -
 
 
 def revive(connection: sqlite3.Connection, undo: int, path: str) -> None:
-    """The changes of a path that ``undo`` had taken back count again."""
+    """Make the changes of a path that ``undo`` had undone active again."""
     connection.execute("DELETE FROM reverts WHERE by = ? AND path = ?", (undo, os.fsencode(path)))
 
 
 def operations(connection: sqlite3.Connection, session: str, kinds: Sequence[OperationKind]) -> list[Operation]:
-    """The session's operations of these kinds that have active changes, newest first; those that run are left out."""
+    """The session's completed operations of these kinds with active changes, newest first."""
     marks = ",".join("?" * len(kinds))
     rows = connection.execute(
         f"""
@@ -212,7 +212,7 @@ def _kind(stored: object) -> OperationKind:
 
 
 class Broken(Struct, frozen=True):
-    """An operation that a process left open when it was killed, with the changes that were recorded until then."""
+    """An operation left open by a killed process, with the changes recorded until then."""
 
     id: int
     kind: OperationKind
@@ -221,7 +221,7 @@ class Broken(Struct, frozen=True):
 
 
 def broken(connection: sqlite3.Connection, running: frozenset[int]) -> list[Broken]:
-    """Operations whose process no longer runs; ``running`` are those of this process."""
+    """Operations whose process is dead; ``running`` are this process's own."""
     rows = connection.execute("SELECT id, kind, pid FROM operations WHERE state = 'open' ORDER BY id").fetchall()
     left: list[Broken] = []
     for identifier, kind, pid in rows:
@@ -245,7 +245,7 @@ def half_written(connection: sqlite3.Connection) -> set[tuple[str, int]]:
 
 
 def prune(connection: sqlite3.Connection, older_than: float) -> None:
-    """Forget the operations of sessions in which nothing was changed since ``older_than`` (Unix seconds)."""
+    """Forget the operations of sessions without changes since ``older_than`` (Unix seconds)."""
     connection.execute(
         "DELETE FROM operations WHERE session IN"
         " (SELECT session FROM operations GROUP BY session HAVING max(started) < ?)",
@@ -254,7 +254,7 @@ def prune(connection: sqlite3.Connection, older_than: float) -> None:
 
 
 def forget_oldest(connection: sqlite3.Connection, but: str) -> bool:
-    """Forget the session that was used longest ago, except ``but``. False where there is no other."""
+    """Forget the least recently used session, except ``but``. False if there is none."""
     row = connection.execute(
         "SELECT session FROM operations WHERE session != ? GROUP BY session ORDER BY max(started) LIMIT 1", (but,)
     ).fetchone()

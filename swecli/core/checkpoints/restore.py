@@ -1,4 +1,4 @@
-"""Undo and redo of file changes: which operations, what would be done, and carrying it out without following links."""
+"""Undo and redo of file changes: choosing operations, planning, and executing without following links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swecli.core.workspace.text_file import READ_FLAGS
 
 
 class Step(Struct, frozen=True):
-    """Make ``path``, which is ``now``, what it was: ``then``. ``undoes`` are the changes that this takes back."""
+    """Change ``path`` from ``now`` to ``then``. ``undoes`` are the changes that this undoes."""
 
     path: str
     now: Image
@@ -36,7 +36,7 @@ class Step(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """``already`` are changes that somebody has taken back before."""
+    """Plan of an undo. ``already`` are changes already undone by other means."""
 
     steps: tuple[Step, ...] = ()
     conflicts: tuple[LeftFile, ...] = ()
@@ -55,7 +55,7 @@ CHANGED_SINCE = "changed since"
 
 
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
-    """How to take ``changes`` (newest first) back. ``present`` says what each of their paths is now."""
+    """Plan to undo ``changes`` (newest first). ``present`` is the current state of each path."""
     paths: dict[str, _Path] = {}
     conflicts: list[LeftFile] = []
     uncovered: list[LeftFile] = []
@@ -70,7 +70,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
             uncovered.append(LeftFile(change.path, why))
         elif at.state.same(change.after):
             if not at.undoes:
-                at.now = change.after  # the same, and it says which other names the file has
+                at.now = change.after  # the same state, plus the file's other names
             at.state = change.before
             at.undoes.append(change)
         elif at.state.same(change.before):
@@ -83,7 +83,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
 
 
 def _uncovered(change: Change) -> str:
-    """Why the change can't be taken back, because of what was not stored of it; empty where it can."""
+    """Why the change can't be undone, because something was not stored; empty if it can."""
     before, after = change.before, change.after
     if before.kind == after.kind == "file" and before.content == after.content:
         return ""  # only its mode or its names changed
@@ -102,9 +102,9 @@ Scope = Literal["last", "turn", "since", "call", "path"]
 
 
 class Target(Struct, frozen=True):
-    """``last`` is the newest edit or command that changed files. ``turn``: all of one turn, the newest where
-    ``turn`` is 0. ``since``: all of that turn and of those after it. ``call``: one tool call by its id. ``path``: the
-    newest change of a file, or of what is below a folder; an absolute path."""
+    """Selection of operations. ``last`` is the newest edit or command that changed files. ``turn``: one turn, the
+    newest for 0. ``since``: that turn and later ones. ``call``: one tool call by its id. ``path``: the newest change of
+    a file, or below a folder; an absolute path."""
 
     scope: Scope = "last"
     turn: int = 0
@@ -112,8 +112,8 @@ class Target(Struct, frozen=True):
 
 
 def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
-    """The operations in question, newest first, with the changes in question. For ``last`` all: the first of them
-    that can be taken back is meant."""
+    """The selected operations, newest first, with the selected changes. ``last`` selects all: the first one that can be
+    undone is meant."""
     match target.scope:
         case "last":
             return list(operations)
@@ -149,19 +149,18 @@ def _within(path: str, folder: str) -> bool:
 
 
 Content = Callable[[str], bytes | None]
-"""The stored bytes of a hash."""
+"""Stored bytes of a hash."""
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (READ_FLAGS & ~os.O_RDONLY)
-_COMPARED = 1 << 30
+_MAX_COMPARED = 1 << 30
 """Bytes of the largest file that is compared."""
 
 
 class _Refused(Exception):
-    """The step was not done; the message says why."""
+    """The step was refused; the message says why."""
 
 
 def restore(steps: Sequence[Step], content: Content) -> tuple[LeftFile, ...]:
-    """Do the steps, each of them only if its path still is what it is thought to be. Returns those that were not
-    done."""
+    """Execute the steps, each only if its path still has the expected state. Returns those not executed."""
     failed: dict[str, str] = {}
     with _accessible(steps):
         for step in _ordered(steps):
@@ -181,7 +180,7 @@ def restore(steps: Sequence[Step], content: Content) -> tuple[LeftFile, ...]:
 
 
 def _ordered(steps: Sequence[Step]) -> Iterator[Step]:
-    """What goes away first, the deepest first; then folders from the top; then what is in them."""
+    """Removals first, the deepest first; then folders from the top; then their contents."""
     going = [step for step in steps if step.then.kind == "absent"]
     folders = [step for step in steps if step.then.kind == "folder"]
     rest = [step for step in steps if step.then.kind not in ("absent", "folder")]
@@ -193,7 +192,7 @@ def _ordered(steps: Sequence[Step]) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def _accessible(steps: Sequence[Step]) -> Generator[None]:
-    """Folders that hold paths to be changed and that the user may not write in are made writable meanwhile."""
+    """Make unwritable folders around the changed paths writable for the duration."""
     opened: list[tuple[str, int]] = []
     wanted = {step.path for step in steps}
     for folder in sorted({os.path.dirname(step.path) for step in steps}):
@@ -218,7 +217,7 @@ def _do(step: Step, content: Content) -> None:
     if not _as_expected(found, now) and not found.same(then):
         raise _Refused(CHANGED_SINCE)
     if then.kind == "folder" and found.kind == "folder":
-        return  # its mode is set at the end, when nothing has to be put into it any more
+        return  # its mode is set at the end, when its contents are complete
     if then.kind == "file" and not linked and _link(path, found, then):
         return
     if then.kind == "file" and found.kind == "file" and linked and not (found.twin and not then.twin):
@@ -240,7 +239,7 @@ def _do(step: Step, content: Content) -> None:
 
 
 def _as_expected(found: Image, now: Image) -> bool:
-    """Whether a path is what it was when the plan was made; the mode of a folder may be open for the moment."""
+    """Whether a path still has the state from the plan; a folder's mode may be temporarily open."""
     return found.same(now) or found.kind == now.kind == "folder"
 
 
@@ -260,7 +259,7 @@ def _rewrite(path: str, found: Image, then: Image, content: Content) -> None:
 
 
 def _create(path: str, data: bytes, mode: int) -> None:
-    """Make a file that must not exist, whole at every moment. Not synced: its bytes are in the store as well, and a
+    """Create a file that must not exist, whole at every moment. Not synced: its bytes are in the store as well, and a
     command may have removed thousands."""
     with Folder(Path(path).parent) as folder:
         name, temporary = os.path.basename(path), f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
@@ -305,7 +304,7 @@ def _remove(path: str, found: Image) -> None:
 
 
 def _is_linked(path: str, found: Image, then: Image) -> bool:
-    """Whether the file has other names if and only if it is to have some, one of them as it was."""
+    """Whether the file has other names exactly if it should, one of them as before."""
     others = [name for name in then.names if name != path]
     if not then.twin:
         return not found.twin
@@ -313,8 +312,8 @@ def _is_linked(path: str, found: Image, then: Image) -> bool:
 
 
 def _link(path: str, found: Image, then: Image) -> bool:
-    """Make ``path`` a further name of a file that it was a name of. False where none of those has the content that
-    is wanted, yet: then the path gets a file of its own."""
+    """Make ``path`` a further name of a file that it was a name of. False if none has the wanted content yet: then the
+    path gets a file of its own."""
     for other in then.names:
         if other == path or os.path.dirname(other) != os.path.realpath(os.path.dirname(other)):
             continue
@@ -338,7 +337,7 @@ def _inode_of(path: str) -> str:
 
 
 def _set_mode(path: str, mode: int) -> None:
-    """Set the permission bits of what is at ``path`` itself, never of what a link points to."""
+    """Set the permission bits of ``path`` itself, never of a link's target."""
     try:
         descriptor = os.open(path, READ_FLAGS)
     except PermissionError:
@@ -359,7 +358,7 @@ def _reason(error: OSError) -> str:
 
 
 def present(expected: Mapping[str, Image]) -> dict[str, Image]:
-    """What paths are now; nothing is stored. Looked at in the way in which the expected images were made."""
+    """Current states of paths, without storing anything, read in the same way as the expected images."""
     found: dict[str, Image] = {}
     for path, image in expected.items():
         plain = os.path.realpath(os.path.dirname(path)) == os.path.dirname(path)
@@ -368,11 +367,11 @@ def present(expected: Mapping[str, Image]) -> dict[str, Image]:
 
 
 def _now(path: str, like: Image) -> Image:
-    return capture(path, lambda data, digest: True, _COMPARED, secret=like.content.startswith("?"))
+    return capture(path, lambda data, digest: True, _MAX_COMPARED, secret=like.content.startswith("?"))
 
 
 class Recent(Struct, frozen=True):
-    """What can be taken back. ``not_covered`` is what commands here are not covered for, as path and reason."""
+    """Operations that can be undone. ``not_covered`` are paths not covered for commands, with the reason."""
 
     operations: tuple[Operation, ...] = ()
     not_covered: tuple[LeftFile, ...] = ()
@@ -380,7 +379,7 @@ class Recent(Struct, frozen=True):
 
 
 def named(operation: Operation) -> str:
-    """An operation on one line: its id and what it was."""
+    """An operation on one line: its id and description."""
     title = " ".join(operation.origin.title.split())
     short = title if len(title) <= 60 else title[:59] + "…"
     return f"{operation.origin.item} {short}".strip()
@@ -409,8 +408,8 @@ def _how(step: Step) -> Restoration:
 
 
 def plan_reversal(group: Sequence[Operation], *, sure: bool) -> Plan:
-    """What takes operations back, newest first, as the disk is now. What may be the user's own, because swecli was
-    killed meanwhile, is a conflict unless the user is ``sure``."""
+    """Plan to undo operations, newest first, for the current state of the disk. Possible changes of the user, made
+    after swecli was killed, are conflicts unless the user is ``sure``."""
     unsure: dict[str, LeftFile] = {}
     changes: list[Change] = []
     for operation in group:
@@ -427,7 +426,7 @@ def plan_reversal(group: Sequence[Operation], *, sure: bool) -> Plan:
 
 
 def end_broken(connection: sqlite3.Connection, operation: Broken) -> None:
-    """End an undo or redo that was cut off: what reached its end counts, the rest was not done."""
+    """End an interrupted undo or redo: completed steps count, the rest was not done."""
     changes = operation.changes
     now = present({change.path: change.after for change in changes})
     missed = [change for change in changes if not now[change.path].same(change.after)]

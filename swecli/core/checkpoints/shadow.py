@@ -1,4 +1,4 @@
-"""The tracked copy of the workspace: what every path was at the last look, and what is not tracked."""
+"""Tracked copy of the workspace: the state of every path at the last scan, and the untracked paths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swecli.core.workspace.walk import GENERATED, IGNORE_FILES, IgnoreRules
 
 
 class TrackedPaths:
-    """The rules for one root. Verdicts on folders are kept, so that a scan costs no matching of patterns."""
+    """Rules for one root. Verdicts on folders are cached, so that a scan needs no pattern matching."""
 
     def __init__(self, root: str, own: tuple[str, ...] = ()) -> None:
         self.root = root
@@ -33,9 +33,9 @@ class TrackedPaths:
         self._verdicts.clear()
 
     def why_not(self, folder: str, name: str, is_folder: bool) -> str:
-        """Why the entry is not tracked; empty where it is. ``folder`` is an absolute path below the root.
+        """Why the entry is untracked; empty if it is tracked. ``folder`` is an absolute path below the root.
 
-        Ignored files are tracked, ignored folders are not: those hold what is built or downloaded.
+        Ignored files are tracked, ignored folders are not: those hold built or downloaded files.
         """
         if name == ".git":
             return "git's own data"
@@ -54,24 +54,24 @@ class TrackedPaths:
         return verdict
 
     def is_secret(self, path: str) -> bool:
-        """Whether the file may hold secrets, judged by name: of such a file no copy is made without being asked."""
+        """Whether the file's name suggests secrets: such a file is never copied without consent."""
         return is_secret_in(path, (self.root,))
 
 
 _RACY_NS = 50_000_000
-"""Nanoseconds before a look in which a change may still be followed by one with the same time."""
+"""Nanoseconds before a scan in which a further change may keep the same time."""
 _COARSE_NS = 2_000_000_000
-"""The same where the file system keeps whole seconds, or two of them."""
+"""Nanoseconds for file systems with a resolution of one or two seconds."""
 _BATCH = 200
 _UNSURE = (-1, -1)
 
 Stamp = tuple[int, int]
-"""What tells that a file changed: its times and size in one number, and its inode; of a folder, 0 and its mode."""
+"""Change detection: times and size in one number, and the inode; for a folder, 0 and its mode."""
 
 
 class _Seen(Struct, frozen=True):
-    """A path that does not look as it did, or is gone (``status`` is None), and the rules that hold for it. What is
-    ``quiet`` is no change: only what is known of the path is new."""
+    """A path that looks different or is gone (``status`` is None), and its rules. ``quiet``: not a change, only new
+    knowledge about the path."""
 
     path: str
     seen_stamp: Stamp
@@ -87,18 +87,18 @@ class PathChange(Struct, frozen=True):
 
 
 class Sizes(Struct, frozen=True):
-    """``file`` is bytes of the largest file that is stored, ``entries`` the most that one tree may have."""
+    """``file`` limits the bytes of a stored file, ``entries`` the entries of one tree."""
 
     file: int
     entries: int
 
 
 class Stopped(Exception):
-    """The look was ended early; what it found until then is kept."""
+    """The scan was stopped early; its findings until then are kept."""
 
 
 class Shadow:
-    """The trees below ``roots``. Used by one thread at a time; a look can be ended from another through ``stop``."""
+    """The trees below ``roots``. Used by one thread at a time; ``stop`` ends a scan from another thread."""
 
     def __init__(
         self,
@@ -117,15 +117,15 @@ class Shadow:
         self._trees = [TrackedPaths(root, own) for root in tops if not any(root.startswith(f"{top}/") for top in tops)]
         self._stamps: dict[str, dict[str, Stamp]] = {}
         self._images: dict[str, Image | str] = {}
-        """What each path was at the last look; as text where an earlier process found it and nobody asked yet."""
+        """State of each path at the last scan; raw text if it comes from an earlier process and was not needed yet."""
         self.left_out: dict[str, str] = {}
-        """Paths that are not tracked, and why, as of the last whole look."""
+        """Untracked paths and the reasons, as of the last complete scan."""
         self._leaving: dict[str, str] = {}
         self.temporary: set[str] = set()
-        """Folders with temporary files of edits, of this process or of one that was killed."""
+        """Folders with temporary files of edits, by this process or a killed one."""
         self._stale_rules = False
         self._names: dict[str, set[str]] = {}
-        """By device and inode, the paths that are one file."""
+        """By device and inode, the paths of one file."""
 
     def load(self) -> None:
         with self._rows.read() as connection:
@@ -144,10 +144,10 @@ class Shadow:
         return image
 
     def scan(self, *, again: bool = False) -> list[PathChange]:
-        """Look at the trees and store what is new. ``again``: ignore files are read anew first.
+        """Scan the trees and store what is new. ``again``: reread the ignore files first.
 
         Raises:
-            Stopped: the look was ended from outside.
+            Stopped: the scan was stopped from outside.
             sqlite3.Error: the store fails.
         """
         if again and self._stale_rules:
@@ -172,7 +172,7 @@ class Shadow:
         return [one for one in named if not one.before.same(one.after) or one.before.twin != one.after.twin]
 
     def _walk(self, rules: TrackedPaths) -> Iterator[_Seen]:
-        """Entries that are not as they were, those that are gone too."""
+        """Changed entries, including removed ones."""
         now = time.time_ns()
         beyond = f"beyond the {self._sizes.entries:,} entries that swecli scans"
         waiting: list[tuple[str, os.stat_result | None, bool]] = [(rules.root, None, self._is_beyond(rules.root))]
@@ -182,7 +182,7 @@ class Shadow:
                 raise Stopped
             folder, status, quiet = waiting.pop()
             if entries >= limit:
-                yield from self._left_out(folder, status, rules, beyond)
+                yield from self._unscanned(folder, status, rules, beyond)
                 continue
             before = self._stamps.get(folder, {})
             stamps: dict[str, Stamp] = {}
@@ -200,7 +200,7 @@ class Shadow:
                         try:
                             status = entry.stat(follow_symlinks=False)
                         except OSError:
-                            continue  # gone between being listed and being looked at
+                            continue  # removed between listing and reading
                         entries += 1
                         yield from self._entry(entry, is_folder, status, rules, before, stamps, now, quiet=quiet)
                         if is_folder and entry.path not in self._leaving:
@@ -215,7 +215,7 @@ class Shadow:
             if not whole:
                 self._leaving[folder] = beyond
             if quiet or not whole:
-                yield self._in_part(folder, rules)
+                yield self._partial(folder, rules)
 
     def _entry(
         self,
@@ -243,19 +243,19 @@ class Shadow:
             yield _Seen(entry.path, seen_stamp, status, rules, quiet and name not in before)
 
     def _is_beyond(self, folder: str) -> bool:
-        """Whether the last look did not see all of the folder, for there were too many entries."""
+        """Whether the last scan missed part of the folder because there were too many entries."""
         image = self._images.get(folder, ABSENT)
         return isinstance(image, Image) and image.note.startswith("beyond ")
 
-    def _left_out(self, folder: str, status: os.stat_result | None, rules: TrackedPaths, why: str) -> Iterator[_Seen]:
-        """A folder that is not looked into any more."""
+    def _unscanned(self, folder: str, status: os.stat_result | None, rules: TrackedPaths, why: str) -> Iterator[_Seen]:
+        """A folder that is no longer scanned."""
         self._leaving[folder] = why
         yield from self._inside_gone(folder, rules, quiet=True)
         if status is not None and not self._is_beyond(folder):
             yield _Seen(folder, (0, status.st_mode), status, rules, quiet=True)
 
-    def _in_part(self, folder: str, rules: TrackedPaths) -> _Seen:
-        """A folder that was not seen as a whole, at this look or the one before: its own row tells."""
+    def _partial(self, folder: str, rules: TrackedPaths) -> _Seen:
+        """A folder seen only in part, in this scan or the previous one: its own row counts."""
         try:
             status = os.lstat(folder)
         except OSError:
@@ -324,16 +324,16 @@ class Shadow:
 
 
 def stamp(status: os.stat_result) -> int:
-    """Both times and the size in one number that a database can hold."""
+    """Both times and the size in one number that fits a database."""
     return ((status.st_ctime_ns * 31 + status.st_mtime_ns) * 31 + status.st_size) & 0x7FFF_FFFF_FFFF_FFFF
 
 
 def is_racy(status: os.stat_result, now: int) -> bool:
-    """Whether a further change after ``now`` may leave the file with the same time of change."""
+    """Whether another change after ``now`` may leave the file with the same change time."""
     coarse = status.st_ctime_ns % 1_000_000_000 == 0
     return status.st_ctime_ns >= now - (_COARSE_NS if coarse else _RACY_NS)
 
 
 def _with_names(image: Image, names: Mapping[str, Iterable[str]]) -> Image:
-    """The image with the names of its file in place of its inode."""
+    """The image with the names of its file instead of its inode."""
     return replace(image, twin="\0".join(sorted(names.get(image.twin, ())))) if image.twin else image

@@ -1,4 +1,4 @@
-"""What was at a path at one moment, and the store of its bytes."""
+"""State of a path at one moment, and the store of its bytes."""
 
 from __future__ import annotations
 
@@ -81,36 +81,37 @@ _VERSION_2 = (
     ) WITHOUT ROWID
     """,
 )
-"""Paths of which the user knows that they are not covered."""
+"""Uncovered paths already reported to the user."""
 
 SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1, _VERSION_2)
-"""Step i leads from version i to version i + 1. Steps that were released never change."""
+"""Step i leads from version i to version i + 1. Released steps never change."""
 
 
 Kind = Literal["absent", "file", "link", "folder", "other"]
 Keep = Callable[[bytes, str], bool]
-"""Stores the bytes of a file under their hash; False where there is no room for them."""
+"""Store a file's bytes under their hash; False if there is no room."""
 
 
 class Image(Struct, frozen=True):
-    """One path. ``other`` is what is never put back: a pipe, a device, a folder that is not looked into."""
+    """State of one path. ``other`` is never restored: a pipe, a device, an unscanned folder."""
 
     kind: Kind
     mode: int = 0
-    """Permission bits; 0 for links, whose bits mean nothing."""
+    """Permission bits; 0 for links, whose bits have no meaning."""
     content: str = ""
-    """Of a file: SHA-256 of its bytes, which are stored under it; or ``?`` and a stamp where they are not stored."""
+    """For a file: SHA-256 of its bytes, which is their key in the store; or ``?`` and a stamp if they are not
+    stored."""
     target: str = ""
-    """Where a link points."""
+    """Target of a link."""
     twin: str = ""
-    """Of a file with several names: those that are known, itself among them, a NUL between two. While trees are
-    looked at: device and inode."""
+    """For a file with several names: the known names including its own, separated by NUL. During a scan: device and
+    inode."""
     note: str = ""
     """Why the content is not stored."""
 
     @property
     def kept(self) -> bool:
-        """Whether everything is known that is needed to put it back."""
+        """Whether it can be restored completely."""
         return self.kind != "other" and not self.content.startswith("?")
 
     @property
@@ -118,7 +119,7 @@ class Image(Struct, frozen=True):
         return tuple(self.twin.split("\0")) if self.twin else ()
 
     def same(self, other: Image) -> bool:
-        """Whether both are the same to somebody who looks at the path alone."""
+        """Whether both look the same at this path alone."""
         return (self.kind, self.mode, self.content, self.target) == (
             other.kind,
             other.mode,
@@ -139,7 +140,7 @@ def decoded(text: str) -> Image:
 
 
 def capture(path: str, keep: Keep, limit: int, status: os.stat_result | None = None, *, secret: bool = False) -> Image:
-    """What is at ``path`` now, links not followed. The content of a file of up to ``limit`` bytes goes to ``keep``,
+    """Current state of ``path``, links not followed. The content of a file of up to ``limit`` bytes goes to ``keep``,
     unless it may be ``secret``. Never raises for what it finds."""
     try:
         status = status or os.lstat(path)
@@ -186,12 +187,12 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
 class Rows(Protocol):
     @property
     def durable(self) -> bool:
-        """Whether it is on a disk; otherwise it takes memory."""
+        """Whether it is on a disk; otherwise in memory."""
         ...
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the user should know of how it was opened."""
+        """Problems on opening, for the user."""
         ...
 
     def write(self, *, power_safe: bool = False) -> AbstractContextManager[sqlite3.Connection]: ...
@@ -202,8 +203,8 @@ class Rows(Protocol):
 
 
 class Blobs:
-    """What is stored, and how much of it. ``limit`` is bytes, compressed, for all together. Methods take the
-    connection of a transaction."""
+    """Stored contents and their total size. ``limit`` is compressed bytes in total. Methods take the connection of a
+    transaction."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -216,7 +217,7 @@ class Blobs:
         return self._total
 
     def keep(self, connection: sqlite3.Connection, data: bytes, digest: str, *, always: bool = False) -> bool:
-        """Store ``data``; False where the limit leaves no room, unless it is to be stored ``always``."""
+        """Store ``data``; False if the limit leaves no room, unless ``always``."""
         if connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (digest,)).fetchone():
             return True
         packed = zlib.compress(data, 1)
@@ -231,7 +232,7 @@ class Blobs:
         return True
 
     def sweep(self, connection: sqlite3.Connection) -> None:
-        """Remove what neither the copy of the tree nor a recorded change refers to."""
+        """Remove contents that neither the tree's copy nor a recorded change refers to."""
         connection.execute(
             """
             DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 FROM shadow s WHERE s.sha256 = blobs.sha256)
@@ -243,7 +244,7 @@ class Blobs:
 
 
 def stored(connection: sqlite3.Connection, digest: str) -> bytes | None:
-    """The bytes of that hash; None where they are not stored, or no longer what they were."""
+    """The bytes of that hash; None if they are missing or damaged."""
     row = connection.execute("SELECT size, data FROM blobs WHERE sha256 = ?", (digest,)).fetchone()
     if row is None:
         return None

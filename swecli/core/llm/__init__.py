@@ -1,1 +1,1 @@
-"""Talking to models: the client port, wire protocols, transport, errors, the scripted model."""
+"""Access to models: the client port, wire protocols, transport, errors, the scripted model."""

@@ -1,4 +1,4 @@
-"""Base URLs as people write them, with and without version or endpoint, brought into one form. Pure."""
+"""Normalisation of base URLs, with or without version or endpoint. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _DEFAULT_PORT_OLLAMA = 11434
 
 
 def normalise(url: str, protocol: str) -> str:
-    """The address to which a protocol's paths are appended, without a slash at its end.
+    """The base for a protocol's paths, without a trailing slash.
 
-    ``http://host:8000`` and ``http://host:8000/v1`` mean the same to every protocol; a whole endpoint is cut
-    back to its base.
+    ``http://host:8000`` and ``http://host:8000/v1`` are equivalent for every protocol; a whole endpoint is cut back to
+    its base.
 
     Raises:
-        ValueError: no address of a server; the message says what is wrong.
+        ValueError: not a server address; the message says why.
     """
     text = url.strip()
     if "://" not in text:
@@ -25,7 +25,7 @@ def normalise(url: str, protocol: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is not an http or https address")
     try:
-        _ = parts.port  # reading it checks it
+        _ = parts.port  # reading it validates it
     except ValueError:
         raise ValueError(f"{url!r} has an invalid port") from None
     path = parts.path.rstrip("/")
@@ -43,12 +43,11 @@ def normalise(url: str, protocol: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Host name, without a port."""
     return urlsplit(url).hostname or ""
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port: what a key belongs to. Nothing that a URL may carry besides."""
+    """Scheme, host and port, the scope of a key, without any other part of the URL."""
     parts = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2].lower()}"
 
@@ -59,7 +58,7 @@ def without_password(url: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    """Whether the server is on this machine or in a private network, where a key is often not needed."""
+    """Whether the server is on this machine or in a private network, where a key is often unnecessary."""
     name = urlsplit(url).hostname or ""
     if name == "localhost" or name.endswith((".localhost", ".local", ".internal", ".lan")) or "." not in name:
         return True
@@ -82,7 +81,7 @@ def _is_local_text(text: str) -> bool:
 
 
 def _ollama_location(host: str, port: int | None, scheme: str) -> str:
-    """``0.0.0.0`` is an address to listen on, not one to call."""
+    """Ollama's address; ``0.0.0.0`` is for listening and can't be called."""
     name = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     bracketed = f"[{name}]" if ":" in name else name
     if port is None:

@@ -1,4 +1,4 @@
-"""The catalogue of models: names, windows, capabilities, prices, and what a response costs."""
+"""The catalogue of models: names, windows, capabilities, prices, and the cost of a response."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _RATES = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 
 
 class Rates(Struct, frozen=True):
-    """US dollars per million tokens. A cache rate that is None is not listed: those tokens cost what any
-    other input costs. ``cache_write`` keeps the prefix for minutes, ``cache_write_1h`` for an hour."""
+    """US dollars per million tokens. A cache rate of None is not listed: those tokens cost the input rate.
+    ``cache_write`` keeps the prefix for minutes, ``cache_write_1h`` for an hour."""
 
     input: Decimal
     output: Decimal
@@ -32,7 +32,7 @@ class Rates(Struct, frozen=True):
 
 
 class PriceTier(Struct, frozen=True, kw_only=True):
-    """Rates of all tokens of a request whose input is larger than ``above`` tokens; None: as without the tier."""
+    """Rates for all tokens of a request with an input above ``above`` tokens; None: the rate without the tier."""
 
     above: int
     input: Decimal | None = None
@@ -43,7 +43,7 @@ class PriceTier(Struct, frozen=True, kw_only=True):
 
 
 class PricePeriod(Rates, frozen=True):
-    """Prices and when they hold: from a day on, at hours of the day ("22:00-06:00"), on days of the week (1 = Monday);
+    """Prices and their validity: from a day on, at hours of the day ("22:00-06:00"), on days of the week (1 = Monday);
     all UTC."""
 
     tiers: tuple[PriceTier, ...] = ()
@@ -52,7 +52,7 @@ class PricePeriod(Rates, frozen=True):
     days: frozenset[int] = frozenset()
 
     def holds(self, moment: datetime) -> bool:
-        """Whether these prices are those of ``moment`` (aware, or naive and UTC)."""
+        """Whether these prices are valid at ``moment`` (aware, or naive and UTC)."""
         utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
         if self.since is not None and utc.date() < self.since:
             return False
@@ -61,7 +61,7 @@ class PricePeriod(Rates, frozen=True):
         return not self.hours or any(_within(utc.time(), *_span(span)) for span in self.hours)
 
     def rates_for(self, input_tokens: int) -> Rates:
-        """The rates of a request with so many input tokens, cached ones included."""
+        """The rates of a request with this many input tokens, including cached ones."""
         tier = next((tier for tier in reversed(self.tiers) if input_tokens > tier.above), None)
         if tier is None:
             return self
@@ -70,7 +70,7 @@ class PricePeriod(Rates, frozen=True):
 
 
 class PriceList(Struct, frozen=True):
-    """All prices of a model; the last period that holds counts. The first one always holds."""
+    """All prices of a model; the last valid period counts. The first one is always valid."""
 
     periods: tuple[PricePeriod, ...]
 
@@ -79,10 +79,10 @@ class PriceList(Struct, frozen=True):
 
 
 def read_prices(value: object) -> PriceList | None:
-    """The price list of decoded JSON; None where there is none.
+    """The price list of decoded JSON; None if there is none.
 
     Raises:
-        ValueError: a rate is no number, or input and output are not both there.
+        ValueError: a rate is not a number, or input or output is missing.
     """
     try:
         periods = msgspec.convert(value or (), tuple[PricePeriod, ...])
@@ -97,7 +97,7 @@ def _span(text: str) -> tuple[time, time]:
 
 
 def _within(moment: time, start: time, end: time) -> bool:
-    """Whether a span contains ``moment``; one that ends before it starts goes over midnight."""
+    """Whether a span contains ``moment``; one that ends before it starts spans midnight."""
     return start <= moment < end if start < end else moment >= start or moment < end
 
 
@@ -130,19 +130,19 @@ _OTHER_PROVIDER_NAMES = {
 
 
 def provider_name(name: str) -> str:
-    """Our name for a provider or a model's maker, whatever a router or another program calls it."""
+    """swecli's name for a provider or a model's maker, whatever a router or another program calls it."""
     lowered = name.strip().lower()
     return _OTHER_PROVIDER_NAMES.get(lowered, lowered)
 
 
 def spelling(name: str) -> str:
-    """The same for names that mean the same: case does not count, and between digits neither does the choice of
-    dot, dash or ``p`` (``4.5``, ``4-5``, ``4p5``)."""
+    """Canonical spelling of a name: lower case, with a dash between digits for dot, dash or ``p`` (``4.5``, ``4-5``,
+    ``4p5``)."""
     return _BETWEEN_DIGITS.sub("-", name.strip().lower())
 
 
 def common_name(name: str) -> str:
-    """A name as most hosts write it: without their folders, prefixes, variants and versions of their own
+    """The usual name of a model, without host-specific folders, prefixes, variants and versions
     (``us.anthropic.claude-3-opus-20240229-v1:0`` is ``claude-3-opus-20240229``)."""
     last = re.split(r"[:@]", spelling(name).rstrip("/").rpartition("/")[2])[0]
     last = _MAKER_PREFIX.sub("", last)
@@ -150,17 +150,17 @@ def common_name(name: str) -> str:
 
 
 def undated(name: str) -> str:
-    """The name without a date or ``-latest`` at its end; the name itself where there is none."""
+    """The name without a trailing date or ``-latest``, if any."""
     return _DATE.sub("", name)
 
 
 def without_variant(provider: str, name: str) -> str:
-    """A router's name without what chooses a way to serve the model: ``:free``, ``:nitro``, ``:some-host``."""
+    """A router's name without its serving variant: ``:free``, ``:nitro``, ``:some-host``."""
     return name.partition(":")[0] if provider in _ROUTERS else name
 
 
 def tails(name: str) -> Iterator[str]:
-    """The name, then what follows its first slash, its second, and so on."""
+    """The name, then the rest after its first slash, its second, and so on."""
     while True:
         yield name
         _, slash, name = name.partition("/")
@@ -181,11 +181,11 @@ MAKERS = (
     "minimax",
     "meta",
 )
-"""Providers that serve their own models: what they say of one counts before what other hosts say."""
+"""Providers that serve their own models: their data on one takes precedence over other hosts'."""
 
 
 class Source(Struct, frozen=True):
-    """Where a value comes from. ``date`` is ISO, the day of reading."""
+    """Source of a value. ``date`` is ISO, the day of reading."""
 
     name: str
     version: str | None
@@ -193,10 +193,10 @@ class Source(Struct, frozen=True):
 
 
 class CatalogModel(Struct, frozen=True):
-    """One model at one provider. None = no source says; sizes are tokens.
+    """One model at one provider. None = not in any source; sizes are tokens.
 
-    ``reasoning_style``: ``adaptive``, ``budget``, ``effort`` or ``level``. ``echo``: what the next request has to
-    give back (``thinking_blocks``, ``thought_signature``, ``reasoning_items``, ``reasoning_content``,
+    ``reasoning_style``: ``adaptive``, ``budget``, ``effort`` or ``level``. ``echo``: data that the next request must
+    return (``thinking_blocks``, ``thought_signature``, ``reasoning_items``, ``reasoning_content``,
     ``reasoning_details``), or ``optional``. ``retires`` is an ISO date.
     """
 
@@ -204,7 +204,7 @@ class CatalogModel(Struct, frozen=True):
     id: str
     aliases: tuple[str, ...]
     window: int | None
-    """Total: input and output together, where the source tells them apart."""
+    """Total: input plus output, if the source distinguishes them."""
     max_output: int | None
     periods: tuple[PricePeriod, ...] | None = field(name="prices")
     cache_minimum: int | None
@@ -217,7 +217,8 @@ class CatalogModel(Struct, frozen=True):
     deprecated: bool
     retires: str | None
     letters: Mapping[str, str] = field(name="sources")
-    """Of its sources, by group of fields: window, max_output, prices, cache_minimum, capabilities, reasoning, echo."""
+    """Letters of its sources by group of fields: window, max_output, prices, cache_minimum, capabilities, reasoning,
+    echo."""
 
     @property
     def prices(self) -> PriceList | None:
@@ -229,15 +230,15 @@ class CatalogModel(Struct, frozen=True):
 
     @property
     def ref(self) -> str:
-        """``provider/name``, as ``-m`` takes it."""
+        """``provider/name``, the format of ``-m``."""
         return f"{self.provider}/{self.id}"
 
 
 class Found(Struct, frozen=True):
-    """An entry, and how sure it is that it is the model that was asked for.
+    """A catalogue entry, and how well it matches the requested model.
 
-    ``exact``: its name or another name of it. ``dated``: the name with a date. ``variant``: a router's variant,
-    whose price differs. ``elsewhere``: the same name at another provider.
+    ``exact``: its name or an alias. ``dated``: the name with a date. ``variant``: a router's variant with another
+    price. ``elsewhere``: the same name at another provider.
     """
 
     model: CatalogModel
@@ -245,12 +246,12 @@ class Found(Struct, frozen=True):
 
     @property
     def prices(self) -> PriceList | None:
-        """What the model costs where it was asked for; None where that is not known."""
+        """The price at the requested provider; None if unknown."""
         return self.model.prices if self.how in ("exact", "dated") else None
 
 
 class _Forms(Struct, frozen=True):
-    """What a name is looked up by, spelled once for all providers: a server may list thousands of models."""
+    """Lookup keys of a name, computed once for all providers: a server may list thousands of models."""
 
     exact: tuple[str, ...]
     undated: tuple[str, ...]
@@ -262,7 +263,7 @@ class _Forms(Struct, frozen=True):
 
 
 class Catalog:
-    """The models, in the order of the file: by provider, current ones first."""
+    """The models in file order: by provider, current ones first."""
 
     def __init__(self, models: Iterable[CatalogModel], sources: Mapping[str, Source] | None = None) -> None:
         self.models = tuple(models)
@@ -281,13 +282,13 @@ class Catalog:
         return tuple(self._names)
 
     def of_provider(self, provider: str) -> tuple[CatalogModel, ...]:
-        """The models of one provider; none where the catalogue does not know it."""
+        """The models of one provider; empty if it is unknown to the catalogue."""
         name = provider_name(provider)
         return tuple(model for model in self.models if model.provider == name)
 
     def lookup(self, provider: str, model: str) -> Found | None:
-        """The entry for a model: by its name at that provider, without a date, without a router's variant, then by
-        its name at the provider that makes it, or at another: one with the window that most hosts have."""
+        """The entry for a model: by its name at that provider, without a date, without a router's variant, then by its
+        name at its maker, or at another provider with the most common window."""
         host = provider_name(provider)
         plain = without_variant(host, model)
         if found := self._at(host, _Forms.of(model)):
@@ -298,8 +299,8 @@ class Catalog:
         return self._elsewhere(plain, forms)
 
     def nearest(self, provider: str, model: str, count: int = 3) -> tuple[str, ...]:
-        """References (``provider/name``) of the models whose names are most like this one, best first: of the
-        provider if the catalogue knows it, else of all."""
+        """References (``provider/name``) of the models with the most similar names, best first: of the provider if the
+        catalogue has it, else of all."""
         host = provider_name(provider)
         pool = self.of_provider(host) or self.models
         by_name: dict[str, CatalogModel] = {}
@@ -349,10 +350,10 @@ _MILLION = Decimal(1_000_000)
 
 
 def cost_of(prices: PriceList, usage: Usage, moment: datetime) -> Decimal | None:
-    """US dollars for one response that was asked for at ``moment``; None where the provider reported no sizes.
+    """US dollars for one response requested at ``moment``; None if the provider reported no sizes.
 
-    The input's size, cached part included, chooses the tier for all of it. What was neither read from nor written
-    to the cache costs the input rate, and so does what was, where no cache rate is listed.
+    The input's size, including the cached part, chooses the tier for all of it. Tokens neither read from nor written to
+    the cache cost the input rate, and so do cached ones without a listed cache rate.
     """
     if usage.input_total is None or usage.output_total is None:
         return None
@@ -373,15 +374,15 @@ def utc_now() -> datetime:
 
 
 class Pricer:
-    """Prices responses: ``pricer(model_ref, usage)`` is what a session asks for."""
+    """Prices responses: a session calls ``pricer(model_ref, usage)``."""
 
     def __init__(self, catalog: Callable[[], Catalog] = load_catalog, now: Callable[[], datetime] = utc_now) -> None:
         self._catalog = catalog
         self._now = now
 
     def __call__(self, model_ref: str, usage: Usage) -> str | None:
-        """US dollars as a decimal number for a response of ``provider/name``; None where no price is known. What
-        the provider reported wins."""
+        """US dollars as a decimal number for a response of ``provider/name``; None without a known price. The
+        provider's own report takes precedence."""
         if usage.cost is not None:
             return cost_text(usage.cost)
         provider, _, model = model_ref.partition("/")
@@ -392,6 +393,6 @@ class Pricer:
 
 
 def cost_text(amount: Decimal) -> str:
-    """The amount without exponent and without zeros at its end."""
+    """The amount without exponent and trailing zeros."""
     text = format(amount.normalize(), "f")
     return "0" if text in ("-0", "0") else text

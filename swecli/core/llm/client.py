@@ -1,4 +1,4 @@
-"""The model client: one request as a stream of neutral events, with retries and what servers refuse left out."""
+"""The model client: one request as a stream of neutral events, repeated without the parts that a server refuses."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ _ITEM_FIELDS = (
     "status",
     "annotations",
 )
-"""What items of a conversation can do without."""
+"""Optional fields of a conversation's items."""
 _ITEM_LISTS = ("messages", "input", "contents", "system", "tools")
 _TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-"""Two names for one parameter: where one is refused and the other is named, it is meant."""
+"""Two names for one parameter: if one is refused and the other is mentioned, the other is meant."""
 
 
 class Adjustment(Struct, frozen=True):
-    """Leave out ``parameter``, or send it as ``renamed``. ``in_items``: it is a field of the conversation's items."""
+    """Omit ``parameter``, or send it as ``renamed``. ``in_items``: it is a field of the conversation's items."""
 
     parameter: str
     renamed: str | None = None
@@ -90,12 +90,12 @@ class Adjustment(Struct, frozen=True):
 
 
 def refuses_tools(error: WireError) -> bool:
-    """Whether the server says that the model, as it is set up, can't be given tools."""
+    """Whether the server reports that the model, as configured, can't be given tools."""
     return error.kind in ("bad_request", "not_found") and _NO_TOOLS.search(error.message) is not None
 
 
 def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
-    """What to change so that the server accepts the request, if the error is about an optional parameter."""
+    """The change that makes the server accept the request, if the error is about an optional parameter."""
     if error.kind != "bad_request" or error.status not in (400, 422):
         return None
     text = f"{error.parameter} {error.message} {error.code or ''}"
@@ -131,7 +131,7 @@ def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireReq
 
 
 def _item_field(text: str, body: JsonObject) -> str:
-    """The field of items that the text is about; empty where it is about none."""
+    """The item field that the text mentions; empty if none."""
     if not _UNKNOWN.search(text):
         return ""
     for name in _ITEM_FIELDS:
@@ -143,7 +143,7 @@ def _item_field(text: str, body: JsonObject) -> str:
 
 
 def _without(items: object, field: str) -> object:
-    """A list of items without a field, in their own parts neither."""
+    """A list of items without a field, also in their own parts."""
     if not is_list(items):
         return items
     out: list[object] = []
@@ -175,7 +175,8 @@ _PLACE = re.compile(
     rf"\b(?:messages|input|contents){_STEP}(\d+)\b\]?"
     rf"(?:{_NEXT}['\"]?(content|parts|output|tool_calls)\b(?:{_NEXT}(\d+)\b)?)?"
 )
-"""``messages.5.content.0``, ``input[5]``, ``contents[5].parts[0]``, ``'messages', 5, 'content', 0`` and the like."""
+"""Matches ``messages.5.content.0``, ``input[5]``, ``contents[5].parts[0]``, ``'messages', 5, 'content', 0`` and
+similar."""
 _THOUGHTS = re.compile(
     r"signature|encrypted[_ ]content|without its required|`?(?:redacted_)?thinking`? blocks?|Item 'rs_",
     re.IGNORECASE,
@@ -184,22 +185,22 @@ _ARGUMENTS = re.compile(
     r"failed to parse tool[ _]call arguments"  # llama.cpp
     r"|(?:unterminated string|expecting |invalid (?:control character|\\)|extra data|illegal trailing comma)"
     r"[^\n]{0,80}: line \d+ column \d+"  # vLLM: the parser's own sentence
-    r"|can only get item pairs from a mapping"  # a chat template that walks through them
+    r"|can only get item pairs from a mapping"  # a chat template that iterates over them
     r"|tool[ _]calls?\b[^\n]{0,60}\barguments\b[^\n]{0,60}\b(?:json|dict|object|mapping)\b",
     re.IGNORECASE,
 )
-"""The server reads the arguments of earlier calls and can't."""
+"""The server fails to read the arguments of earlier calls."""
 _DOUBTFUL = re.compile(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
-"""What one reader of JSON takes and another does not: halves of characters, and numbers beyond 64 bits."""
+"""JSON that only some parsers accept: lone surrogates, and numbers beyond 64 bits."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LISTS = ("messages", "input", "contents")
 
 Build = Callable[[ModelRequest], JsonObject]
-"""The body of a request."""
+"""Builder of a request body."""
 
 
 class _Place(Struct, frozen=True):
-    """An item of the conversation in the body, and which one of its ``key`` (None: no certain one)."""
+    """An item of the conversation in the body, and the index in its ``key`` (None: uncertain)."""
 
     item: int
     key: str = ""
@@ -207,24 +208,24 @@ class _Place(Struct, frozen=True):
 
 
 class Quarantine:
-    """What one server refuses of one conversation."""
+    """Parts of one conversation that one server refuses."""
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
         self._thoughtless: set[str] = set()
         self._read_arguments = False
-        """Whether the server has complained about arguments before."""
+        """Whether the server has already complained about arguments."""
 
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
-        """Take in what the server complains about. ``request`` is as it was sent. Returns a sentence for the user;
-        empty where the error is about nothing that could be left out."""
+        """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty
+        if no part can be left out."""
         if error.kind in ("bad_request", "server", "unknown") and _ARGUMENTS.search(error.message):
             calls = _suspects(request, everything=self._read_arguments)
             if calls:
                 self._read_arguments = True
                 self._parts += calls
-                said = error.message[:200]
-                return f"The server can't read the arguments of earlier calls, so swecli leaves them out: {said}"
+                sentence = error.message[:200]
+                return f"The server can't read the arguments of earlier calls, so swecli leaves them out: {sentence}"
             return ""
         if error.kind != "bad_request" or error.status not in (400, 422):
             return ""
@@ -250,7 +251,7 @@ class Quarantine:
         parts: Sequence[Part] = message.parts
         if message.id in self._thoughtless:
             parts = [bare for part in parts if (bare := _without_thoughts(part)) is not None]
-        kept = [made for part in parts if (made := _substitute(part) if part in self._parts else part) is not None]
+        kept = [made for part in parts if (made := _replacement(part) if part in self._parts else part) is not None]
         return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
 
 
@@ -262,7 +263,7 @@ def _place(text: str) -> _Place | None:
 
 
 def _parts_at(place: _Place, request: ModelRequest, build: Build) -> list[Part]:
-    """The parts that the place in the body was made from: those without which there would be no such place."""
+    """The parts behind the place in the body: without them it would not exist."""
     spots = [(at, end) for at, message in enumerate(request.messages) for end in range(1, len(message.parts) + 1)]
 
     def first(item: int, key: str = "", index: int | None = None) -> int:
@@ -287,16 +288,16 @@ def _parts_at(place: _Place, request: ModelRequest, build: Build) -> list[Part]:
 
 
 def _suspects(request: ModelRequest, *, everything: bool) -> list[ToolCallPart]:
-    """Calls whose arguments the server may not be able to read, where it does not say which: those that are doubtful
-    and those of the newest message that has any, as what came before was taken in earlier requests; or all."""
+    """Calls whose arguments the server may fail to read, if it does not say which: doubtful ones and those of the
+    newest message with calls, because earlier requests with the rest were accepted; or all."""
     known = [[call for call in message.tool_calls if call.arguments != "{}"] for message in request.messages]
     newest = next((group for group in reversed(known) if group), list[ToolCallPart]())
     calls = [call for group in known for call in group]
     return [call for call in calls if everything or call in newest or _DOUBTFUL.search(call.arguments)]
 
 
-def _substitute(part: Part) -> Part | None:
-    """What stands in for a part, so that calls keep their results and the model knows that something is missing."""
+def _replacement(part: Part) -> Part | None:
+    """Replacement of a part, so that calls keep their results and the model knows that something is missing."""
     match part:
         case TextPart() | ImagePart():
             return TextPart(f"[{_name(part).capitalize()} was left out because the server rejected it.]")
@@ -365,7 +366,7 @@ def has_images(request: ModelRequest) -> bool:
 
 
 def without_images(request: ModelRequest) -> ModelRequest:
-    """The request with a sentence for each image; the request itself where there is none."""
+    """The request with a sentence for each image; the request itself without images."""
     if not has_images(request):
         return request
     return replace(request, messages=tuple(_without_images(message) for message in request.messages))
@@ -392,22 +393,22 @@ def _sentence(image: ImagePart) -> str:
 
 _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
-"""The protocol whose servers can clear old tool results by themselves."""
+"""The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
-_MOST_CHANGES = 6
-"""So many times a request is changed and repeated because the server complains about what can be left out."""
+_MAX_CHANGES = 6
+"""Limit on changing and repeating a request after complaints about optional parts."""
 CHARACTERS_PER_TOKEN = 16
 SHORTEST_LIMIT, LONGEST_LIMIT = 100_000, 8_000_000
-"""Characters: bounds of what is read of one answer, whatever limit it was given."""
+"""Bounds, in characters, for reading one answer, whatever its own limit."""
 LARGEST_EVENT = 64_000_000
 """Bytes."""
-_ENOUGH_HTML = 300
-"""Characters of a web page after which no more of it is read."""
+_MAX_HTML = 300
+"""Characters of a web page after which reading stops."""
 
 
 class ClientConfig(Struct, frozen=True):
-    """All that a client needs. ``base_url`` has no slash at its end; ``headers`` carry the key and are kept out
-    of representations and messages."""
+    """A client's configuration. ``base_url`` has no trailing slash; ``headers`` carry the key and are excluded from
+    representations and messages."""
 
     info: ModelInfo
     target: Target
@@ -427,10 +428,8 @@ class _Refused(Struct, frozen=True):
 
 
 class HttpModelClient:
-    """``ModelClient`` over HTTP."""
-
     def __init__(self, config: ClientConfig, dump: ExchangeDump | None = None) -> None:
-        """``dump`` gets every request and answer, with keys masked."""
+        """``dump`` receives every request and answer, with keys masked."""
         self._config = config
         self._dump = dump
         self._told_clearing = False
@@ -458,7 +457,7 @@ class HttpModelClient:
         return self._config
 
     def know(self, info: ModelInfo) -> None:
-        """More is known of the model: it counts from the next request on."""
+        """Update the model's data, from the next request on."""
         target = replace(self._config.target, window=info.window, max_output=info.max_output)
         self._config = replace(self._config, info=info, target=target)
 
@@ -494,10 +493,9 @@ class HttpModelClient:
         return self._no_images or self._config.info.images is False
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """One attempt; see ``ModelClient.stream``. A request that is refused because of an optional parameter
-        is repeated without it, one that is refused because of its tools with the tools as text, one that is
-        refused because of its images with a sentence in place of each, one that is refused because of a part of the
-        conversation without that part."""
+        """One attempt; see ``ModelClient.stream``. A refused request is repeated with the cause changed: without an
+        optional parameter, with tools as text, with a sentence instead of each image, or without a part of the
+        conversation."""
         if self._is_blind and not self._told_blind and has_images(request):
             self._told_blind = True
             yield StreamNotice(NOTICE)
@@ -508,14 +506,14 @@ class HttpModelClient:
         names = [tool.name for tool in request.tools]
         reads_calls = self._config.target.dialect.tool_calls == "auto"
         calls = TextCallStream(names) if names and reads_calls else None
-        for change_number in range(_MOST_CHANGES + 1):
+        for change_number in range(_MAX_CHANGES + 1):
             wire, change = self.wire_request(request), ""
             if names and calls is None and self._tools_as_text:
                 calls = TextCallStream(names)
             async with aclosing(self._attempt(wire, self._longest(request))) as events:
                 async for event in events:
                     if isinstance(event, _Refused):
-                        change = self._adapt(event.error, wire, request) if change_number < _MOST_CHANGES else ""
+                        change = self._adapt(event.error, wire, request) if change_number < _MAX_CHANGES else ""
                         error = to_provider_error(event.error, self._context)
                         event = StreamNotice(change) if change else Failed(error)
                     for made in calls.feed(event) if calls is not None else (event,):
@@ -524,7 +522,7 @@ class HttpModelClient:
                 return
 
     def _without_keys(self, failed: Failed) -> Failed:
-        """Some servers quote the key that they refuse; errors are shown and stored."""
+        """Mask keys in an error: some servers quote a refused key, and errors are shown and stored."""
         error = failed.error
         message, hint = self._masker.mask(error.message), self._masker.mask(error.hint)
         return (
@@ -534,8 +532,8 @@ class HttpModelClient:
         )
 
     def _adapt(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
-        """Change what the server complains about, for this request and all that follow. Returns a sentence for the
-        user; empty where nothing can be changed."""
+        """Change the cause of the server's complaint, for this and all later requests. Returns a sentence for the user;
+        empty if nothing can be changed."""
         if request.tools and not self._tools_as_text and refuses_tools(error):
             self._no_tools = True
             return (
@@ -554,7 +552,7 @@ class HttpModelClient:
         )
 
     def _longest(self, request: ModelRequest) -> int:
-        """Characters after which an answer is no answer any more: many more than its limit in tokens can hold."""
+        """Characters after which an answer is cut off: far more than its token limit allows."""
         info = self._config.info
         tokens = request.max_output_tokens or info.max_output or info.window or 0
         return min(max(tokens * CHARACTERS_PER_TOKEN, SHORTEST_LIMIT), LONGEST_LIMIT)
@@ -614,7 +612,7 @@ class HttpModelClient:
                 before = decoder.answer.changes
                 events = decoder.feed(wire_event)
                 if decoder.answer.changes != before:
-                    watchdog.progress(_thinks_in_secret(decoder))
+                    watchdog.progress(_is_reasoning_hidden(decoder))
                     if decoder.stopped:
                         watchdog.end_soon()
                 if decoder.answer.size > longest and not decoder.closed:
@@ -626,7 +624,7 @@ class HttpModelClient:
                     yield event
                 if decoder.closed:
                     return
-            if body.kind == "html" and len(body.excerpt) >= _ENOUGH_HTML:
+            if body.kind == "html" and len(body.excerpt) >= _MAX_HTML:
                 break
         if watchdog.was_enough:
             for event in decoder.end_open():
@@ -639,15 +637,15 @@ class HttpModelClient:
             yield event
 
 
-def _thinks_in_secret(decoder: Decoder) -> bool:
-    """Whether the model is at reasoning of which nothing is shown, which may take as long as a first token."""
+def _is_reasoning_hidden(decoder: Decoder) -> bool:
+    """Whether the model produces hidden reasoning, which may take as long as a first token."""
     last = decoder.answer.last
     return isinstance(last, ReasoningDraft) and not last.chunks
 
 
 class _Watchdog:
-    """Ends a stream in which nothing happens. Only the time spent waiting for the server counts, and only an
-    event that adds to the answer winds it up again."""
+    """Ends a stalled stream. Only time spent waiting for the server counts, and only an event that adds to the answer
+    resets it."""
 
     def __init__(self, timeouts: Timeouts) -> None:
         self._limit = self._left = self._first = timeouts.first
@@ -655,14 +653,14 @@ class _Watchdog:
         self._grace = timeouts.grace
         self._ends_soon = False
         self.was_enough = False
-        """Whether nothing more came of an answer to which nothing was missing."""
+        """Whether the stream stalled after a complete answer."""
         self._begun = False
 
     async def piece(self, response: HttpResponse) -> bytes | None:
-        """The next piece of the body; None at its end, and where nothing comes after ``end_soon``.
+        """The next piece of the body; None at its end, or on a stall after ``end_soon``.
 
         Raises:
-            ProviderError: kind ``stalled``, or what the transport says.
+            ProviderError: kind ``stalled``, or the transport's error.
         """
         try:
             return await self.wait(response.read())
@@ -693,12 +691,12 @@ class _Watchdog:
                 self._left = max(0.0, self._left - (clock() - start))
 
     def progress(self, silence: bool) -> None:
-        """Something came; ``silence`` is to be expected next."""
+        """Reset after an event; ``silence`` is expected next."""
         self._begun, self._ends_soon = True, False
         self._limit = self._left = self._first if silence else self._idle
 
     def end_soon(self) -> None:
-        """The model is done: only usage and the end of the stream are to be expected."""
+        """Expect only usage and the end of the stream: the model is done."""
         self._ends_soon = True
         self._left = self._grace
 

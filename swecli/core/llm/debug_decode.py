@@ -1,4 +1,4 @@
-"""Decoding of recorded responses, for bug reports and outside checks: JSON lines in, JSON lines out."""
+"""Decoding of recorded responses, for bug reports and external checks: JSON lines in, JSON lines out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from swecli.core.protocol.messages import Origin
 
 
 def decode_batch(lines: Iterable[str]) -> Iterator[str]:
-    """One result line for each input line that is not blank; a bad line gives ``outcome`` ``invalid``.
+    """One result line for each non-blank input line; a bad line gives ``outcome`` ``invalid``.
 
-    Input: ``{id, protocol, host, model, status, headers, chunks: [base64]}``. Output: ``{id, outcome, text,
-    reasoning, tool_calls, stop, usage, error}``.
+    Input: ``{id, protocol, host, model, status, headers, chunks: [base64]}``. Output: ``{id, outcome, text, reasoning,
+    tool_calls, stop, usage, error}``.
     """
     for line in lines:
         if line.strip():
@@ -52,7 +52,7 @@ def _decode_line(line: str) -> JsonObject:
 
 
 def decode(decoder: Decoder, status: int, headers: dict[str, str], chunks: Iterable[bytes]) -> JsonObject:
-    """What a response says, in plain values. Header names are in lower case."""
+    """A response in plain values. Header names are in lower case."""
     if not 200 <= status < 300:
         error = read_body(status, headers, b"".join(chunks), host=decoder.answer.origin.host)
         return _result(decoder.answer, "error", error)

@@ -1,4 +1,4 @@
-"""Dialects: how hosts and models differ within one protocol, as data (``dialects.toml``)."""
+"""Dialects: differences between hosts and models within one protocol, as data (``dialects.toml``)."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from swecli.core.llm.text import ThinkTags
 EffortStyle = Literal[
     "none", "reasoning_effort", "reasoning", "thinking", "enable_thinking", "output_config", "budget", "level", "think"
 ]
-"""Where a host reads the reasoning effort from."""
+"""Field from which a host reads the reasoning effort."""
 
 
 class Dialect(Struct, frozen=True):
-    """The quirks of one host and model. The defaults are those of an unknown host."""
+    """The quirks of one host and model. The defaults apply to an unknown host."""
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     system_role: Literal["system", "developer"] = "system"
     include_usage: bool = True
     """Ask for usage with ``stream_options``."""
     reasoning_field: str = "reasoning_content"
-    """Where reasoning goes back, if the answer did not show it."""
+    """Field for returned reasoning, if the answer did not show it."""
     echo_reasoning: Literal["must", "may", "never"] = "may"
-    """``must``: every assistant message with calls carries the reasoning field, an empty one too."""
+    """``must``: every assistant message with calls carries the reasoning field, even an empty one."""
     unsigned_thinking: bool = True
-    """Takes thinking blocks back that came without a signature."""
+    """Accepts returned thinking blocks without a signature."""
     effort: EffortStyle = "none"
     efforts: dict[str, str] = field(default_factory=lambda: {})
-    """The host's words for our words for effort, where they differ."""
+    """The host's words for swecli's effort levels, if different."""
     prompt_cache_key: bool = False
     cache_control: bool = False
-    """Takes Anthropic's cache breakpoints in chat content parts."""
+    """Accepts Anthropic's cache breakpoints in chat content parts."""
     session_header: str = ""
     """Header that keeps a conversation on one server."""
     tool_ids: IdAlphabet = "any"
@@ -48,16 +48,16 @@ class Dialect(Struct, frozen=True):
     assistant_after_tool: bool = False
     """A user message must not follow a tool result directly."""
     tool_references: bool = False
-    """Tools can be named in a result instead of standing at the beginning: those that are found later leave the cache
-    as it is."""
+    """A tool result can define tools instead of the start of the request, so that tools found later preserve the
+    cache."""
     think_tags: ThinkTags = "keep"
     tool_calls: Literal["native", "auto", "text"] = "native"
-    """``auto``: calls that are written as text count too; ``text``: the model knows no tools, so they are described
-    in the prompt."""
+    """``auto``: calls written as text count too; ``text``: the model has no tool support, so the prompt describes the
+    tools."""
     default_max_tokens: int | None = None
-    """Sent where neither the request nor the catalogue names a limit."""
+    """Limit if neither the request nor the catalogue has one."""
     signature_dummy: str = ""
-    """Stands in for the signature of a call that another model made."""
+    """Signature for a call by another model."""
     thoughts: bool = False
     """Ask for readable thoughts."""
     body: JsonObject = field(default_factory=lambda: {})
@@ -65,7 +65,7 @@ class Dialect(Struct, frozen=True):
 
 
 class _Rule(Struct, frozen=True):
-    """Where some quirks apply; shell patterns, or lists of them."""
+    """Scope of some quirks: shell patterns, or lists of them."""
 
     quirks: dict[str, Any]
     protocol: str = ""
@@ -81,7 +81,7 @@ def _matches(name: str, patterns: str | tuple[str, ...]) -> bool:
 
 
 def find_dialect(protocol: str, host: str, model: str) -> Dialect:
-    """The dialect of ``model`` at ``host``: all rules that apply, later ones over earlier ones."""
+    """The dialect of ``model`` at ``host``: all matching rules, later ones over earlier ones."""
     dialect = Dialect()
     for rule in _rules():
         if rule.applies(protocol, host.lower(), model.lower()):
@@ -91,7 +91,7 @@ def find_dialect(protocol: str, host: str, model: str) -> Dialect:
 
 @cache
 def _rules() -> tuple[_Rule, ...]:
-    """The rules of ``dialects.toml``, where quirks stand beside what they apply to."""
+    """The rules of ``dialects.toml``, with quirks next to their scope."""
     data = files("swecli.core.llm").joinpath("dialects.toml").read_bytes()
     tables = msgspec.toml.decode(data, type=dict[Literal["rule"], tuple[dict[str, Any], ...]])["rule"]
     own = set(_Rule.__struct_fields__) - {"quirks"}
@@ -104,7 +104,7 @@ def _rules() -> tuple[_Rule, ...]:
 
 
 _SWITCH = ("none", "high")
-"""Where thinking can be on or off."""
+"""Efforts of a model whose thinking is only on or off."""
 _BY_STYLE: Mapping[EffortStyle, tuple[str, ...] | None] = {
     "none": (),
     "thinking": _SWITCH,
@@ -115,12 +115,12 @@ _BY_STYLE: Mapping[EffortStyle, tuple[str, ...] | None] = {
     "output_config": ("low", "medium", "high"),
 }
 _CERTAIN = ("none", "thinking", "enable_thinking", "think")
-"""Styles that leave no other words, whatever a list of models says."""
+"""Styles with fixed words, whatever a list of models says."""
 
 
 def offered(style: EffortStyle, listed: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The words for a model whose host reads them in this ``style``; ``listed`` are those of the catalogue. Empty: it
-    takes none. None: nobody knows."""
+    """Effort words for a model whose host uses this ``style``; ``listed`` are the catalogue's. Empty: it takes none.
+    None: unknown."""
     if style in _CERTAIN or listed is None:
         return () if listed == () else _BY_STYLE.get(style)
     return listed

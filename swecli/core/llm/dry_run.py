@@ -1,4 +1,4 @@
-"""A model that is never asked: what would be sent is shown instead."""
+"""Dry run: shows the requests instead of sending them to a model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NOT_SENT = "dry run: the request was not sent"
 
 
 class DryClient:
-    """``ModelClient`` in place of another one. ``show`` gets each request as a JSON object: method, url, headers, body;
-    what may be a key is masked in it."""
+    """``ModelClient`` that replaces another one. ``show`` receives each request as a JSON object (method, url, headers,
+    body), with possible keys masked."""
 
     def __init__(self, client: ModelClient, show: Callable[[dict[str, Any]], None]) -> None:
         self._client = client
@@ -28,7 +28,7 @@ class DryClient:
         return self._client.info
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Show the request; nothing is answered."""
+        """Show the request, without an answer."""
         if isinstance(self._client, HttpModelClient):
             self._show(described(self._client, request))
         yield Failed(ProviderError("bad_request", NOT_SENT))

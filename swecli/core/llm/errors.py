@@ -1,4 +1,4 @@
-"""Errors of providers: what each status and body means, and what to do about it."""
+"""Provider errors: the meaning of each status and body, and the remedy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from swecli.core.llm.json_values import (
 from swecli.core.llm.types import ErrorKind, ProviderError
 
 _DEPTH = 6
-"""So deep are errors looked for that wrap other errors."""
+"""Depth of the search for wrapped errors."""
 _WORDS = (
     "message",
     "error",
@@ -44,9 +44,9 @@ _WORDS = (
     "title",
     "reason",
 )
-"""Where the sentence stands, the most usual place first."""
+"""Keys of the error sentence, most usual first."""
 _HOLDERS = ("error", "errors", "detail", "details", "message", "body", "base_resp", "response", "cause", "innererror")
-"""Where another error may be wrapped."""
+"""Keys that may wrap another error."""
 _AGAIN = re.compile(
     r"(?:try again|retry|retry-after|wait)\W+(?:in|after|for)?\W*(?=\d)"
     r"(?:(?P<h>\d+) ?h(?:ours?)?)?\W*(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z]))?\W*"
@@ -56,8 +56,8 @@ _AGAIN = re.compile(
 
 
 def layers(value: object) -> tuple[JsonObject, ...]:
-    """The objects of an error from outside to inside: the whole, its error, and what is wrapped in that as an object,
-    in a list, or as the text of JSON."""
+    """The objects of an error from outside to inside: the whole, its error, and errors wrapped in that as an object, in
+    a list, or as JSON text."""
     return tuple(_layers(value, _DEPTH))
 
 
@@ -89,7 +89,7 @@ def _json_in(text: str) -> object:
 
 
 def message_of(value: object, inner: JsonObject) -> str:
-    """The sentence of an error as the server has it; ``inner`` is the object that tells of it."""
+    """The server's error sentence; ``inner`` is the object that contains it."""
     if isinstance(value, str):
         return value
     outer = as_object(value)
@@ -110,7 +110,7 @@ def _in_lists(outer: JsonObject) -> Iterator[object]:
 
 
 def innermost_sentence(message: str) -> str:
-    """The sentence for a person where a message is the JSON of another error; else the message."""
+    """The sentence inside a message that is the JSON of another error; else the message."""
     wrapped = _json_in(message)
     if not is_object(wrapped):
         return message
@@ -120,8 +120,8 @@ def innermost_sentence(message: str) -> str:
 
 
 def evidence_of(value: object) -> str:
-    """All words of an error that tell its kind: sentences, types and codes of every layer. What a server quotes of
-    the request is not among them."""
+    """All words of an error that indicate its kind: sentences, types and codes of every layer, without what the server
+    quotes from the request."""
     pieces = [value] if isinstance(value, str) else []
     for layer in layers(value):
         for key in (*_WORDS, "type", "code", "status", "error_type", "error_code", "Code", "__type"):
@@ -136,7 +136,7 @@ def evidence_of(value: object) -> str:
 
 
 def codes_of(value: object) -> tuple[int, ...]:
-    """Whole numbers that stand where a code or a status does, from outside to inside."""
+    """Whole numbers in code and status fields, from outside to inside."""
     found: list[int] = []
     for layer in layers(value):
         for key in ("code", "status_code", "status", "statusCode", "error_code", "http_code"):
@@ -148,7 +148,7 @@ def codes_of(value: object) -> tuple[int, ...]:
 
 
 def first_number(value: object, *names: str) -> int | None:
-    """The first whole number that a layer has under one of the names."""
+    """The first whole number under one of the names in any layer."""
     numbers = (as_int(layer.get(name)) for layer in layers(value) for name in names)
     return next((number for number in numbers if number is not None), None)
 
@@ -161,14 +161,13 @@ def _details(value: object) -> Iterator[JsonObject]:
 
 
 def is_routed(value: object) -> bool:
-    """Whether OpenRouter passes on what another provider said: its words are about that provider's account, not the
-    user's."""
+    """Whether OpenRouter relays another provider's error: it then concerns that provider's account, not the user's."""
     metadata = [as_object(layer.get("metadata")) for layer in layers(value)]
     return any("provider_name" in item and "raw" in item for item in metadata)
 
 
 def is_per_minute(value: object) -> bool:
-    """Whether what is used up is Google's quota of a minute, which comes back by itself."""
+    """Whether Google's per-minute quota is used up, which refills by itself."""
     return any(
         "PerMinute" in as_text(as_object(violation).get("quotaId"))
         for detail in _details(value)
@@ -177,7 +176,7 @@ def is_per_minute(value: object) -> bool:
 
 
 def delay_of(value: object, evidence: str) -> float | None:
-    """Seconds to wait as the body says: Google's details, OpenRouter's moment, or words."""
+    """Seconds to wait according to the body: Google's details, OpenRouter's time, or words."""
     for detail in _details(value):
         delay = as_text(detail.get("retryDelay"))
         if delay.endswith("s") and (seconds := number_of(delay[:-1])) is not None:
@@ -200,7 +199,7 @@ def _delay_in_words(text: str) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the headers (names in lower case) ask: milliseconds, seconds, or an HTTP date."""
+    """Seconds to wait according to the headers (names in lower case): milliseconds, seconds, or an HTTP date."""
     if (milliseconds := number_of(headers.get("retry-after-ms"))) is not None:
         return max(0.0, milliseconds / 1000)
     value = headers.get("retry-after")
@@ -221,7 +220,7 @@ def _date(text: str) -> datetime | None:
 
 
 def number_of(text: str | None) -> float | None:
-    """A number of a header, as far as it is one and within reason."""
+    """A number from a header, if valid and within reason."""
     try:
         number = float(text) if text is not None else None
     except ValueError:
@@ -243,33 +242,33 @@ _OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens", "outputTokenLimi
 
 
 class EndpointModel(Struct, frozen=True):
-    """A model as its server describes it. None = the server does not say; sizes are tokens."""
+    """A server's description of a model. None = not given; sizes are tokens."""
 
     id: str
     window: int | None = None
-    """What a request may fill now."""
+    """Tokens that a request may use now."""
     maximum: int | None = None
-    """What the model could do if it were loaded so; at least ``window``."""
+    """Window if loaded with its maximum; at least ``window``."""
     max_output: int | None = None
     images: bool | None = None
     tools: bool | None = None
     reasoning: bool | None = None
     where: str = ""
-    """The path that was asked."""
+    """Path of the request that returned it."""
     server: str = ""
-    """What the server calls the owner of its models, which names the program on local servers."""
+    """The server's owner field for its models, which names the program on local servers."""
 
 
 def read_models(value: object, where: str) -> tuple[EndpointModel, ...]:
-    """The models of a listing: OpenAI's form and what its many followers add, Anthropic, Gemini, Ollama, LM Studio.
-    Whatever has no id is left out."""
+    """The models of a listing: OpenAI's format and its many extensions, Anthropic, Gemini, Ollama, LM Studio. Entries
+    without an id are omitted."""
     outer = as_object(value)
     items = value if is_list(value) else outer.get("data") if is_list(outer.get("data")) else outer.get("models")
     return tuple(model for item in as_list(items) if (model := read_model(item, where)) is not None)
 
 
 def read_model(value: object, where: str) -> EndpointModel | None:
-    """One model of a listing, or a model that was asked for by name."""
+    """One model of a listing, or a model requested by name."""
     if not is_object(value):
         return None
     name = next((text for key in ("id", "key", "model", "name") if (text := as_text(value.get(key)))), "")
@@ -306,7 +305,7 @@ def read_model(value: object, where: str) -> EndpointModel | None:
 
 
 def read_props(value: object, where: str) -> EndpointModel | None:
-    """llama.cpp's own description of what it runs: the window of one slot, which is what a request may fill."""
+    """llama.cpp's description of its loaded model: the window of one slot, which limits a request."""
     props = as_object(value)
     settings = as_object(props.get("default_generation_settings"))
     window = tokens(settings.get("n_ctx")) or tokens(as_object(settings.get("params")).get("n_ctx"))
@@ -318,11 +317,11 @@ def read_props(value: object, where: str) -> EndpointModel | None:
 
 
 def read_ollama(shown: object, running: object, model: str, settable: int = 0) -> EndpointModel | None:
-    """Ollama: what the model can do (``/api/show``), and the window it is loaded with (``/api/ps``), else the one
-    that its own file asks for.
+    """Ollama: the model's maximum (``/api/show``), and the window it is loaded with (``/api/ps``), else the one in its
+    own file.
 
-    Where each request names the window it wants (``settable`` > 0), the one that somebody else loaded the model
-    with binds only if it is at least ``settable``: a smaller one is just the server's default.
+    If each request names its window (``settable`` > 0), the loaded window counts only if it is at least ``settable``: a
+    smaller one is just the server's default.
     """
     info, details = as_object(shown), as_object(as_object(shown).get("model_info"))
     maximum = tokens(details.get(f"{as_text(details.get('general.architecture'))}.context_length"))
@@ -346,7 +345,7 @@ def read_ollama(shown: object, running: object, model: str, settable: int = 0) -
 
 def pick(models: Sequence[EndpointModel], name: str, only_one: bool = False) -> EndpointModel | None:
     """The model called ``name``: exactly, in another case, with Ollama's tag, or at the end of a path. With
-    ``only_one``, a single model is the one whatever it is called: such a server runs it for any name."""
+    ``only_one``, a single model matches any name: such a server ignores it."""
     lowered = name.lower()
     untagged = lowered.removesuffix(":latest")
     kinds = (
@@ -361,8 +360,8 @@ def pick(models: Sequence[EndpointModel], name: str, only_one: bool = False) -> 
 
 
 def merge(models: Iterable[EndpointModel | None]) -> EndpointModel | None:
-    """One model from several answers about it: of each field what the first says that says anything. ``where``
-    belongs to the window."""
+    """One model from several answers about it: each field from the first answer that has it. ``where`` belongs to the
+    window."""
     known = [model for model in models if model is not None]
     if not known:
         return None
@@ -378,13 +377,13 @@ def merge(models: Iterable[EndpointModel | None]) -> EndpointModel | None:
 
 
 def tokens(value: object) -> int | None:
-    """A size in tokens; None for anything that can't be one."""
+    """A size in tokens; None if implausible."""
     number = as_int(value)
     return number if number is not None and _SMALLEST <= number <= _LARGEST else None
 
 
 def _is_lm_studio(item: JsonObject) -> bool:
-    """There, ``max_context_length`` is what the model could do, not what it was loaded with."""
+    """Whether LM Studio sent this; its ``max_context_length`` is the maximum, not the loaded window."""
     return "loaded_context_length" in item or "loaded_instances" in item or as_text(item.get("state")) in _LM_STATES
 
 
@@ -448,7 +447,7 @@ def _word(capabilities: object, name: str) -> bool | None:
 
 
 WireKind = ErrorKind | Literal["unknown"]
-"""``unknown``: an error in the middle of a stream that says nothing about its nature."""
+"""``unknown``: an error in mid-stream without any indication of its kind."""
 
 _BY_STATUS: dict[int, ErrorKind] = {
     401: "auth",
@@ -529,7 +528,7 @@ _MODERATED = re.compile(
     r"|data_inspection_failed|inappropriate content|usage policy|safety system|invalid_prompt",
     re.I,
 )
-"""The request was understood and refused for what it says."""
+"""The request was understood and refused for its content."""
 _OWN_CODES: dict[int, ErrorKind] = {
     1002: "rate_limit",
     1004: "auth",
@@ -542,17 +541,17 @@ _OWN_CODES: dict[int, ErrorKind] = {
     1303: "rate_limit",
     1305: "overloaded",
 }
-"""Numbers of MiniMax and Z.ai, whose sentences are in more than one language."""
+"""Numbers of MiniMax and Z.ai, whose sentences come in several languages."""
 
 PROXY_LOGIN_HINT = (
     "Set the proxy's user name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
 )
 MAX_MESSAGE = 2000
-"""Characters of a provider's message that are kept for the user."""
+"""Characters of a provider's message kept for the user."""
 
 
 class WireError(Struct, frozen=True):
-    """An error as the server sent it, with the kind it was found to be. ``status`` is that of the response."""
+    """A server's error with its detected kind. ``status`` is the response's."""
 
     status: int
     message: str = ""
@@ -564,13 +563,13 @@ class WireError(Struct, frozen=True):
     retry_after: float | None = None
     should_retry: bool | None = None
     parameter: str = ""
-    """Name of the parameter that the server complains about, where it says so in a field."""
+    """Name of the rejected parameter, if a field contains it."""
     moderated: bool = False
-    """The server refused what the request says."""
+    """The server refused the request's content."""
 
 
 class ErrorContext(Struct, frozen=True):
-    """What the sentence for the user needs to know. All of it may be empty."""
+    """Context of the sentence for the user. Any of it may be empty."""
 
     provider: str = ""
     model: str = ""
@@ -579,10 +578,10 @@ class ErrorContext(Struct, frozen=True):
 
 
 def read_body(status: int, headers: Mapping[str, str], body: bytes, *, host: str = "") -> WireError:
-    """The error in the body of a response with an error status. Header names are in lower case; ``host`` is that of
-    the server."""
+    """The error in the body of a response with an error status. Header names are in lower case; ``host`` is the
+    server's."""
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
-    if text.startswith("data:"):  # an event, although the status says that there is no stream
+    if text.startswith("data:"):  # an event, although the status means that there is no stream
         text = text.removeprefix("data:").partition("\n")[0].strip()
     try:
         value = parse_event(text)
@@ -594,7 +593,7 @@ def read_body(status: int, headers: Mapping[str, str], body: bytes, *, host: str
 def read_error(
     value: object, status: int = 200, headers: Mapping[str, str] | None = None, *, host: str = ""
 ) -> WireError:
-    """The error in a decoded JSON value (or plain text); ``status`` 200 for one in the middle of a stream."""
+    """The error in a decoded JSON value (or plain text); ``status`` 200 for one in mid-stream."""
     while is_list(value) and value:
         value = value[0]
     outer = as_object(value)
@@ -633,12 +632,12 @@ def read_error(
 
 
 def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
-    """The neutral form, with a sentence for the user. An error of unknown nature counts as the server's, unless it
-    is about what was said, which is the same next time."""
+    """The neutral form, with a sentence for the user. An error of unknown kind counts as the server's, unless it
+    concerns the content, which would be the same next time."""
     unknown: ErrorKind = "bad_request" if error.moderated else "server"
     kind: ErrorKind = unknown if error.kind == "unknown" else error.kind
     if context.provider == "cerebras" and error.status in (400, 413) and not error.message:
-        kind = "context_overflow"  # which is how this host says it
+        kind = "context_overflow"  # this host's way to report it
     return ProviderError(
         kind,
         readable(innermost_sentence(error.message))
@@ -666,7 +665,7 @@ def readable(message: str) -> str:
 
 
 def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
-    """What the user can do, in one sentence; empty where waiting is all there is and the program does it."""
+    """The user's remedy, in one sentence; empty if only waiting helps, which the program does."""
     server = context.base_url or "the server"
     if error.status == 407:
         return PROXY_LOGIN_HINT

@@ -1,8 +1,8 @@
-"""Framing: bytes of a response body in, whole events out. Pure and incremental; the result does not depend on
-how the bytes are cut into chunks, and the cost is linear in their number.
+"""Framing: bytes of a response body in, whole events out. Pure and incremental; the result does not depend on how the
+bytes are cut into chunks, and the cost is linear in their number.
 
-- ``SseParser``: server-sent events (WHATWG HTML, section 9.2), plus what real servers do beside it.
-- ``JsonParser``: JSON values one after the other (lines, pretty-printed, or the elements of one long array).
+- ``SseParser``: server-sent events (WHATWG HTML, section 9.2), plus deviations of real servers.
+- ``JsonParser``: JSON values in sequence (lines, pretty-printed, or the elements of one long array).
 - ``BodyParser``: chooses between the two by content type and first byte.
 """
 
@@ -17,13 +17,13 @@ _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _STRUCTURE = re.compile(rb'[{}\[\]"]')
 _FILLING = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")++', re.DOTALL)
-"""What lies between brackets: everything else, whole strings included."""
+"""Text between brackets, including whole strings."""
 _IN_STRING = re.compile(rb'["\\]')
 _FIELDS = frozenset(("data", "event", "id", "retry", "error"))
 
 
 class WireEvent(Struct, frozen=True):
-    """One event of a stream. ``partial``: the bytes ended before the event did, so it may be half a value."""
+    """One event of a stream. ``partial``: the bytes ended before the event did, so it may be incomplete."""
 
     data: str
     name: str = ""
@@ -31,22 +31,20 @@ class WireEvent(Struct, frozen=True):
 
 
 class Framing(Protocol):
-    """What all parsers offer."""
-
     def feed(self, chunk: bytes) -> list[WireEvent]: ...
 
     def end(self) -> list[WireEvent]:
-        """What is left when no more bytes come."""
+        """The remaining events, after the last bytes."""
         ...
 
 
 class SseParser:
     """Server-sent events.
 
-    Line ends are CR, LF or CRLF, also cut apart between chunks, and nothing else (U+2028 is text). A byte order
-    mark at the start is dropped. An event that the end of the stream leaves without its blank line is returned
-    by ``end``. A field ``error`` and a bare ``{"error": ...}`` line, which some servers write when they die,
-    come out as events named ``error``. Bytes that are no UTF-8 become U+FFFD.
+    Line ends are CR, LF or CRLF, even split between chunks, and nothing else (U+2028 is text). A byte order mark at the
+    start is dropped. ``end`` returns an event whose final blank line is missing. A field ``error`` and a bare
+    ``{"error": ...}`` line, which some servers write when they die, become events named ``error``. Invalid UTF-8
+    becomes U+FFFD.
     """
 
     def __init__(self) -> None:
@@ -122,10 +120,10 @@ class SseParser:
 
 
 class JsonParser:
-    """JSON values without any framing but their own brackets.
+    """JSON values framed only by their own brackets.
 
-    Takes one value per line (NDJSON), values that span lines, and the elements of one array that spans the
-    whole body. Anything else at the outermost level is kept in ``stray`` for the error message.
+    Accepts one value per line (NDJSON), values that span lines, and the elements of one array that spans the whole
+    body. Anything else at the outermost level is kept in ``stray`` for the error message.
     """
 
     def __init__(self) -> None:
@@ -208,12 +206,12 @@ BodyKind = Literal["unknown", "sse", "json", "html", "other"]
 
 
 class BodyParser:
-    """The body of a successful response, whatever it turns out to be.
+    """The body of a successful response, in any format.
 
-    ``kind`` is ``unknown`` until the first byte that is no blank. A body that starts with ``<`` is a web page;
-    one that starts with a bracket is JSON even when it is labelled as an event stream; the rest is taken for
-    server-sent events where the label or the format of its lines says so, else it is ``other``.
-    ``excerpt`` holds the first 300 characters of a body that is neither events nor JSON.
+    ``kind`` is ``unknown`` until the first non-blank byte. A body that starts with ``<`` is a web page; one that starts
+    with a bracket is JSON even if labelled as an event stream; the rest counts as server-sent events if the label or
+    the format of its lines says so, else it is ``other``. ``excerpt`` holds the first 300 characters of a body that is
+    neither events nor JSON.
     """
 
     def __init__(self, content_type: str) -> None:

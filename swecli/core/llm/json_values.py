@@ -1,4 +1,4 @@
-"""Typed access to decoded JSON of unknown shape: each accessor returns an empty value where the shape differs."""
+"""Typed access to decoded JSON of unknown shape: each accessor returns an empty value for another shape."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from typing import TypeAlias, TypeGuard, cast
 JsonObject: TypeAlias = dict[str, object]
 
 MAX_DEPTH = 200
-"""Levels of nesting that are read. Deeper values are no data but an attack on the stack."""
+"""Nesting levels accepted. Deeper values are an attack on the stack."""
 
 _BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-"""Brackets, and whole strings, the last of which may be open: so each character is looked at once."""
+"""Brackets, and whole strings, the last of which may be unclosed: each character is examined once."""
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:
-    """Whether a decoded JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[object]]:
-    """Whether a decoded JSON value is an array."""
     return isinstance(value, list)
 
 
@@ -37,7 +35,7 @@ def as_list(value: object) -> list[object]:
 
 
 def as_items(value: object) -> list[object]:
-    """The items of a JSON array; an object that stands alone is the only one."""
+    """The items of a JSON array; a single object is its only item."""
     return [value] if is_object(value) else as_list(value)
 
 
@@ -47,7 +45,7 @@ def as_text(value: object) -> str:
 
 
 def as_int(value: object) -> int | None:
-    """``value`` if it is a whole number (no boolean), else None."""
+    """``value`` if it is a whole number (not a boolean), else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -56,29 +54,29 @@ def as_int(value: object) -> int | None:
 
 
 def parse_json(text: str) -> object:
-    """The decoded JSON value. Python's own additions to JSON (NaN and infinities) are refused.
+    """The decoded JSON value. Python's extensions (NaN and infinities) are rejected.
 
     Raises:
-        ValueError: no JSON, or nested deeper than ``MAX_DEPTH``.
+        ValueError: invalid JSON, or nested deeper than ``MAX_DEPTH``.
     """
     return _decoded(text, _DECODER)
 
 
 def parse_event(text: str) -> object:
-    """What a server sent, read as ``parse_json`` does, but with None for numbers that are none: some servers write NaN
-    where they have nothing to report, and that is no reason to lose an answer.
+    """A server's JSON, as ``parse_json`` but with None for NaN and infinities: some servers write NaN for missing
+    figures, which must not lose an answer.
 
     Raises:
-        ValueError: no JSON, or nested deeper than ``MAX_DEPTH``.
+        ValueError: invalid JSON, or nested deeper than ``MAX_DEPTH``.
     """
     return _decoded(text, _EVENT_DECODER)
 
 
 def parse_loose(text: str) -> object:
-    """The JSON value that a model wrote with line ends and other control characters in its strings.
+    """A model's JSON value, with line ends and other control characters allowed in its strings.
 
     Raises:
-        ValueError: no JSON, or nested deeper than ``MAX_DEPTH``.
+        ValueError: invalid JSON, or nested deeper than ``MAX_DEPTH``.
     """
     return _decoded(text, _LOOSE_DECODER)
 
@@ -122,13 +120,13 @@ def _finite_or_none(text: str) -> float | None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
-"""Made once: it costs as much as decoding a small event."""
+"""Created once: that costs as much as decoding a small event."""
 _EVENT_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite_or_none)
 _LOOSE_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)
 
 
 def parse_object(text: str) -> JsonObject | None:
-    """The decoded JSON object, or None where the text is anything else."""
+    """The decoded JSON object, or None for any other text."""
     try:
         value = parse_json(text)
     except ValueError:
@@ -137,5 +135,5 @@ def parse_object(text: str) -> JsonObject | None:
 
 
 def compact(value: object) -> str:
-    """JSON on one line without blanks, keys in the order given, characters beyond ASCII kept."""
+    """JSON on one line without blanks, keys in order, non-ASCII characters kept."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

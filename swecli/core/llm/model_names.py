@@ -1,5 +1,5 @@
-"""Which model a name means that says no provider (``sonnet``, ``gpt-5``, ``mock``), and which one is likely wanted
-where none was named. Pure."""
+"""The model that a name without a provider (``sonnet``, ``gpt-5``, ``mock``) means, and the likeliest choice without a
+name. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NAMED = 4
 
 
 class NamedModel(Struct, frozen=True):
-    """``ref`` is ``provider/name``, empty where ``problem`` says why there is none; ``note`` says what was chosen where
-    the name left a choice; ``candidates`` are the models that the name fits."""
+    """``ref`` is ``provider/name``, empty if ``problem`` says why; ``note`` reports the choice if the name was
+    ambiguous; ``candidates`` are the models that match the name."""
 
     ref: str = ""
     note: str = ""
@@ -29,8 +29,8 @@ class NamedModel(Struct, frozen=True):
 
 
 def find_model(name: str, offers: Sequence[ModelOffer]) -> NamedModel:
-    """The model that ``name`` means. Models that can be used now count before those whose key is missing; the same
-    name counts before one with a date, and that before one of which ``name`` is a part."""
+    """The model that ``name`` means. Usable models precede those without a key; the same name precedes one with a date,
+    and that one with ``name`` as a part."""
     for pool in ([one for one in offers if one.usable], [one for one in offers if not one.usable]):
         fitting = _fitting(name, pool)
         if not fitting:
@@ -42,14 +42,14 @@ def find_model(name: str, offers: Sequence[ModelOffer]) -> NamedModel:
         if len(chosen) > 1:
             return NamedModel(problem=f"{name} fits {_listed(refs)}; name one of them.", candidates=refs)
         (ref,) = refs
-        told = len(fitting) > 1 or spelling(name) not in map(spelling, tails(ref))
-        return NamedModel(ref, f"{name} is {ref}." if told else "", candidates=refs)
+        ambiguous = len(fitting) > 1 or spelling(name) not in map(spelling, tails(ref))
+        return NamedModel(ref, f"{name} is {ref}." if ambiguous else "", candidates=refs)
     return NamedModel(problem=_unknown(name, offers))
 
 
 def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) -> tuple[ModelOffer, ...]:
-    """In the order in which one would choose: the ``wanted`` ones, then those that a server has just listed, then those
-    with a key; among equals a model that a provider has as its default, and last those that do not chat."""
+    """Offers in order of preference: the ``wanted`` ones, then models just listed by a server, then those with a key;
+    among equals a provider's default first, and models that do not chat last."""
     places = {ref: place for place, ref in enumerate(wanted)}
 
     def order(offer: ModelOffer) -> tuple[bool, int, bool, bool, bool, bool]:
@@ -72,7 +72,7 @@ _NO_CHAT = re.compile(
 
 
 def chats(name: str) -> bool:
-    """Whether a model of this name answers messages, as far as its name tells."""
+    """Whether a model of this name answers messages, judged by the name."""
     return _NO_CHAT.search(name.lower()) is None
 
 
@@ -83,7 +83,7 @@ def _defaults() -> frozenset[str]:
 
 
 def _fitting(name: str, offers: Sequence[ModelOffer]) -> list[ModelOffer]:
-    """Those whose names fit best. What does not chat fits only by its whole name."""
+    """Offers with the best-matching names. Models that do not chat match only by their whole name."""
     wanted = spelling(name)
     ids = [(offer, spelling(offer.ref.partition("/")[2])) for offer in offers]
     if same := [offer for offer, full in ids if wanted in tails(full)]:
@@ -100,13 +100,13 @@ def _words(name: str) -> list[str]:
 
 
 def _within(words: Sequence[str], name: Sequence[str]) -> bool:
-    """Whether all words are among those of the name, in order."""
+    """Whether the name contains all words, in order."""
     rest = iter(name)
     return all(word in rest for word in words)
 
 
 def _one_each(fitting: Sequence[ModelOffer]) -> list[ModelOffer]:
-    """The models to choose from: of each provider one, unless that would be a guess."""
+    """The models to choose from: one per provider, unless that would be a guess."""
     by_provider: dict[str, list[ModelOffer]] = {}
     for offer in fitting:
         by_provider.setdefault(offer.ref.partition("/")[0], []).append(offer)
@@ -114,7 +114,7 @@ def _one_each(fitting: Sequence[ModelOffer]) -> list[ModelOffer]:
 
 
 def _newest(group: Sequence[ModelOffer]) -> Sequence[ModelOffer]:
-    """The provider's default, or the newest where all are one family; else all of them."""
+    """The provider's default, or the newest if all belong to one family; else all of them."""
     usual = [offer for offer in group if spelling(offer.ref.rpartition("/")[2]) in _defaults()]
     if len(usual) == 1:
         return usual
@@ -125,7 +125,7 @@ def _newest(group: Sequence[ModelOffer]) -> Sequence[ModelOffer]:
 
 
 def _family(ref: str) -> tuple[str, ...]:
-    """The name without its numbers, in any order: makers have moved the version about."""
+    """The name without its numbers, in any order: makers have changed the version's position."""
     return tuple(sorted(word for word in _words(common_name(undated(ref))) if not word.isdigit() and word != "latest"))
 
 

@@ -1,4 +1,4 @@
-"""Models that a user can choose from, of the catalogue and of servers nearby, with what is known of each. Pure."""
+"""Models to choose from, from the catalogue and local servers, with their known data. Pure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ KeyState = Literal["environment", "stored", "not needed", "missing"]
 
 
 class ModelOffer(Struct, frozen=True):
-    """One model. None = not known; sizes are tokens. ``variable`` is the variable for the key, as far as one is
-    needed; ``rates`` are the prices of now."""
+    """One model. None = unknown; sizes are tokens. ``variable`` is the key's variable, if a key is needed; ``rates``
+    are the current prices."""
 
     ref: str
     key: KeyState
@@ -40,18 +40,18 @@ class ModelOffer(Struct, frozen=True):
     reasoning: bool | None = None
     deprecated: bool = False
     running: bool = False
-    """It is on a server that was found running."""
+    """Whether it is on a server found running."""
     listed: bool = False
-    """The server at the provider's address has just listed it."""
+    """Whether the server at the provider's address has just listed it."""
 
     @property
     def usable(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether nothing required is missing."""
         return self.key != "missing"
 
 
 class Account(Struct, frozen=True):
-    """How a provider can be reached. ``address`` is its base URL; ``problem`` says why it can't be used."""
+    """Access to a provider. ``address`` is its base URL; ``problem`` says why it is unusable."""
 
     provider: ProviderConfig
     address: str
@@ -62,13 +62,13 @@ class Account(Struct, frozen=True):
 
     @property
     def own_host(self) -> bool:
-        """Whether it is asked where it usually is."""
+        """Whether its address is the usual one."""
         usual = known_providers().get(self.provider.name)
         return usual is None or host_of(self.address) == host_of(usual.base_url)
 
     @property
     def elsewhere(self) -> bool:
-        """Whether only its server can tell which models it has: it is the user's own, or at an address of theirs."""
+        """Whether only its server knows its models: the user's own server, or the user's own address."""
         usual = known_providers().get(self.provider.name)
         if usual is None:
             return True
@@ -81,7 +81,7 @@ class Account(Struct, frozen=True):
 def account_of(
     provider: ProviderConfig, env: Mapping[str, str], is_stored: Callable[[str, str], bool] = lambda _p, _o: False
 ) -> Account:
-    """The state of a provider. ``is_stored`` tells whether the user stored a key for (provider, origin)."""
+    """The state of a provider. ``is_stored``: whether the user stored a key for (provider, origin)."""
     try:
         address, protocol = address_of(provider, env)
     except ProviderSetupError as error:
@@ -105,9 +105,9 @@ def offers(
     named: Sequence[str] = (),
     listed: Iterable[ModelOffer] = (),
 ) -> tuple[ModelOffer, ...]:
-    """What can be chosen: models of servers that run and those that ``listed`` servers of the user have, then of
-    providers with a key, then the others; in each group first those that the user has ``named`` (``provider/name``) in
-    the settings, in their order."""
+    """Models to choose from: those of running servers and of the user's ``listed`` servers, then of providers with a
+    key, then the others; in each group first the ``named`` models (``provider/name``) from the settings, in their
+    order."""
     found: dict[str, ModelOffer] = {}
     for offer in (*listed, *_running(servers), *_listed(catalog, accounts, now, named)):
         found.setdefault(offer.ref, offer)
@@ -124,7 +124,7 @@ def offers(
 def listed_offers(
     account: Account, models: Iterable[EndpointModel], info: Callable[[EndpointModel], ModelInfo]
 ) -> tuple[ModelOffer, ...]:
-    """What the server of an account has. ``info`` is what requests would be measured against."""
+    """The models of an account's server. ``info`` gives the data that requests would be measured against."""
     return tuple(_of_server(account, model, info(model)) for model in models)
 
 

@@ -1,4 +1,4 @@
-"""From ``provider/name`` and the environment to the configuration of a client."""
+"""Client configuration from ``provider/name`` and the environment."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from swecli.core.llm.windows import ModelLookup, look_up_model
 from swecli.core.protocol.messages import Origin
 
 LOCAL_TIMEOUTS = Timeouts(first=3600.0)
-"""A model on this machine may read a long prompt for minutes before its first word."""
+"""Timeouts for a model on this machine, which may read a long prompt for minutes before its first word."""
 
 
 class ProviderSetupError(ValueError):
-    """No client can be made; the message says what to do."""
+    """No client can be created; the message says what to do."""
 
 
 class UnknownProvider(ProviderSetupError):
@@ -34,23 +34,23 @@ class UnknownProvider(ProviderSetupError):
 
 
 class MissingKey(ProviderSetupError):
-    """The provider needs a key and none is set."""
+    """The provider needs a key, but none is set."""
 
 
 class BadModelReference(ProviderSetupError):
-    """No ``provider/name``."""
+    """Not in the form ``provider/name``."""
 
 
 class BadProviderSetting(ProviderSetupError):
-    """A base URL, protocol, key or header that can't be used."""
+    """A base URL, protocol, key or header is unusable."""
 
 
 class ProviderConfig(Struct, frozen=True):
-    """A provider. The fields are those of a section of the settings.
+    """A provider. The fields are those of its section in the settings.
 
     Without a ``protocol`` the address decides: Responses at OpenAI's own host, Chat Completions anywhere else.
-    ``api_key_env`` are names of variables, the first that is set counts; ``headers`` are sent with each
-    request. ``window`` and ``max_output`` (tokens) override what is known of its models, ``quirks`` its dialect.
+    ``api_key_env`` are names of variables, the first that is set counts; ``headers`` are sent with each request.
+    ``window`` and ``max_output`` (tokens) override the known data of its models, ``quirks`` its dialect.
     """
 
     name: str
@@ -65,10 +65,10 @@ class ProviderConfig(Struct, frozen=True):
     window: int | None = None
     max_output: int | None = None
     quirks: Mapping[str, Any] = field(default_factory=lambda: {})
-    """Fields of the dialect that are otherwise than the tables say."""
+    """Fields of the dialect that differ from the tables."""
 
     def __repr__(self) -> str:
-        """Without headers and quirks: they may carry keys."""
+        """Representation without headers and quirks: they may contain keys."""
         return f"ProviderConfig({self.name!r}, {self.protocol!r}, {self.base_url!r})"
 
 
@@ -81,10 +81,10 @@ class ConfiguredProvider(Struct, frozen=True):
 
 
 class Overrides(Struct, frozen=True):
-    """What flags and settings say beyond the environment; empty or None where they say nothing.
+    """Flags and settings beyond the environment; empty or None if unset.
 
-    ``base_url`` replaces the address of the chosen provider and gets its key, so it must come from the user
-    (a flag or their own settings), never from files of a project that is not trusted.
+    ``base_url`` replaces the address of the chosen provider and receives its key, so it must come from the user (a flag
+    or their own settings), never from files of an untrusted project.
     """
 
     base_url: str = ""
@@ -94,11 +94,11 @@ class Overrides(Struct, frozen=True):
     timeouts: Timeouts | None = None
     first_timeout: float | None = None
     idle_timeout: float | None = None
-    """Seconds to the first and between two meaningful events; come before ``timeouts``."""
+    """Seconds to the first and between two meaningful events; override ``timeouts``."""
 
 
 StoredKeys = Callable[[str, str], str]
-"""(provider, origin) -> the key that the user stored for exactly these; empty where there is none."""
+"""(provider, origin) -> the user's stored key for exactly these; empty if none."""
 
 
 def no_stored_key(provider: str, origin: str) -> str:
@@ -113,10 +113,10 @@ def resolve(
     look_up: ModelLookup = look_up_model,
     stored_key: StoredKeys = no_stored_key,
 ) -> ClientConfig:
-    """The configuration of a client for ``provider/name``; a provider alone gives its default model.
+    """The client configuration for ``provider/name``; a provider alone gives its default model.
 
-    ``custom`` providers take precedence over built-in ones of the same name. A key is read only from the
-    variables of the provider that was asked for, else from what is stored for it at this very address.
+    ``custom`` providers take precedence over built-in ones of the same name. A key is read only from the requested
+    provider's variables, else from the key stored for it at this very address.
 
     Raises:
         ProviderSetupError: one of its subclasses.
@@ -152,8 +152,8 @@ def resolve(
 
 
 def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ...]:
-    """The known providers whose key is set, in the order in which one would be chosen. Local servers are not
-    among them, since only asking them tells whether they run; one that ``env`` names an address for is."""
+    """The known providers with a key, in order of preference. Local servers are not included, because only a request
+    shows whether they run; one with an address in ``env`` is."""
     found: list[ConfiguredProvider] = []
     for provider in known_providers().values():
         variable = next((name for name in provider.api_key_env if env.get(name, "").strip()), None)
@@ -167,8 +167,8 @@ def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ..
 
 
 def default_model(env: Mapping[str, str]) -> str:
-    """``provider/name`` for a user who chose nothing: that of the first provider with a key and a sensible
-    default; empty where there is none."""
+    """``provider/name`` for a user without a choice: the first provider with a key and a sensible default; empty if
+    there is none."""
     return next((provider.default_model for provider in configured_providers(env) if provider.default_model), "")
 
 
@@ -210,7 +210,7 @@ def find_provider(name: str, custom: Sequence[ProviderConfig] = ()) -> ProviderC
 
 
 def address_of(provider: ProviderConfig, env: Mapping[str, str]) -> tuple[str, str]:
-    """Base URL and protocol of a provider, without what a flag says.
+    """Base URL and protocol of a provider, ignoring flags.
 
     Raises:
         ProviderSetupError: it has no usable address.
@@ -235,7 +235,7 @@ def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overri
 
 
 def _is_own(provider: ProviderConfig, address: str, protocol: str) -> bool:
-    """Whether that is where everybody finds the provider, so that its name says where it is."""
+    """Whether that is the provider's public address, so that its name identifies the place."""
     known = known_providers().get(provider.name)
     try:
         return known is not None and origin_of(normalise(known.base_url, protocol)) == origin_of(address)
@@ -244,7 +244,8 @@ def _is_own(provider: ProviderConfig, address: str, protocol: str) -> bool:
 
 
 def _of_local_server(dialect: Dialect) -> Dialect:
-    """A server nearby runs any model with any template: what it does not take out of the text is taken out here."""
+    """Dialect of a local server, which runs any model with any template: swecli extracts what the server leaves in the
+    text."""
     tags = "split" if dialect.think_tags == "keep" else dialect.think_tags
     calls = "auto" if dialect.tool_calls == "native" else dialect.tool_calls
     return replace(dialect, think_tags=tags, tool_calls=calls)
@@ -259,7 +260,7 @@ def _is_openai(url: str) -> bool:
 
 
 def key_variable(provider: ProviderConfig, env: Mapping[str, str]) -> str:
-    """The variable that holds the provider's key; empty where none does."""
+    """The variable that holds the provider's key; empty if none does."""
     return next((name for name in provider.api_key_env if env.get(name, "").strip()), "")
 
 
@@ -288,7 +289,7 @@ def is_key(text: str) -> bool:
 
 
 def needs_key(provider: ProviderConfig, address: str) -> bool:
-    """Whether a provider can't be asked without a key of its own."""
+    """Whether a provider can't be used without a key of its own."""
     return not (provider.local or not provider.api_key_env or is_local(address) or _has_own_key(provider))
 
 

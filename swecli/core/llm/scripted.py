@@ -1,4 +1,4 @@
-"""The scripted model: a client that follows a script instead of asking a provider."""
+"""The scripted model: a client that follows a script instead of calling a provider."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from swecli.core.protocol.messages import (
 
 
 Chunk = Literal["words", "whole"] | Annotated[int, Meta(ge=1)]
-"""How a text is cut into streamed pieces: at words, not at all, or every so many characters."""
+"""Size of a text's streamed pieces: words, the whole, or a number of characters."""
 _Count = Annotated[int, Meta(ge=0)]
 _Seconds = Annotated[float, Meta(ge=0, lt=1e6)]
 _T = TypeVar("_T")
@@ -88,18 +88,18 @@ DEFAULT_CLOSING = "(The script of this scripted model is over: it has no more an
 
 
 class Arguments(str):
-    """The JSON text of a call's arguments, written in the file as a table, or as a text that is sent unchanged."""
+    """The JSON text of a call's arguments, written in the file as a table, or as a text sent unchanged."""
 
 
 class Texts(tuple[str, ...]):
-    """Written in the file as a text or a list of texts."""
+    """Several texts, written in the file as a text or a list of texts."""
 
 
 class ScriptedCall(Struct, frozen=True, forbid_unknown_fields=True):
     tool: Annotated[str, Meta(min_length=1)]
     arguments: Arguments = Arguments("{}")
     id: str = ""
-    """Empty: the player makes one."""
+    """Empty: the player generates one."""
 
 
 class ScriptedUsage(Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,12 +114,12 @@ class ScriptedUsage(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fault(Struct, frozen=True, forbid_unknown_fields=True):
-    """What goes wrong with an answer.
+    """A fault in an answer.
 
-    ``after`` is the number of streamed characters (of reasoning, text and arguments; with
-    ``in_arguments``, of arguments only) before it goes wrong; None = before the answer begins, as an HTTP
-    error where the fault has a status. ``tokens`` and ``window`` are the numbers of an overflow,
-    ``retry_after`` and ``seconds`` (how long a stall lasts; None = until the request is aborted) are seconds.
+    ``after`` is the number of streamed characters (of reasoning, text and arguments; with ``in_arguments``, of
+    arguments only) before the fault; None = before the answer begins, as an HTTP error if the fault has a status.
+    ``tokens`` and ``window`` are the numbers of an overflow, ``retry_after`` and ``seconds`` (duration of a stall; None
+    = until the request is aborted) are seconds.
     """
 
     kind: FaultKind
@@ -133,12 +133,11 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Condition(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a request looks like. Each field that is set must hold.
+    """Condition on a request. Each field that is set must match.
 
-    The texts are parts that must occur: ``last_result`` in a tool result of the newest message, ``last_user``
-    in the newest message of the user, ``request`` anywhere. ``last_error``: whether one of the newest
-    message's tool results is an error; never holds when the newest message has none. ``tools``: the request
-    offers tools.
+    The texts are parts that must occur: ``last_result`` in a tool result of the newest message, ``last_user`` in the
+    newest user message, ``request`` anywhere. ``last_error``: whether one of the newest message's tool results is an
+    error; never matches without results. ``tools``: the request offers tools.
     """
 
     last_result: Texts = Texts()
@@ -167,7 +166,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Script(Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole script. ``chunk`` and ``delay`` are those of steps without their own."""
+    """A whole script. ``chunk`` and ``delay`` are defaults for its steps."""
 
     steps: tuple[Step, ...] = msgspec.field(default=(), name="step")
     name: str = "script"
@@ -175,11 +174,11 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True):
     max_output: Annotated[int, Meta(ge=1)] | None = None
     closing: str = DEFAULT_CLOSING
     aside: str = ""
-    """Answers every request without tools, outside the steps; empty: such requests take a step."""
+    """Answer to every request without tools, outside the steps; empty: such requests take a step."""
     chunk: Chunk = "words"
     delay: _Seconds = 0.0
     origin: str = msgspec.field(default="script", name=_ORIGIN)
-    """Names the script in messages; no key of the file."""
+    """The script's name in messages; not a key of the file."""
 
 
 PLACEHOLDER = "{python}"
@@ -192,14 +191,14 @@ _STEP_HEADER = re.compile(r"^\s*\[\[\s*step\s*\]\]")
 
 
 class ScriptError(ValueError):
-    """The script can't be used; the message names file, line and step."""
+    """The script is invalid; the message names file, line and step."""
 
 
 def load_script(path: Path, *, python: str = "python3") -> Script:
     """Read a script file. ``python`` replaces the placeholder ``{python}``.
 
     Raises:
-        ScriptError: the file can't be read or is no script.
+        ScriptError: the file can't be read or is not a script.
     """
     try:
         source = path.read_text(encoding="utf-8")
@@ -212,7 +211,7 @@ def parse_script(source: str, *, origin: str = "script", python: str = "python3"
     """Read a script from its text.
 
     Raises:
-        ScriptError: it is no TOML, or no script.
+        ScriptError: it is not TOML, or not a script.
     """
     try:
         data = cast("dict[str, Any]", _fill(tomllib.loads(source), python))
@@ -259,7 +258,7 @@ def _convert(value: object, kind: type[_T], where: str) -> _T:
 
 
 def _decode(kind: type, value: object) -> object:
-    """``msgspec`` names the field of a TypeError that is raised here, but not that of its own errors."""
+    """Convert a value; ``msgspec`` names the field only for a TypeError raised here, not for its own errors."""
     if kind is Texts:
         texts = cast("list[object]", value) if isinstance(value, list) else [value]
         if all(isinstance(text, str) for text in texts):
@@ -274,17 +273,17 @@ def _decode(kind: type, value: object) -> object:
 
 
 BYTES_PER_TOKEN = 3.5
-"""What the estimate of usage counts as one token."""
+"""Bytes that the usage estimate counts as one token."""
 
 
 class ScriptMismatch(AssertionError):
-    """A request is not what the step expects; the message names script, step and difference."""
+    """A request differs from the step's expectation; the message names script, step and difference."""
 
 
 class RequestFacts(Struct, frozen=True):
-    """What a script may ask of a request. ``results`` are the tool results after the newest answer;
-    ``failed`` is whether one of them is an error, None without results or where the protocol does not tell.
-    ``calls`` counts the tool calls of the whole request."""
+    """Facts about a request that a script may check. ``results`` are the tool results after the newest answer;
+    ``failed`` is whether one of them is an error, None without results or if the protocol does not report it. ``calls``
+    counts the tool calls of the whole request."""
 
     results: tuple[str, ...] = ()
     failed: bool | None = None
@@ -295,8 +294,8 @@ class RequestFacts(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """One piece of an answer on its way. ``part`` is the index of the part; ``start`` and ``done`` frame a
-    call and carry its ``name`` and ``call_id``, as do its arguments."""
+    """One streamed piece of an answer. ``part`` is the index of the part; ``start`` and ``done`` frame a call and carry
+    its ``name`` and ``call_id``, as do its arguments."""
 
     kind: Literal["reasoning", "text", "start", "arguments", "done"]
     part: int
@@ -306,7 +305,7 @@ class Piece(Struct, frozen=True):
 
 
 def facts_of(request: ModelRequest, *, whole: bool = True) -> RequestFacts:
-    """The facts of a neutral request; its ``text`` only with ``whole``, for that of a long session is long."""
+    """The facts of a neutral request; its ``text`` only with ``whole``, because it is long in a long session."""
     messages = request.messages
     newest = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role == "assistant"), 0)
     results = tuple(result for message in messages[newest:] for result in message.tool_results)
@@ -338,18 +337,18 @@ class ScriptPlayer:
         self._next = 0
         conditions = (condition for step in script.steps for condition in (step.when, step.expect))
         self.reads_requests = any(condition is not None and condition.request for condition in conditions)
-        """Whether any step asks for something in the text of the request."""
+        """Whether any step checks the text of the request."""
 
     @property
     def over(self) -> bool:
         return self._next >= len(self._script.steps)
 
     def take(self, facts: RequestFacts) -> Step:
-        """The step that answers this request: the next one whose ``when`` holds. Steps before it are passed
-        over for good. After the last step, the script's closing words, again and again.
+        """The step that answers this request: the next one with a matching ``when``. Earlier steps are skipped for
+        good. After the last step, the script's closing words are repeated.
 
         Raises:
-            ScriptMismatch: the request is not what the step expects.
+            ScriptMismatch: the request differs from the step's expectation.
         """
         script = self._script
         if script.aside and not facts.tools:
@@ -367,7 +366,7 @@ class ScriptPlayer:
 
 
 def mismatches(condition: Condition, facts: RequestFacts) -> list[str]:
-    """What of the condition does not hold, as sentences; empty when all holds."""
+    """Unmet parts of the condition, as sentences; empty if all match."""
     texts = (
         ("the newest tool results", condition.last_result, "\n".join(facts.results)),
         ("the newest user message", condition.last_user, facts.last_user),
@@ -389,7 +388,7 @@ def _shortened(results: tuple[str, ...], limit: int = 500) -> str:
 
 
 def split(text: str, chunk: Chunk) -> Iterator[str]:
-    """Cut a text into the pieces in which it is streamed; joined they are the text."""
+    """Cut a text into its streamed pieces; joined they are the text."""
     if chunk == "whole":
         if text:
             yield text
@@ -401,7 +400,7 @@ def split(text: str, chunk: Chunk) -> Iterator[str]:
 
 
 def pieces(step: Step, made_ids: Iterable[str]) -> Iterator[Piece]:
-    """The whole answer in pieces. ``made_ids`` gives ids to calls without one."""
+    """The whole answer in pieces. ``made_ids`` supplies ids for calls without one."""
     part = 0
     fresh = iter(made_ids)
     kinds: tuple[tuple[Literal["reasoning", "text"], str], ...] = (("reasoning", step.reasoning), ("text", step.text))
@@ -420,7 +419,7 @@ def pieces(step: Step, made_ids: Iterable[str]) -> Iterator[Piece]:
 
 
 def until_fault(answer: Iterable[Piece], fault: Fault) -> Iterator[Piece]:
-    """What arrives before the fault strikes: exactly ``fault.after`` characters, and nothing that follows."""
+    """The pieces before the fault: exactly ``fault.after`` characters."""
     left = fault.after or 0
     for piece in answer:
         counts = piece.kind == "arguments" if fault.in_arguments else bool(piece.text)
@@ -439,19 +438,19 @@ def stop_of(step: Step) -> StopKind:
 
 
 class UsageEstimate:
-    """Believable usage: the request's size in tokens, and as cached what it shares with the request before."""
+    """Plausible usage: the request's size in tokens, and as cached the prefix shared with the previous request."""
 
     def __init__(self) -> None:
         self._previous: list[tuple[object, str]] = []
 
     def of(self, request: ModelRequest, step: Step) -> Usage | None:
-        """Usage of a neutral request, with the step's own numbers where it has them."""
+        """Usage of a neutral request, overridden by the step's own numbers."""
         return self.measure((*request.system, *request.tools, *request.messages), request.tail, step)
 
     def measure(self, prefix: Sequence[object], tail: str, step: Step) -> Usage | None:
-        """Usage of a request that is a row of values (each with a stable ``repr`` or JSON text) and a tail.
+        """Usage of a request given as a sequence of values (each with a stable ``repr`` or JSON text) and a tail.
 
-        None when the step reports nothing.
+        None if the step reports nothing.
         """
         if step.usage.silent:
             return None
@@ -505,7 +504,7 @@ def _reported(step: Step, total: int, shared: int) -> Usage:
 
 
 Pause = Callable[[float], Awaitable[None]]
-"""Waits so many seconds, or as long as the caller sees fit."""
+"""Wait for the seconds, or as long as the caller chooses."""
 
 DEFAULT_WINDOW = 128_000
 
@@ -538,10 +537,10 @@ async def without_waiting(_seconds: float) -> None:
 
 
 class ScriptedModel:
-    """A ``ModelClient`` whose answers are those of a script.
+    """A ``ModelClient`` that answers from a script.
 
-    ``pause`` is awaited before the answer and between its pieces with the script's own delays; by default it
-    takes no time. ``requests`` holds every request, in order, unless ``keep_requests`` is False.
+    ``pause`` is awaited before the answer and between its pieces with the script's own delays; by default it takes no
+    time. ``requests`` holds every request, in order, unless ``keep_requests`` is False.
 
     Raises (while streaming):
         ScriptMismatch: a request is not what the script expects. A test must fail then, so this is the one
@@ -632,7 +631,7 @@ def error_of(fault: Fault) -> ProviderError:
 
 
 UNREACHED = "scripted.example"
-"""The host of a fault ``network`` before the first byte."""
+"""Host of a fault ``network`` before the first byte."""
 
 
 def sentence_of(fault: Fault) -> str:
@@ -642,14 +641,14 @@ def sentence_of(fault: Fault) -> str:
 
 
 class _Partial:
-    """The assistant message as it grows."""
+    """The growing assistant message."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
         self.parts: list[Part] = []
 
     def add(self, piece: Piece) -> StreamEvent:
-        """Add a piece; the event that tells of it."""
+        """Add a piece; returns its event."""
         if piece.kind == "text":
             self._append(piece, TextPart(piece.text))
             return TextDelta(piece.part, piece.text)

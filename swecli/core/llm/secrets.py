@@ -1,4 +1,4 @@
-"""Keeping keys out of what is written and shown. Pure."""
+"""Masking of keys in stored and displayed text. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SHAPES = re.compile(
     r"(?:\b|(?<=\\[nrt]))(?:(?:sk|pk|rk|gsk|xai|fw|hf|r8|pplx|csk|nvapi|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr])[-_][A-Za-z0-9_-]{16,}"
     r"|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}\b)|(?i:bearer) +[A-Za-z0-9._~+/-]{16,}"
 )
-"""What keys of well-known services look like, also behind an escaped line end in JSON text."""
+"""Shapes of well-known services' keys, also after an escaped line end in JSON text."""
 
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"|(?:(?:\\[nrt]|[\s\d|+:])*[A-Za-z0-9+/=]{16,})*)"
 )
-"""A private key with its end; where that is missing, with the lines that look like its text."""
+"""A private key with its end; without it, including the lines that look like its text."""
 _OPEN_BLOCK = re.compile(r"-----BEGIN(?:(?!-----END [A-Z0-9 ]{1,40}-----)[\s\S]){0,20000}\Z")
 
 _PASSWORD = re.compile(
@@ -28,11 +28,11 @@ _PASSWORD = re.compile(
     r"""(?:(\\?["'])((?![$%{<*])[^"'\s\\]{3,80})(?=\\?["'])"""
     r"""|((?![$%{<*])[^\s"'`\\&;,()\[\]{}<>|*=]{3,80})(?=[\s&;"'\\]|\Z))"""
 )
-"""``password=value`` of settings, addresses and command lines, and the same of JSON."""
+"""``password=value`` in settings, addresses and command lines, and its JSON form."""
 _NO_PASSWORD = re.compile(
     r"(?i)(?:none|null|true|false|str|string|undefined|\w*pass(?:word|wd|phrase)\w*|[a-z_]\w*(?:\.[a-z_]\w*)+)"
 )
-"""What stands there in program text: names of variables and types."""
+"""Non-secrets in that place in program text: names of variables and types."""
 
 _HARMLESS = frozenset(
     (
@@ -45,11 +45,11 @@ _HARMLESS = frozenset(
         "user-agent",
     )
 )
-"""Request headers that are written as they are. Any other may carry a key."""
+"""Request headers written unmasked. Any other may contain a key."""
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Request headers with every value masked that is not known to be harmless."""
+    """Request headers with every value masked unless known to be harmless."""
     return {name: value if name.lower() in _HARMLESS else MASK for name, value in headers.items()}
 
 
@@ -60,7 +60,7 @@ def key_values(headers: Mapping[str, str]) -> frozenset[str]:
 
 
 class Masker:
-    """Replaces known secrets, and what looks like a key, wherever they stand."""
+    """Masks known secrets, and text that looks like a key."""
 
     def __init__(self, secrets: Iterable[str] = (), *, shapes: bool = True) -> None:
         known = sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True)
@@ -75,7 +75,7 @@ class Masker:
         return _without_shapes(text, lambda found: MASK) if self._shapes else text
 
     def cover(self, text: str) -> str:
-        """The text with as many stars in place of a secret as it has characters; the same object where it has none."""
+        """The text with each character of a secret replaced by a star; the same object if it contains none."""
         covered = self._known.sub(_stars, text) if self._known is not None else text
         covered = _without_shapes(covered, lambda found: "*" * len(found)) if self._shapes else covered
         return covered if covered != text else text
@@ -99,30 +99,30 @@ def _stars(found: re.Match[str]) -> str:
 
 
 def is_unmistakable(secret: str) -> bool:
-    """Whether a value is so long and odd that it stands nowhere by chance: it may be covered in ordinary text. From 8
-    characters on where digits are among letters, from 12 with two kinds of characters, from 24 whatever they are."""
+    """Whether a value is too long and odd to occur by chance, so that it may be masked in ordinary text: at least 8
+    characters with digits among letters, 12 with two kinds of characters, or 24 of any kind."""
     digits, letters = any(map(str.isdigit, secret)), any(map(str.isalpha, secret))
     kinds = sum((digits, any(map(str.islower, secret)), any(map(str.isupper, secret)), not secret.isalnum()))
     return len(secret) >= 24 or (len(secret) >= 12 and kinds >= 2) or (len(secret) >= 8 and digits and letters)
 
 
 def masker_of(secrets: Iterable[str]) -> Masker:
-    """A masker for ordinary text: it knows those of the secrets that stand nowhere by chance."""
+    """A masker for ordinary text, limited to unmistakable secrets."""
     return Masker(filter(is_unmistakable, secrets))
 
 
 class StreamMasker:
-    """The same for text that comes in pieces: what may be the beginning of a secret waits for the next piece."""
+    """A masker for text that arrives in pieces: a possible beginning of a secret waits for the next piece."""
 
     LONGEST_WORD = 400
-    """Characters of a word that are waited for at the most, beyond those of the longest known secret."""
+    """Most characters of a word held back, beyond those of the longest known secret."""
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """What is certain: up to the last blank that is far enough from the end. No secret has a blank in it."""
+        """The certain text: up to the last blank that is far enough from the end. Secrets contain no blanks."""
         self._held += text
         keep = max(self._masker.longest, 1)
         if len(self._held) <= keep:

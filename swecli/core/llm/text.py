@@ -1,12 +1,12 @@
-"""Text of a stream: surrogate pairs that were cut apart, and reasoning between think tags."""
+"""Text of a stream: split surrogate pairs, and reasoning between think tags."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 ThinkTags = Literal["keep", "split", "opened"]
-"""What to do with ``<think>`` or ``<thought>`` in an answer: leave it in the text; take a leading block out as
-reasoning; the same where the prompt template has already written the opening tag."""
+"""Handling of ``<think>`` or ``<thought>`` in an answer: leave it in the text; extract a leading block as reasoning;
+extract it if the prompt template has already written the opening tag."""
 
 _ThinkState = Literal["start", "thinking", "gap", "text"]
 
@@ -19,13 +19,13 @@ def clean(text: str) -> str:
 
 
 class SurrogateJoiner:
-    """Joins pairs whose halves arrive in two pieces; a half without its other half becomes U+FFFD."""
+    """Joins pairs whose halves arrive in two pieces; a lone half becomes U+FFFD."""
 
     def __init__(self) -> None:
         self._high = ""
 
     def feed(self, text: str) -> str:
-        """What is certain so far: all of it but a high half at the end."""
+        """The certain text: all except a high half at the end."""
         if not text:
             return ""
         text = self._high + text
@@ -35,16 +35,16 @@ class SurrogateJoiner:
         return clean(text)
 
     def end(self) -> str:
-        """What was held back."""
+        """The held-back text."""
         high, self._high = self._high, ""
         return clean(high)
 
 
 class ThinkSplitter:
-    """Takes a reasoning block out of the beginning of an answer.
+    """Extracts a reasoning block from the beginning of an answer.
 
-    Only a block at the very beginning counts: a tag inside an answer is text. Whatever could still become a tag
-    is held back.
+    Only a block at the very beginning counts: a tag inside an answer is text. Any possible beginning of a tag is held
+    back.
     """
 
     _TAGS = {"<think>": "</think>", "<thought>": "</thought>", "<thinking>": "</thinking>"}
@@ -53,11 +53,11 @@ class ThinkSplitter:
         states: dict[ThinkTags, _ThinkState] = {"keep": "text", "split": "start", "opened": "thinking"}
         self._state: _ThinkState = states[tags]
         self._ends = tuple(self._TAGS.values())
-        """What may end the block: any tag where the template wrote the opening one."""
+        """Possible ends of the block: any closing tag if the template wrote the opening one."""
         self._held = ""
 
     def feed(self, text: str) -> tuple[str, str]:
-        """Reasoning and answer text that ``text`` settles."""
+        """The reasoning and answer text that ``text`` completes."""
         if self._state == "text":
             return "", text
         self._held += text
@@ -102,5 +102,5 @@ class ThinkSplitter:
 
 
 def _overlap(text: str, tag: str) -> int:
-    """Length of the longest beginning of ``tag`` that ``text`` ends with."""
+    """Length of the longest prefix of ``tag`` at the end of ``text``."""
     return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)

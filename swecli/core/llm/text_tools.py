@@ -22,8 +22,8 @@ _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _OTHERS = ("id", "type")
 _FENCE_START = re.compile(r"^```[\w-]*[ \t]*\n", re.MULTILINE)
-_TRIES = 50
-"""Ends of a block that are tried, as its JSON may contain what looks like an end."""
+_MAX_ENDS = 50
+"""Candidate ends of a block that are tried, because its JSON may contain similar text."""
 
 
 class TextCall(Struct, frozen=True):
@@ -34,19 +34,19 @@ class TextCall(Struct, frozen=True):
 
 
 class Split(Struct, frozen=True):
-    """What remains of the text, and the calls that were in it."""
+    """The remaining text, and the calls extracted from it."""
 
     text: str
     calls: tuple[TextCall, ...]
 
 
 def split_calls(text: str, tools: Collection[str]) -> Split | None:
-    """Take the calls out of an answer; None where it has none."""
+    """Extract the calls from an answer; None if it has none."""
     return _tagged(text, tools) or _fenced(text, tools) or _alone(text, tools)
 
 
 def read_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
-    """The calls that a piece of JSON is; none where it is anything else."""
+    """The calls in a piece of JSON; empty if it is anything else."""
     try:
         value = parse_json(text)
     except ValueError:
@@ -75,9 +75,9 @@ def _tagged(text: str, tools: Collection[str]) -> Split | None:
 
 
 def _ends(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Where the JSON of a block may end, and where what follows begins. A model may stop without a closing tag."""
+    """Possible ends of a block's JSON, and where the rest begins. A model may omit the closing tag."""
     position = start
-    for _ in range(_TRIES):
+    for _ in range(_MAX_ENDS):
         stop = text.find(CLOSE, position)
         if stop < 0:
             break
@@ -90,7 +90,7 @@ def _fenced(text: str, tools: Collection[str]) -> Split | None:
     body, calls = text.rstrip(), list[TextCall]()
     while body.endswith(FENCE):
         inside = body[: -len(FENCE)]
-        starts = list(_FENCE_START.finditer(inside))[-_TRIES:]
+        starts = list(_FENCE_START.finditer(inside))[-_MAX_ENDS:]
         hit = next(
             ((match.start(), found) for match in starts if (found := read_calls(inside[match.end() :], tools))), None
         )
@@ -118,7 +118,7 @@ def _call(value: object, tools: Collection[str]) -> TextCall | None:
     names = [value[key] for key in _NAMES if key in value]
     if len(names) != 1:
         return None
-    if is_object(names[0]):  # the form of the native protocol
+    if is_object(names[0]):  # the format of the native protocol
         return _call(names[0], tools) if not any(key in value for key in _ARGUMENTS) else None
     given = [value[key] for key in _ARGUMENTS if key in value]
     arguments = _object(given[0]) if given else {}
@@ -137,7 +137,7 @@ _State = Literal["start", "text", "tag", "fence", "code", "hold"]
 
 
 class TextCallStream:
-    """Turns the text of an answer into calls where it is some. All other events pass as they are."""
+    """Converts text of an answer into calls. All other events pass unchanged."""
 
     def __init__(self, tools: Collection[str]) -> None:
         self._tools = frozenset(tools)
@@ -168,8 +168,8 @@ class TextCallStream:
 
 
 def with_calls(message: Message, tools: Collection[str]) -> Message:
-    """The message with the calls in its text as parts of their own; unchanged where there are none, where it has
-    other calls, or where it was cut."""
+    """The message with the calls in its text as separate parts; unchanged if it has none, has native calls, or was
+    cut."""
     response = message.response
     if message.tool_calls or response is None or not response.complete or response.stop.kind == "length":
         return message
@@ -190,14 +190,14 @@ def with_calls(message: Message, tools: Collection[str]) -> Message:
 
 
 class _Text(Struct):
-    """The text of one part. ``shown`` has been given out, ``held`` has not."""
+    """The text of one part. ``shown`` has been emitted, ``held`` has not."""
 
     tools: frozenset[str]
     shown: str = ""
     held: str = ""
     state: _State = "start"
     searched: int = 0
-    """Characters of ``held`` in which the end was already looked for."""
+    """Characters of ``held`` already searched for the end."""
 
     @property
     def all(self) -> str:
@@ -213,7 +213,7 @@ class _Text(Struct):
         return released
 
     def _step(self) -> int | None:
-        """One decision: how much of ``held`` is released (0 where only the state changed); None to wait."""
+        """One decision: how much of ``held`` is released (0 if only the state changed); None to wait."""
         if self.state == "start":
             lead = self.held.lstrip()
             if not lead:
@@ -241,7 +241,7 @@ class _Text(Struct):
         return len(self.held) - max(_overlap(self.held, OPEN), _overlap(self.held, FENCE)) or None
 
     def _in_fence(self) -> int | None:
-        """Only a block that begins like JSON may be a call; any other is shown as it comes."""
+        """Only a block that begins like JSON may be a call; any other is shown at once."""
         _, line, content = self.held.partition("\n")
         lead = content.lstrip()
         if line and lead and lead[0] in "{[":
@@ -259,7 +259,7 @@ class _Text(Struct):
         return len(self.held) - _overlap(self.held, FENCE) or None
 
     def _ended(self, mark: str, start: int) -> int | None:
-        """At the end of a block that may be a call: if it is one, all the rest waits for the end of the answer."""
+        """Handle the end of a possible call: if it is one, the rest waits for the end of the answer."""
         end = self.held.find(mark, max(start, self.searched - len(mark)))
         if end < 0:
             self.searched = len(self.held)
@@ -272,7 +272,7 @@ class _Text(Struct):
 
 
 def _overlap(text: str, mark: str) -> int:
-    """Length of the longest beginning of ``mark`` that ``text`` ends with."""
+    """Length of the longest prefix of ``mark`` at the end of ``text``."""
     return next((size for size in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:size])), 0)
 
 
@@ -292,7 +292,7 @@ yourself. The tools, one JSON object a line:
 
 
 def as_text(request: ModelRequest) -> ModelRequest:
-    """The same request without native tools: they are in the system prompt, calls and results are text."""
+    """The request without native tools: the system prompt describes them, calls and results are text."""
     lines = [
         compact({"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)})
         for tool in request.tools
@@ -300,7 +300,7 @@ def as_text(request: ModelRequest) -> ModelRequest:
     system = (*request.system, SystemBlock(_INTRODUCTION + "\n".join(lines))) if lines else request.system
     messages = [_message(message) for message in request.messages]
     merged = list(_merged(messages))
-    # Breakpoints stay with the messages that they were set on.
+    # Breakpoints stay with their messages.
     places = {message.id: index for index, message in enumerate(merged)}
     wanted = (request.messages[index].id for index in request.breakpoints if index < len(request.messages))
     breakpoints = tuple(sorted({places[name] for name in wanted if name in places}))
@@ -317,8 +317,8 @@ def _message(message: Message) -> Message:
     parts: list[Part] = []
     for at, result in enumerate(message.tool_results):
         gap = "\n" if at else ""
-        said = " (error)" if result.is_error else ""
-        parts.append(TextPart(f"{gap}<tool_response>\n{result.name}{said}:\n{result.text}\n</tool_response>"))
+        mark = " (error)" if result.is_error else ""
+        parts.append(TextPart(f"{gap}<tool_response>\n{result.name}{mark}:\n{result.text}\n</tool_response>"))
         parts.extend(result.images)
     return structs.replace(message, role="user", parts=tuple(parts))
 
@@ -332,7 +332,7 @@ def _as_text(part: Part, at: int, message: Message) -> Part:
 
 
 def _merged(messages: list[Message]) -> Iterator[Message]:
-    """Messages of the user that follow each other as one: many chat templates want the roles to alternate."""
+    """Merge consecutive user messages: many chat templates require alternating roles."""
     waiting: Message | None = None
     for message in messages:
         if waiting is not None and waiting.role == message.role == "user":

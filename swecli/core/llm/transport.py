@@ -40,8 +40,8 @@ MAX_ERROR_BODY = 1_000_000
 
 
 class Timeouts(Struct, frozen=True):
-    """All in seconds. ``first`` is the longest wait for the first event that means something, ``idle`` the
-    longest wait between two of them; keep-alives do not count. None waits for ever."""
+    """Time limits in seconds. ``first`` is the longest wait for the first meaningful event, ``idle`` the longest wait
+    between two of them; keep-alives do not count. None means no limit."""
 
     connect: float = 10.0
     write: float = 60.0
@@ -49,11 +49,11 @@ class Timeouts(Struct, frozen=True):
     idle: float | None = 120.0
     error_body: float = 10.0
     grace: float = 3.0
-    """The longest wait for usage and the end of a stream after the reason why the model stopped."""
+    """Longest wait for usage and the end of the stream after the stop reason."""
 
 
 class HttpResponse:
-    """A response whose body is still under way. Header names are in lower case."""
+    """A response with a pending body. Header names are in lower case."""
 
     def __init__(
         self, status: int, headers: Mapping[str, str], chunks: AsyncGenerator[bytes, None], close: _Close
@@ -63,18 +63,17 @@ class HttpResponse:
         self._chunks = chunks
         self._close = close
         self.watch: Callable[[bytes], None] | None = None
-        """Gets each piece of the body as well."""
+        """Receives each piece of the body too."""
 
     @property
     def encoding_trouble(self) -> str:
-        """What is said of a body that comes encoded, although that was not asked for, in a way that can't be undone
-        here; else nothing."""
+        """Problem with a body in an unrequested, unsupported encoding, as a clause; empty if there is none."""
         names = [name.strip().lower() for name in self.headers.get("content-encoding", "").split(",")]
         unknown = [name for name in names if name and not _can_decode(name)]
         return f"is encoded as {', '.join(unknown)}, which swecli did not request and can't read" if unknown else ""
 
     async def read(self) -> bytes | None:
-        """The next piece of the body as it comes, None at its end.
+        """The next piece of the body as it arrives, None at its end.
 
         Raises:
             ProviderError: kind ``network`` or ``protocol``.
@@ -85,7 +84,7 @@ class HttpResponse:
         return chunk
 
     async def read_error_body(self, seconds: float) -> bytes:
-        """As much of an error's body as comes within ``seconds`` and a reasonable size."""
+        """The part of an error's body that arrives within ``seconds`` and a reasonable size."""
         body = bytearray()
         try:
             async with asyncio.timeout(seconds):
@@ -102,8 +101,8 @@ class HttpResponse:
 
 
 class Transport:
-    """Keeps connections to one server. Redirects are not followed: a key goes to no other host than the one
-    it was given for. Proxies and certificates come from the environment; this machine is reached directly."""
+    """Keeps connections to one server. Redirects are not followed: a key is sent only to the host it belongs to.
+    Proxies and certificates come from the environment; this machine is reached directly."""
 
     def __init__(self, base_url: str, timeouts: Timeouts) -> None:
         self._base_url = base_url
@@ -112,15 +111,15 @@ class Transport:
         self._httpx: ModuleType | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Send ``body`` and give the response as soon as its head is there. The caller closes it.
+        """Send ``body`` and return the response once its head has arrived. The caller closes it.
 
         Raises:
-            ProviderError: kind ``network``, ``protocol`` or (no URL) ``bad_request``.
+            ProviderError: kind ``network``, ``protocol`` or (invalid URL) ``bad_request``.
         """
         return await self._send("POST", url, headers, body)
 
     async def get(self, url: str, headers: Mapping[str, str]) -> HttpResponse:
-        """Ask for ``url``; see ``post``."""
+        """Request ``url``; see ``post``."""
         return await self._send("GET", url, headers, None)
 
     async def close(self) -> None:
@@ -161,7 +160,7 @@ class Transport:
         )
 
     def _unreached(self, error: ProviderError) -> ProviderError:
-        """The same, saying which server it was that a later attempt may reach."""
+        """The error with the server that a later attempt may reach."""
         if error.kind != "network" or not error.retryable:
             return error
         return dataclasses.replace(error, unreached=_server(self._base_url))
@@ -200,12 +199,12 @@ class Transport:
 
 
 def _final(message: str, hint: str) -> ProviderError:
-    """A connection that can't come about until the user changes something."""
+    """A connection that fails until the user changes something."""
     return ProviderError("network", message, hint=hint, should_retry=False)
 
 
 class CertificateSettingError(OSError):
-    """The environment names certificates that can't be read; the message says which."""
+    """The environment names unreadable certificates; the message says which."""
 
 
 _URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
@@ -227,7 +226,7 @@ _DECODERS = {
     "br": ("brotli", "brotlicffi"),
     "zstd": ("zstandard",),
 }
-"""Encodings that the HTTP library undoes, by itself or with one of these packages."""
+"""Encodings that the HTTP library decodes, by itself or with one of these packages."""
 
 
 def _can_decode(encoding: str) -> bool:
@@ -236,10 +235,10 @@ def _can_decode(encoding: str) -> bool:
 
 
 def _http_library() -> ModuleType:
-    """httpx without its command line, whose imports (click, rich, pygments) take as long as all the rest of it."""
+    """httpx without its command line, whose imports (click, rich, pygments) take as long as all the rest."""
     command_line = "httpx._main"
     if "httpx" not in sys.modules:
-        sys.modules[command_line] = cast("ModuleType", None)  # to httpx it is not installed
+        sys.modules[command_line] = cast("ModuleType", None)  # for httpx it is not installed
     try:
         return importlib.import_module("httpx")
     finally:
@@ -247,7 +246,7 @@ def _http_library() -> ModuleType:
 
 
 def _server(base_url: str) -> str:
-    """Host and port, without anything secret that a URL may carry."""
+    """Host and port, without any secret in the URL."""
     parts = urlsplit(base_url)
     try:
         port = f":{parts.port}" if parts.port is not None else ""
@@ -265,8 +264,8 @@ def _has_proxy(base_url: str) -> bool:
 
 
 def _tls_context(base_url: str) -> ssl.SSLContext | bool:
-    """Certificates as ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` say, else the system's and certifi's. Not loaded
-    (it takes a moment) where the server is spoken to in plain HTTP."""
+    """Certificates from ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, else the system's and certifi's. Not loaded (it takes a
+    moment) for plain HTTP."""
     if urlsplit(base_url).scheme == "http":
         return False
     file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -282,12 +281,13 @@ def _tls_context(base_url: str) -> ssl.SSLContext | bool:
 
 
 SECONDS = 2.0
-"""For a whole answer."""
+"""Time limit for a whole answer."""
 MAX_BYTES = 2_000_000
 
 
 class Fetched(Struct, frozen=True):
-    """``value`` is the decoded document where ``problem`` is empty. ``status`` is 0 where no answer came."""
+    """Result of a fetch. ``value`` is the decoded document if ``problem`` is empty. ``status`` is 0 without an
+    answer."""
 
     value: object = None
     problem: str = ""
@@ -295,8 +295,8 @@ class Fetched(Struct, frozen=True):
 
 
 class Fetcher:
-    """Asks one server. ``headers`` may carry a key: they are sent to ``base_url`` and nowhere else, as redirects
-    are not followed."""
+    """Fetches from one server. ``headers`` may carry a key: they are sent only to ``base_url``, because redirects are
+    not followed."""
 
     def __init__(self, base_url: str, headers: Mapping[str, str] | None = None, seconds: float = SECONDS) -> None:
         self._base_url = base_url.rstrip("/")
@@ -306,7 +306,7 @@ class Fetcher:
         self._transport = Transport(self._base_url, Timeouts(connect=min(seconds, SECONDS), write=seconds))
 
     async def get(self, path: str) -> Fetched:
-        """The document at ``path``, which starts with a slash and comes after the base URL."""
+        """The document at ``path``, which starts with a slash and follows the base URL."""
         return await self._fetch(path, None)
 
     async def post(self, path: str, body: object) -> Fetched:
@@ -349,12 +349,12 @@ class Fetcher:
 
 
 FOLDERS = 20
-"""Runs that are kept, the newest ones."""
+"""Newest runs that are kept."""
 
 
 class ExchangeDump:
-    """A folder of one run below ``folder``, made with its first exchange. ``secrets`` are values that must not be
-    written. A dump that can't be written ends: ``tell`` gets one sentence, and the program goes on."""
+    """Dump of one run in a folder below ``folder``, created with its first exchange. ``secrets`` are masked. If writing
+    fails, the dump ends: ``tell`` receives one sentence, and the program continues."""
 
     def __init__(self, folder: Path, secrets: Iterable[str], tell: Callable[[str], None] = lambda text: None) -> None:
         self._parent = folder
@@ -365,7 +365,7 @@ class ExchangeDump:
         self._broken = False
 
     def begin(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange | None:
-        """Write a request. None where nothing can be written."""
+        """Write a request. None if writing is impossible."""
         if self._broken:
             return None
         masker = Masker({*self._secrets, *key_values(headers)})
@@ -398,7 +398,7 @@ class ExchangeDump:
 
 
 class Exchange:
-    """The answer to one request as it comes. ``close`` must be called."""
+    """Dump of the answer to one request as it arrives. ``close`` must be called."""
 
     def __init__(self, path: Path, masker: Masker, fail: Callable[[OSError], None]) -> None:
         self._masker = masker
@@ -415,7 +415,7 @@ class Exchange:
         self._write(self._stream.feed(self._decoder.decode(chunk)))
 
     def close(self, error: str = "") -> None:
-        """The end; ``error`` says why it came early."""
+        """End the dump; ``error`` says why the answer ended early."""
         rest = self._stream.feed(self._decoder.decode(b"", True)) + self._stream.end()
         self._write(rest + (f"\n\n[{self._masker.mask(error)}]\n" if error else ""))
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The model port: a request in neutral form goes in, a stream of neutral events comes out."""
+"""The model port: from a neutral request to a stream of neutral events."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ErrorKind = Literal[
     "truncated",
     "protocol",
 ]
-"""What went wrong with a request. ``truncated``: the stream ended without its terminal event; ``stalled``: no
-meaningful event within the limit; ``protocol``: the answer is not of the protocol (HTML, garbage)."""
+"""Kind of a request's failure. ``truncated``: the stream ended without its terminal event; ``stalled``: no meaningful
+event within the limit; ``protocol``: the answer does not follow the protocol (HTML, garbage)."""
 
 RETRYABLE: frozenset[ErrorKind] = frozenset(("rate_limit", "overloaded", "server", "network", "stalled", "truncated"))
 HOPELESS: frozenset[ErrorKind] = frozenset(("context_overflow", "quota", "auth", "not_found", "too_large"))
-"""The same request fails again, whatever the server says."""
+"""The same request would fail again, whatever the server says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,18 @@ class ProviderError(Exception):
     code: str | int | None = None
     error_type: str | None = None
     retry_after: float | None = None
-    """Seconds, as the server asked."""
+    """Seconds that the server asked to wait."""
     prompt_tokens: int | None = None
-    """Size of the prompt as an overflow error states it."""
+    """Prompt size according to an overflow error."""
     window: int | None = None
-    """Context window as an overflow error states it, in tokens."""
+    """Context window in tokens according to an overflow error."""
     hint: str = ""
     should_retry: bool | None = None
-    """Whether the server said that the request may, or must not, be repeated."""
+    """Whether the server declared the request repeatable or not."""
     moderated: bool = False
-    """The server refused what the request says."""
+    """The server refused the request's content."""
     unreached: str = ""
-    """Host and port, where no connection came about or it ended before the first byte of an answer."""
+    """Host and port, if no connection was made or it ended before the first byte of an answer."""
 
     @property
     def retryable(self) -> bool:
@@ -68,15 +68,15 @@ class ProviderError(Exception):
 
 
 class SystemBlock(Struct, frozen=True):
-    """One piece of the system prompt; ``breakpoint`` asks for a cache breakpoint after it."""
+    """One piece of the system prompt; ``breakpoint`` requests a cache breakpoint after it."""
 
     text: str
     breakpoint: bool = False
 
 
 class ToolSchema(Struct, frozen=True):
-    """A tool as the model sees it. ``parameters`` is a JSON Schema object, frozen for the session. ``source`` is whose
-    tool it is, for the measure; empty for swecli's own."""
+    """A tool as the model sees it. ``parameters`` is a JSON Schema object, fixed for the session. ``source`` is the
+    tool's owner, for the measure; empty for swecli's own."""
 
     name: str
     description: str
@@ -85,8 +85,8 @@ class ToolSchema(Struct, frozen=True):
 
 
 class ServerClearing(Struct, frozen=True):
-    """The wish that the provider leaves out old tool results by itself, from a prompt of ``trigger_tokens`` on, all but
-    those of the newest ``keep_tool_uses`` calls and of ``exclude_tools``."""
+    """Request for the provider to remove old tool results itself, from a prompt of ``trigger_tokens`` on, except those
+    of the newest ``keep_tool_uses`` calls and of ``exclude_tools``."""
 
     trigger_tokens: int = 100_000
     keep_tool_uses: int = 3
@@ -96,9 +96,8 @@ class ServerClearing(Struct, frozen=True):
 class ModelRequest(Struct, frozen=True):
     """One request. Everything before ``tail`` is the stable prefix.
 
-    ``breakpoints`` are indexes into ``messages`` after which a cache breakpoint is wanted. ``tail`` is
-    ephemeral text for after the newest message; it is not part of the history. ``session`` routes
-    provider caches.
+    ``breakpoints`` are indexes into ``messages`` after which a cache breakpoint is requested. ``tail`` is ephemeral
+    text after the newest message; it is not part of the history. ``session`` routes provider caches.
     """
 
     system: tuple[SystemBlock, ...]
@@ -110,7 +109,7 @@ class ModelRequest(Struct, frozen=True):
     effort: str | None = None
     session: str = ""
     server_clearing: ServerClearing | None = None
-    """For protocols that know it; others leave it out."""
+    """For protocols that support it; others omit it."""
 
 
 # --- stream events: ``part`` is the index of the part within the assistant message -----------------------
@@ -146,20 +145,20 @@ class ToolArgsDelta(Struct, frozen=True):
 
 
 class ToolCallDone(Struct, frozen=True):
-    """The call's arguments are whole; it must not be executed before ``Finished``."""
+    """The call's arguments are complete; it must not run before ``Finished``."""
 
     part: int
     call: ToolCallPart
 
 
 class UsageUpdate(Struct, frozen=True):
-    """Replaces what was reported before; never to be added."""
+    """Replaces earlier reports; never add them up."""
 
     usage: Usage
 
 
 class StreamNotice(Struct, frozen=True):
-    """Something worth a line: an optional parameter was dropped, an unknown item was kept."""
+    """A notice for one line: an optional parameter was dropped, an unknown item was kept."""
 
     text: str
 
@@ -171,7 +170,7 @@ class Finished(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """Terminal: the error and what had arrived until then (``response.complete`` is False), if anything."""
+    """Terminal: the error and the part received until then (``response.complete`` is False), if any."""
 
     error: ProviderError
     message: Message | None = None
@@ -192,11 +191,11 @@ StreamEvent = (
 
 
 ASSUMED_WINDOW = 32_000
-"""Tokens; the context window of a model that nothing is known of."""
+"""Tokens; the context window of an unknown model."""
 
 
 class ModelInfo(Struct, frozen=True, eq=False):
-    """What is known of a model. None = unknown; ``window_source`` says where the window is known from."""
+    """Data of a model. None = unknown; ``window_source`` is the source of the window."""
 
     provider: str
     name: str
@@ -205,33 +204,33 @@ class ModelInfo(Struct, frozen=True, eq=False):
     max_output: int | None = None
     window_source: str = "assumed"
     images: bool | None = None
-    """Whether it can see; None where nobody says."""
+    """Whether it accepts images; None if unknown."""
     tools: bool = True
-    """False where the model is known to take no tools but as text."""
+    """False if the model is known to support tools only as text."""
     efforts: tuple[str, ...] | None = None
-    """Words for how much it is to think; empty where it takes none, None where that is not known."""
+    """Effort words; empty if it takes none, None if unknown."""
     address: str = ""
-    """Base URL where it is asked, without a password; empty where that is the provider's own."""
+    """Base URL without a password; empty for the provider's own."""
     usual_output: int | None = None
-    """What requests ask for where nothing is known of the longest answer; None = nothing, the provider decides."""
+    """Requested answer limit if the longest answer is unknown; None = the provider decides."""
 
     @property
     def ref(self) -> str:
-        """``provider/name``, as ``-m`` takes it."""
+        """``provider/name``, the format of ``-m``."""
         return f"{self.provider}/{self.name}"
 
     def __eq__(self, other: object) -> bool:
         return self._identity == other._identity if isinstance(other, ModelInfo) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # a struct's own does not ask __eq__
+        return not self == other  # a struct's own does not call __eq__
 
     def __hash__(self) -> int:
         return hash(self._identity)
 
     @property
     def _identity(self) -> tuple[object, ...]:
-        """All but how it is reached and asked: efforts, address, the usual length of an answer."""
+        """All except how it is reached and asked: efforts, address, usual length of an answer."""
         return (
             *(self.provider, self.name, self.window, self.max_output),
             *(self.window_source, self.images, self.tools),
@@ -245,9 +244,9 @@ class ModelClient(Protocol):
     def info(self) -> ModelInfo: ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Send the request. Yields events, the last of which is ``Finished`` or ``Failed``; raises nothing
-        but cancellation. Makes exactly one attempt: retrying is the engine's decision. Closing the iterator
-        (or cancelling the task) aborts the request at once."""
+        """Send the request. Yields events, the last of which is ``Finished`` or ``Failed``; raises only cancellation.
+        Makes exactly one attempt: retrying is the engine's decision. Closing the iterator (or cancelling the task)
+        aborts the request at once."""
         ...
 
     async def close(self) -> None: ...

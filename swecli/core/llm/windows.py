@@ -1,4 +1,4 @@
-"""Which context window counts: the user's setting, the server's word, a learned limit, or the catalogue."""
+"""Choice of the context window: the user's setting, the server's report, a learned limit, or the catalogue."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 
 
 class WindowTable(Struct, frozen=True):
-    """Windows in tokens, by names in the form of ``spelling``."""
+    """Windows in tokens, by canonical name (``spelling``)."""
 
     hosts: dict[str, dict[str, int]]
     names: dict[str, int]
@@ -50,8 +50,8 @@ class WindowTable(Struct, frozen=True):
         return next((known[form] for form in forms if form in known), None)
 
     def by_name(self, model: str) -> int | None:
-        """The window that a model of this name usually has: as its maker or most hosts say, by its name without a
-        date, or by its family."""
+        """The usual window of a model with this name: from its maker or most hosts, by its name without a date, or by
+        its family."""
         common = common_name(model)
         for form in (common, undated(common)):
             for known in (self.families, self.names):
@@ -61,7 +61,7 @@ class WindowTable(Struct, frozen=True):
 
 
 def _beginnings(name: str) -> Iterator[str]:
-    """The name, and what it begins with up to a dash, longest first."""
+    """The name and its prefixes that end before a dash, longest first."""
     while name:
         yield name
         name = name.rpartition("-")[0]
@@ -73,23 +73,24 @@ def load_windows() -> WindowTable:
 
 
 SMALLEST, LARGEST = 256, 100_000_000
-"""Tokens. A number outside of this is no context window."""
+"""Tokens. A number outside this range is not a context window."""
 _MAX_ENTRIES = 500
 _MAX_BYTES = 1_000_000
 _VERSION = 1
 
 
 class LearnedWindow(Struct, frozen=True):
-    """What a server said: ``tokens`` of context window, on ``day`` (ISO date)."""
+    """A window reported by a server: ``tokens``, on ``day`` (ISO date)."""
 
     tokens: int
     day: str
 
 
 class LearnedWindows:
-    """The file. Nothing here raises: a window that can't be kept is learned again from the next error.
+    """The file of learned windows. Nothing here raises: a window that can't be stored is learned again from the next
+    error.
 
-    Every call reads the file anew, so that sessions that run at the same time see what the others learned.
+    Every call rereads the file, so that parallel sessions share what they learn.
     """
 
     def __init__(self, path: Path) -> None:
@@ -103,7 +104,7 @@ class LearnedWindows:
         return LearnedWindow(tokens, as_text(item.get("day")))
 
     def learn(self, host: str, model: str, tokens: int, day: date) -> str:
-        """Keep a window. Returns a sentence for the user where that did not work, else the empty string."""
+        """Store a window. Returns a sentence for the user if that failed, else the empty string."""
         if not SMALLEST <= tokens <= LARGEST:
             return ""
         try:
@@ -131,7 +132,7 @@ class LearnedWindows:
             return ""
 
     def _put_aside_if_broken(self) -> Path | None:
-        """Move a file away that is none of ours, so that nothing in it is lost; where it is now."""
+        """Move a foreign file away, so that it is not lost; returns its new path."""
         try:
             size = self._path.stat().st_size
         except OSError:
@@ -148,12 +149,12 @@ class LearnedWindows:
 
 
 def host_key(base_url: str) -> str:
-    """Host and port of a server, under which its windows are kept."""
+    """Host and port of a server, the key of its windows."""
     return urlsplit(base_url).netloc.rpartition("@")[2].lower()
 
 
 def _newest(windows: JsonObject) -> JsonObject:
-    """The windows learned last, not more than are reasonable to keep."""
+    """The most recently learned windows, up to a reasonable number."""
     rows = [
         (as_text(as_object(item).get("day")), host, model, item)
         for host, models in windows.items()
@@ -167,16 +168,16 @@ def _newest(windows: JsonObject) -> JsonObject:
 
 
 PATIENT_SECONDS = 10.0
-"""For the answer of a server nearby about one model: it may be busy, or load the model first."""
+"""Time limit for a local server's answer about one model: it may be busy, or load the model first."""
 OTHERS_SECONDS = 1.0
-"""How long the other ways to ask such a server are given when one of them has reported the window."""
+"""Time limit for the other requests to such a server after one has reported the window."""
 
-_TELL_NO_WINDOW = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
-"""Hosts whose lists of models have names only: asking for a window is a wasted request."""
+_NO_WINDOW_IN_LISTS = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
+"""Hosts whose model lists have only names: asking for a window is a wasted request."""
 
 
 class Endpoint(Struct, frozen=True):
-    """Where to ask. ``base_url`` is that of the client, without a slash at its end; ``headers`` carry the key."""
+    """Server to ask. ``base_url`` is the client's, without a trailing slash; ``headers`` carry the key."""
 
     protocol: str
     base_url: str
@@ -187,12 +188,12 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The server's address without the version that OpenAI's paths are under."""
+        """The server's address without the version prefix of OpenAI's paths."""
         return self.base_url.removesuffix("/v1")
 
 
 class ModelList(Struct, frozen=True):
-    """The models that a server offers; ``problem`` says in a few words why the server could not be asked."""
+    """The models that a server offers; ``problem`` says briefly why the server could not be asked."""
 
     models: tuple[EndpointModel, ...] = ()
     problem: str = ""
@@ -203,7 +204,7 @@ def endpoint_of(config: ClientConfig) -> Endpoint:
 
 
 async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList:
-    """The models of a server, in its own order. Raises nothing but cancellation."""
+    """The models of a server, in its own order. Raises only cancellation."""
     path = _list_path(endpoint.protocol)
     fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
     try:
@@ -215,11 +216,11 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList
 
 
 async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None) -> EndpointModel | None:
-    """What the server says of one model; None where it says nothing. ``seconds`` bounds the wait; None = longer for a
-    server nearby. Raises nothing but cancellation."""
+    """A server's description of one model; None if there is none. ``seconds`` limits the wait; None = longer for a
+    local server. Raises only cancellation."""
     if seconds is None:
         seconds = PATIENT_SECONDS if is_local(endpoint.base_url) else SECONDS
-    if host_of(endpoint.base_url) in _TELL_NO_WINDOW:
+    if host_of(endpoint.base_url) in _NO_WINDOW_IN_LISTS:
         return None
     fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
     try:
@@ -264,8 +265,8 @@ async def _ask_ollama(fetcher: Fetcher, model: str, settable: int = 0) -> Endpoi
 
 
 async def _ask_local(endpoint: Endpoint, model: str, seconds: float) -> EndpointModel | None:
-    """A server nearby may be any of several programs, each with a way of its own to tell the window that the model
-    is really loaded with. All are asked at once, and the most telling answer counts."""
+    """Ask a local server in the ways of several programs, each with its own report of the loaded window. All requests
+    run at once, and the most informative answer counts."""
     fetcher = Fetcher(endpoint.root, endpoint.headers, seconds)
     try:
         return merge(
@@ -282,14 +283,14 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float) -> Endpoint
 
 
 async def _asked_at_once(*ways: Coroutine[object, object, EndpointModel | None]) -> list[EndpointModel | None]:
-    """The answers in the order of the ways. Once one has reported a window, silent ones are not waited for."""
+    """The answers in the order of the ways. Once one has reported a window, silent ones are not awaited."""
     tasks = [asyncio.create_task(way) for way in ways]
     try:
         pending = set(tasks)
         while pending:
-            told = any(task.done() and (found := task.result()) is not None and found.window for task in tasks)
+            reported = any(task.done() and (found := task.result()) is not None and found.window for task in tasks)
             done, pending = await asyncio.wait(
-                pending, timeout=OTHERS_SECONDS if told else None, return_when=asyncio.FIRST_COMPLETED
+                pending, timeout=OTHERS_SECONDS if reported else None, return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 break
@@ -316,8 +317,8 @@ _BY_OWNER = {"llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang", "organi
 
 
 class LocalServer(Struct, frozen=True):
-    """A server that answered. ``base_url`` is what the provider's settings take; ``models`` may be empty: it runs,
-    but has none."""
+    """A server that answered. ``base_url`` suits the provider's settings; ``models`` may be empty: it runs, but has
+    none."""
 
     provider: str
     base_url: str
@@ -327,8 +328,8 @@ class LocalServer(Struct, frozen=True):
 async def find_local_servers(
     ports: Sequence[tuple[str, int]] = USUAL_PORTS, seconds: float = SECONDS
 ) -> tuple[LocalServer, ...]:
-    """The servers that answer on ``ports`` (provider, port), in that order. All are asked at once, so this takes
-    ``seconds`` at most; where nothing listens it takes no time. Raises nothing but cancellation."""
+    """The servers that answer on ``ports`` (provider, port), in that order. All are asked at once, so this takes at
+    most ``seconds``; a closed port takes no time. Raises only cancellation."""
     found = await asyncio.gather(*(_probe(provider, port, seconds) for provider, port in ports))
     return tuple(server for server in found if server is not None)
 
@@ -351,7 +352,7 @@ async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None
 
 
 def _is_listing(value: object, provider: str) -> bool:
-    """Whether this is a list of models and not what some other program says at the same port."""
+    """Whether this is a list of models, not the answer of another program on the same port."""
     listing = as_object(value)
     if provider == "ollama":
         items = listing.get("models")
@@ -363,13 +364,13 @@ def _is_listing(value: object, provider: str) -> bool:
 
 
 LOCAL_PROVIDERS = ("ollama", "lmstudio", "llamacpp", "vllm", "sglang")
-"""Programs that serve a model with the window that their user gave it, so that no catalogue can know it."""
+"""Programs that serve a model with the window chosen by their user, which no catalogue knows."""
 
 WindowSource = Literal["user", "endpoint", "learned", "catalogue", "assumed"]
 
 
 class KnownWindow(Struct, frozen=True):
-    """A window in tokens, where it is known from, and the source in more words (a path, a date, a package)."""
+    """A window in tokens, its source, and details of the source (a path, a date, a package)."""
 
     tokens: int
     source: WindowSource
@@ -382,8 +383,8 @@ def choose_window(
     learned: LearnedWindow | None = None,
     listed: KnownWindow | None = None,
 ) -> KnownWindow:
-    """The window that counts: the first source that has one. What the server says that the model could do at most
-    caps every source below the server."""
+    """The applicable window: from the first source that has one. The server's reported maximum caps every source below
+    the server."""
     if setting is not None:
         return KnownWindow(setting, "user", "settings")
     if asked is not None and asked.window is not None:
@@ -397,9 +398,8 @@ def choose_window(
 
 
 def listed_window(provider: str, model: str, found: Found | None) -> KnownWindow | None:
-    """What is known without asking anybody; ``found`` is the catalogue's entry. The entry of exactly this model counts
-    first, then what its host is known to have, an entry that is nearly it, and what models of its name or of its family
-    usually have. None where nobody knows."""
+    """The window known without a request; ``found`` is the catalogue's entry. In order: the entry of exactly this
+    model, data on its host, a similar entry, and the usual window of its name or family. None if unknown."""
     entry = _of_entry(found.model) if found is not None else None
     if found is not None and found.how == "exact" and entry is not None:
         return entry
@@ -429,8 +429,8 @@ def model_info(
     learned: LearnedWindow | None = None,
     setting: int | None = None,
 ) -> ModelInfo:
-    """All that is known of a model. ``local``: its server belongs to the user, who chose the window there.
-    ``setting`` is the window that the user set."""
+    """All known data of a model. ``local``: its server belongs to the user, who chose the window there. ``setting`` is
+    the window set by the user."""
     theirs = local or provider in LOCAL_PROVIDERS
     found = None if theirs else load_catalog().lookup(provider, model)
     listed = found.model if found is not None else None
@@ -453,7 +453,7 @@ def model_info(
 def lookup_with(
     asked: EndpointModel | None = None, learned: LearnedWindow | None = None, local: bool = False
 ) -> Callable[[str, str], ModelInfo]:
-    """``model_info`` for the resolution of a provider, which puts the user's own settings over it."""
+    """``model_info`` for resolving a provider, which applies the user's own settings over it."""
 
     def look_up(provider: str, model: str) -> ModelInfo:
         return model_info(provider, model, local=local, asked=asked, learned=learned)
@@ -466,9 +466,9 @@ def _capped(tokens: int, source: WindowSource, detail: str, maximum: int | None)
 
 
 ModelLookup = Callable[[str, str], ModelInfo]
-"""(provider, model name) -> what is known."""
+"""(provider, model name) -> known data."""
 
 
 def look_up_model(provider: str, name: str) -> ModelInfo:
-    """The catalogue's entry, or a cautious guess whose ``window_source`` says so."""
+    """The catalogue's entry, or a cautious guess marked by ``window_source``."""
     return model_info(provider, name)

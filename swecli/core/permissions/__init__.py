@@ -1,1 +1,1 @@
-"""What may run: one pure decision function over mode, rules, trust, sandbox and call."""
+"""Permissions: one pure decision function over mode, rules, trust, sandbox and call."""

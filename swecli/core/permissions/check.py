@@ -1,4 +1,4 @@
-"""Rules and verdicts for people: what a rule matches, what a command would get, without running it."""
+"""Dry runs for people: the calls a rule matches, and the decision a command would get."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _STRONGER = {"allow": ("deny", "ask"), "ask": ("deny",), "deny": ()}
 
 
 class Match(Struct, frozen=True):
-    """A call that a rule speaks about. ``reads`` says that it was proven to only read and needs no rule."""
+    """A call that a rule matches. ``reads``: it is proven read-only and needs no rule."""
 
     call: Call
     reads: bool
 
 
 def void_reason(rule: Rule, policy: Policy) -> str:
-    """Why a rule has no effect among the others, as a clause; empty where it has one."""
+    """Why a rule has no effect beside the others, as a clause; empty if it has one."""
     try:
         pattern = rule_pattern(rule)
     except RuleError as error:
@@ -39,22 +39,22 @@ def void_reason(rule: Rule, policy: Policy) -> str:
         if other is rule:
             continue
         stronger = other.effect in _STRONGER[rule.effect]
-        earlier = other.effect == rule.effect and _before(other, rule, policy.rules)
+        earlier = other.effect == rule.effect and _takes_effect_before(other, rule, policy.rules)
         if (stronger or earlier) and _covers(other, pattern):
             verb = "always overruled" if stronger else "already covered"
             return f"{verb} by {other.effect} {other.text}" + (f" ({other.origin})" if other.origin else "")
     return ""
 
 
-def _before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool:
-    """Of two equal rules the first counts; a wider one counts wherever it stands."""
+def _takes_effect_before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool:
+    """Whether ``other`` takes effect before ``rule``: the first of two equal rules, and a wider rule in any
+    position."""
     if other.text != rule.text:
         return True
     return next(each is other for each in rules if each is other or each is rule)
 
 
 def _covers(other: Rule, pattern: Pattern) -> bool:
-    """Whether everything that ``pattern`` speaks about falls under ``other``."""
     try:
         wider = parse_rule(other.text)
     except RuleError:
@@ -76,10 +76,10 @@ def _covers(other: Rule, pattern: Pattern) -> bool:
 
 
 def matching_commands(rule: Rule, calls: Iterable[Call], policy: Policy) -> tuple[Match, ...]:
-    """The calls that this rule alone would decide about: let run, ask about or refuse. Nothing is run.
+    """The calls that this rule alone would allow, ask about or refuse. Runs nothing.
 
     Raises:
-        RuleError: the rule can't be understood.
+        RuleError: the rule is invalid.
     """
     rule_pattern(rule)
     alone = replace(policy, rules=(rule,))
@@ -103,11 +103,11 @@ COMMAND_TOOL = "run_command"
 
 
 class BadCheck(ValueError):
-    """Nothing can be judged; the message says why."""
+    """The check is impossible; the message says why."""
 
 
 PolicyOf = Callable[[Path], Policy]
-"""The policy that a session started in this directory would have.
+"""The policy of a session started in this directory.
 
 Raises:
     BadCheck: no session could start there.
@@ -115,7 +115,7 @@ Raises:
 
 
 class CommandCheck(Struct, frozen=True):
-    """A command, the directory that it would run in, and the mode; None is the mode of the settings."""
+    """A command, its working directory and the mode; None is the mode from the settings."""
 
     command: str
     cwd: Path
@@ -126,7 +126,7 @@ def judge_command(check: CommandCheck, policy_of: PolicyOf) -> Decision:
     """The decision that a session would make.
 
     Raises:
-        BadCheck: the directory can't be worked in.
+        BadCheck: a session can't work in the directory.
     """
     policy = policy_of(check.cwd)
     if check.mode is not None:
@@ -139,8 +139,8 @@ def command_call(command: str, cwd: Path) -> Call:
 
 
 def decision_data(decision: Decision) -> dict[str, Any]:
-    """A decision as plain data: ``verdict`` is allow, ask or deny, ``offer`` what "always" would add, as it is shown,
-    ``offers`` the same rule by rule, ``offer_note`` what else it would allow, or why there is none."""
+    """A decision as plain data: ``verdict`` is allow, ask or deny, ``offer`` the rules that "always" would add, as
+    shown, ``offers`` the same as a list, ``offer_note`` what else they would allow, or why there are none."""
     return {
         "verdict": decision.outcome,
         "reason": decision.reason,
@@ -157,8 +157,8 @@ def rule_data(rule: Rule) -> dict[str, Any]:
 
 
 def judge_lines(lines: Iterable[str], policy_of: PolicyOf) -> Iterator[str]:
-    """Each line ``{"command", "cwd", "mode"}`` gives one line with the verdict. ``cwd`` and ``mode`` may be left out,
-    an ``id`` comes back as it is; a line that can't be judged gives ``error`` and no verdict."""
+    """One verdict line for each line ``{"command", "cwd", "mode"}``. ``cwd`` and ``mode`` are optional, an ``id`` is
+    echoed; a line that can't be judged gives ``error`` instead of a verdict."""
     for line in lines:
         if line.strip():
             yield json.dumps(_judged(line, policy_of))
@@ -198,10 +198,10 @@ def _check(data: dict[str, Any]) -> CommandCheck:
 
 
 def existing_directory(text: str) -> Path:
-    """The resolved directory of this name.
+    """The directory of this name, resolved.
 
     Raises:
-        BadCheck: it is none.
+        BadCheck: it is not a directory.
     """
     try:
         path = Path(os.path.expanduser(text)).resolve()

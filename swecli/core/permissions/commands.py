@@ -1,4 +1,4 @@
-"""The decision about shell commands: what they start, what they touch, and whether they are proven to only read."""
+"""Decision about shell commands: what they start, what they touch, and whether they are proven read-only."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from swecli.core.permissions.shell.unpack import Started, started
 from swecli.core.permissions.types import Call, Policy, Rule
 
 _QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
-"""Texts in code that is given to an interpreter: they may be names of files."""
+"""Quoted text in code for an interpreter, which may be a file name."""
 
 
 class Judgement(Struct, frozen=True):
-    """What is known about a command. ``unread`` is why its commands could not be found, ``unproven`` why it as a
-    whole is not proven; ``parts`` is empty then."""
+    """Findings about a command. ``unread`` is why its commands could not be found, ``unproven`` why the whole is not
+    proven; ``parts`` is then empty."""
 
     started: tuple[Started, ...]
     unread: str | None
@@ -57,12 +57,12 @@ class Judgement(Struct, frozen=True):
 
     @property
     def only_reads_elsewhere(self) -> bool:
-        """Whether all objections are about what is read, not about what is done."""
+        """Whether every objection is to what the command reads, not to what it does."""
         return self.unproven is None and all(part.reason is None or part.soft for part in self.parts)
 
     @property
     def opaque(self) -> bool:
-        """Whether rules about words may not see all that runs."""
+        """Whether it may run something that command rules can't see."""
         return self.computed or self.unproven is not None or any(part.fixed and part.reason for part in self.parts)
 
     @property
@@ -93,7 +93,7 @@ def judge(policy: Policy, call: Call) -> Judgement:
 
 
 def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> bool:
-    """Whether a deny or ask rule speaks about anything that the command would do."""
+    """Whether a deny or ask rule matches anything the command would do."""
     try:
         pattern = parse_rule(rule.text)
     except RuleError:
@@ -113,8 +113,8 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
 
 
 def words_match(pattern: Pattern, item: Started) -> bool:
-    """Whether a rule that denies or asks speaks about a simple command."""
-    # A word that is computed may be nothing at all.
+    """Whether a deny or ask rule matches a simple command."""
+    # A computed word may expand to nothing.
     words = [word.text for word in item.words if word.known or word.text]
     forms = [words, [item.name, *words[1:]]]
     if item.name == "git":
@@ -126,7 +126,7 @@ def words_match(pattern: Pattern, item: Started) -> bool:
 
 
 def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
-    """Paths that words of the command may mean, as written and with links followed."""
+    """Paths that the command's words may mean, as written and with links followed."""
     place, found = judgement.place, set[str]()
     for item in judgement.started:
         words = list(item.found.writes)
@@ -155,8 +155,8 @@ _SIGNAL = frozenset(("kill", "renice", "fuser"))
 
 
 def beyond_landlock(judgement: Judgement) -> str | None:
-    """Why Landlock alone would not hold a command, or could not let it work, as a clause: modes and owners of files
-    outside and signals get out, and git makes files where none may be made."""
+    """Why Landlock alone would not contain a command or would break it, as a clause: it does not restrict signals or
+    changes of mode and owner outside, and it blocks git in .git."""
     place = judgement.place
     for item in judgement.started:
         if item.name in _SIGNAL:
@@ -182,7 +182,7 @@ def _meanings(word: ScanWord, place: Place) -> set[str]:
 
 
 def allowed_by(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Judgement) -> Rule | None:
-    """The rule by which the command runs: every part of it is covered by a rule or proven."""
+    """The rule that lets the command run: rules or the proof cover every part of it."""
     patterns: list[tuple[Rule, Pattern]] = []
     for rule in rules:
         try:
@@ -218,7 +218,7 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
             for _, pattern in patterns
         ):
             return None
-    # A rule speaks about words; an argument that is not known is none.
+    # Rules match words, so an unknown argument matches none.
     words = [word for word in part.words if word is not None]
     if len(words) != len(part.words):
         return None
@@ -229,16 +229,16 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
 
 
 class Offer(Struct, frozen=True):
-    """``rules`` together would let a command run next time. ``note`` is a sentence: what else they allow or, where
-    there are none, why."""
+    """``rules`` together would let a command run next time. ``note`` is a sentence: what else they allow or, without
+    rules, why there are none."""
 
     rules: tuple[str, ...] = ()
     note: str = ""
 
 
 def only_edits(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Judgement) -> bool:
-    """Whether all that is not proven or allowed edits files of the workspace. Names are judged as they are now, so what
-    gives files other names must not meet files that the same command makes."""
+    """Whether everything neither proven nor allowed edits workspace files. Names are judged as they are now, so a
+    command that renames files must not also create some."""
     if judgement.unproven is not None or judgement.computed:
         return False
     kinds: list[str] = []
@@ -251,7 +251,7 @@ def only_edits(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Jud
 
 
 def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
-    """The rules that would let this command run next time, if rules about its words can."""
+    """The rules that would let this command run next time, if word rules can."""
     why = _why_no_rule(judgement)
     if why:
         return Offer(note=f"No rule is offered: {why}.")
@@ -290,7 +290,7 @@ def _why_no_rule(judgement: Judgement) -> str:
 
 
 def _also(words: Offered) -> str:
-    """What a rule covers besides this command, as the object of a sentence; empty for exactly it."""
+    """What a rule covers besides this command, as the object of a sentence; empty if nothing."""
     name = shlex.join(words.words)
     name = name if len(name) <= 60 else name[:59] + "…"
     if words.rest:
@@ -299,7 +299,7 @@ def _also(words: Offered) -> str:
 
 
 def _is_script(word: str, place: Place) -> bool:
-    """Whether a word names a file of the workspace."""
+    """Whether a word names a workspace file."""
     facts = place.facts
     paths = [facts.resolve(within_text(word, base, place.home)) for base in place.bases]
     return any(inside(path, place.roots) is not None and facts.kind(path) == "file" for path in paths) or (
@@ -308,7 +308,7 @@ def _is_script(word: str, place: Place) -> bool:
 
 
 def lifted(rules: Sequence[Rule], judgement: Judgement) -> bool:
-    """Whether rules spell out every command that otherwise always asks; one such as ``Bash(*)`` does not."""
+    """Whether the rules spell out every always-asking command; a broad one such as ``Bash(*)`` does not."""
     patterns: list[Pattern] = []
     for rule in rules:
         with contextlib.suppress(RuleError):

@@ -1,8 +1,8 @@
 """The one decision about every tool call: a pure function of the policy and the call.
 
-Order, first match wins: what nothing may lift (malformed input, swecli's own files), deny rules, ask rules, what
-the mode forbids, protected places, allow rules, what is proven to only read, what the sandbox contains, and last
-what the mode says. How specific a rule is never matters.
+Order, first match wins: hard refusals and questions (malformed input, swecli's own files), deny rules, ask rules, the
+mode's prohibitions, protected places, allow rules, calls proven read-only, calls the sandbox contains, and last the
+mode's default. The specificity of a rule never matters.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from swecli.core.protocol.events import Mode
 
 
 def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: bool) -> Decision:
-    """The decision, turned into a question where it would let a call out without one. ``proven``: the call is a command
-    that is proven to only read inside the workspace."""
+    """The decision, changed from allow to ask if the call leaves the workspace after untrusted text arrived.
+    ``proven``: the call is a command that is proven to only read inside the workspace."""
     if decision.outcome != "allow" or not policy.untrusted or proven or decision.contained or call.typed:
         return decision
-    where = _way_out(policy, call)
+    where = _exit_reason(policy, call)
     if not where:
         return decision
     origins = ", ".join(policy.untrusted[:3])
@@ -48,9 +48,9 @@ def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: b
     return replace(decision, outcome="ask", reason=reason, offers=(), offer_note=NO_RULE_NOW)
 
 
-def _way_out(policy: Policy, call: Call) -> str:
-    """Where the call goes beyond the workspace, as a clause; empty where it stays inside, or goes back to the one place
-    that the text came from."""
+def _exit_reason(policy: Policy, call: Call) -> str:
+    """How the call leaves the workspace, as a clause; empty if it stays inside or returns to the only source of the
+    untrusted text."""
     effects = call.effects
     if call.tool == MEMORY_TOOL and effects.writes:
         return "is kept for later sessions"
@@ -73,11 +73,11 @@ MEMORY_TOOL = "memory"
 NO_RULE_NOW = "No rule can allow this while the conversation holds text from strangers."
 
 UNREAD = "the model has not read it"
-"""The end of a reason to ask that goes away when the file is read."""
+"""Ending of a reason to ask that reading the file removes."""
 
 
 def decide(policy: Policy, call: Call) -> Decision:
-    """Whether the call may run, must be asked about, or is refused, and why."""
+    """Whether the call runs, asks or is refused, and why."""
     return _noted(_decided(policy, call), call)
 
 
@@ -97,7 +97,7 @@ def _decided(policy: Policy, call: Call) -> Decision:
     rule = _matching_rule(policy, call, "deny", judgement)
     if rule is not None:
         return _by_rule(rule)
-    hidden = _hidden_from_rules(policy, judgement) if judgement is not None else None
+    hidden = _may_hide_denied(policy, judgement) if judgement is not None else None
     if hidden is not None:
         return hidden
     rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
@@ -111,7 +111,7 @@ def _decided(policy: Policy, call: Call) -> Decision:
 
 
 def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decision:
-    """What the mode says, with protected places, allow rules, the proof and the sandbox."""
+    """The mode's decision, after protected places, allow rules, the proof and the sandbox."""
     mode = _effective_mode(policy)
     if _changes_nothing(call):
         return Decision("allow", "This affects only the session.")
@@ -124,7 +124,7 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
 
 
 def _resolved(policy: Policy, call: Call) -> Call:
-    """The call with each declared path also as it resolves now; what holds for either holds for the call."""
+    """The call with each declared path also as it resolves now; a match of either counts."""
     effects = call.effects
     reads, writes = (
         tuple(dict.fromkeys(form for path in paths for form in (posixpath.normpath(path), policy.facts.resolve(path))))
@@ -133,7 +133,7 @@ def _resolved(policy: Policy, call: Call) -> Call:
     return replace(call, effects=replace(effects, reads=reads, writes=writes))
 
 
-# --- what nothing lifts ----------------------------------------------------------------------------------------
+# --- hard rules --------------------------------------------------------------------------------------------------
 
 
 def _malformed(call: Call) -> Decision | None:
@@ -205,7 +205,7 @@ def _by_rule(rule: Rule) -> Decision:
 
 
 def _effective_mode(policy: Policy) -> Mode:
-    """The mode, tightened where the workspace was declined or a deny or ask rule can't be understood."""
+    """The session's mode, tightened if the workspace was declined or a deny or ask rule is invalid."""
     if policy.mode in ("accept-edits", "auto") and (policy.trust == "declined" or _broken_rules(policy)):
         return "default"
     return policy.mode
@@ -226,7 +226,7 @@ def _changes_nothing(call: Call) -> bool:
 
 
 def _external(policy: Policy, call: Call, mode: Mode) -> Decision:
-    """A call that a program outside of swecli carries out: nothing contains it, and only it knows what it touches."""
+    """A call that an external program carries out: the sandbox does not contain it, and its effects are unknown."""
     program = call.effects.external
     if mode == "plan" and not call.effects.vouched:
         return Decision("deny", f"Plan mode is read-only, and {program} may change something.", evidence=(program,))
@@ -276,7 +276,7 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
 
 
 def _noted(decision: Decision, call: Call) -> Decision:
-    """The decision with what the offered rule would also allow, or why there is none."""
+    """The decision with a note on what else the offered rule would allow, or why there is none."""
     if decision.outcome != "ask" or decision.offer_note:
         return decision
     if not decision.offers:
@@ -331,7 +331,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
 
 
 def _blank_control(path: str) -> str | None:
-    """A line break or tab in a name, as U+XXXX: in a command they are ordinary, in a name they hide its end."""
+    """A line break or tab in a name, as U+XXXX: ordinary in a command, but in a name it hides the rest."""
     return next((f"U+{ord(char):04X}" for char in path if char in "\n\t"), None)
 
 
@@ -353,8 +353,8 @@ def _refused_command(command: str, judgement: Judgement) -> Decision | None:
     return None
 
 
-def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
-    """A deny rule about commands may be meant for what can't be seen in this one."""
+def _may_hide_denied(policy: Policy, judgement: Judgement) -> Decision | None:
+    """Ask if a deny rule about commands may match a hidden part of this one."""
     if judgement.proven or not judgement.opaque:
         return None
     for rule in active_rules(policy, "deny"):
@@ -409,8 +409,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
 
 
 def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None:
-    """Why the sandbox is not enough to run a command without a question, as a clause (empty: there is none); None where
-    it is."""
+    """Why the sandbox does not suffice to run a command without a question, as a clause (empty: no reason to name);
+    None if it does."""
     if policy.sandbox != "full" and not policy.holds:
         return ""
     if any(part.soft for part in judgement.parts):
@@ -422,7 +422,7 @@ def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None
 
 
 def _sentence(why: str, judgement: Judgement) -> str:
-    """The clause with a capital letter, unless it begins with a word of the command."""
+    """The clause as a sentence, capitalised unless it begins with a word of the command."""
     first = why.partition(" ")[0]
     return why if any(first in part.words for part in judgement.parts) else why[:1].upper() + why[1:]
 

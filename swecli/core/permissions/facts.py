@@ -1,4 +1,4 @@
-"""What the decision asks of the file system: a small protocol, so that the decision itself stays pure."""
+"""File-system facts for the decision, behind a small protocol that keeps the decision pure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ PathKind = Literal["file", "directory", "other", "missing"]
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
 MAX_SEARCHED = 40_000
+"""Entries of a tree that are searched for secrets: about 50 ms."""
 GIT_SECONDS = 0.7
-"""Seconds that git may take to tell what a command would destroy: a question waits for it."""
-SAID_SECONDS = 5.0
-MAX_SAID = 2_000_000
+"""Seconds that git may take to report what a command would destroy: a question waits for it."""
+OUTPUT_SECONDS = 5.0
+"""Seconds for which git's output is reused."""
+MAX_OUTPUT = 2_000_000
+"""Bytes of git's output."""
 MAX_MENTIONING = 65_536
-"""Bytes of a file of settings that is looked into."""
-"""Entries of a tree that are looked at for secrets: about 50 ms."""
+"""Bytes of a settings file that are read at most."""
 _ODD_NAME = re.compile(r"[\s'\"\\]|^-")
 _ODD_OR_WILD = re.compile(r"[\s'\"\\*?\[]|^-")
 _VERSION_FILES = (".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise")
@@ -38,11 +40,11 @@ _OTHER_VERSION_FILES = (
     *(".ruby-version", ".node-version", ".nvmrc", ".java-version", ".go-version", "package.json", ".npmrc"),
     *_PYTHON_VERSION_FILES,
 )
-"""Files by which version managers choose what runs."""
+"""Files by which version managers choose a program."""
 
 
 class BlastRadius(Struct, frozen=True):
-    """How much is in a place: files, folders, bytes. ``whole`` is False where it was too much to count."""
+    """Amount in a place: files, folders, bytes. ``whole`` is False if counting stopped early."""
 
     files: int = 0
     folders: int = 0
@@ -56,8 +58,8 @@ class BlastRadius(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """What a recursive search looks at: ``hidden`` names, what the ignore files leave out (``ignored``), and folders of
-    any name but ``pruned``, which may have wildcards."""
+    """Scope of a recursive search: whether it covers ``hidden`` names and ``ignored`` files, and the folder names it
+    skips (``pruned``, wildcards allowed)."""
 
     hidden: bool = True
     ignored: bool = True
@@ -65,8 +67,8 @@ class Reach(Struct, frozen=True):
 
 
 Ignoring = Callable[[str], Callable[[str, bool], bool]]
-"""For a directory, a function that tells whether the ignore files leave out an absolute path below it (the second
-argument: whether that is a directory)."""
+"""For a directory, a predicate: whether the ignore files exclude an absolute path below it (second argument: whether
+the path is a directory)."""
 
 
 def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
@@ -75,140 +77,136 @@ def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
 
 
 class FileFacts:
-    """Answers about the disk at the moment of the decision. Paths are absolute; nothing is opened for its
-    content except git's own configuration. This one knows nothing, so nothing with an operand is proven."""
+    """Facts about the disk at the moment of the decision. Paths are absolute; only git's own configuration is opened
+    for its content. This base class knows nothing, so no command with operands is proven."""
 
     def resolve(self, path: str) -> str:
-        """The path with links followed as far as they exist."""
+        """The path with links followed as far as it exists."""
         return os.path.normpath(path)
 
     def kind(self, path: str) -> PathKind:
-        """What is there, links followed."""
+        """The kind of entry at ``path``, links followed."""
         del path
         return "other"
 
     def size(self, path: str) -> int:
-        """Bytes of a file; 0 when there is none."""
+        """Bytes of a file; 0 if missing."""
         del path
         return 0
 
     def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
-        """How many names (hard links) a file has that are not found in ``roots``; 0 for one that is not there."""
+        """How many hard links of a file lie outside ``roots``; 0 if it is missing."""
         del path, roots
         return 0
 
     def blast_radius(self, path: str) -> BlastRadius:
-        """How much is at and below ``path``, links not followed."""
+        """The amount at and below ``path``, links not followed."""
         del path
         return BlastRadius(whole=False)
 
     def unknown_to_git(self, paths: Sequence[str], cwd: str) -> int | None:
-        """How many files at and below ``paths`` git does not track; None without a repository, or when it can't be
-        told."""
+        """How many files at and below ``paths`` git does not track; None without a repository or if unknown."""
         del paths, cwd
         return None
 
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
-        """What a git command that changes nothing says, line by line; None where git may not be started, fails or
-        takes too long."""
+        """Output lines of a git command that changes nothing; None if git may not start, fails or takes too long."""
         del cwd, arguments
         return None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
-        """The names in a directory; empty when it is none, None when there are too many to judge."""
+        """The names in a directory; empty if it is none, None if there are too many to judge."""
         del directory
         return None
 
     def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
-        """Whether following links below ``path`` may leave ``roots``; True also when it is too large to tell."""
+        """Whether following links below ``path`` may leave ``roots``; also True if it is too large to check."""
         del path, roots
         return True
 
     def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
-        """Whether a name below ``path`` has blanks, quotes or backslashes, or wildcards if these matter too, or
-        begins with a dash; True also when it is too large to tell."""
+        """Whether a name below ``path`` contains blanks, quotes, backslashes or (with ``wildcards``) wildcards, or
+        begins with a dash; also True if it is too large to check."""
         del path, wildcards
         return True
 
     def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
-        """The files below a directory that may hold secrets, as far as a search reaches; None when it is too large
-        to tell. A file has none below it."""
+        """Files below a directory that may hold secrets, within the reach of a search; None if it is too large to
+        check. Empty for a file."""
         del path, reach
         return None
 
     def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
-        """What git tracks in the repository of ``cwd`` and may hold secrets, as absolute paths; None when it can't be
-        told."""
+        """Tracked files in the repository of ``cwd`` that may hold secrets, as absolute paths; None if unknown."""
         del cwd
         return None
 
     def credentials_in(self, path: str) -> bool:
-        """Whether a file of git's configuration holds a password or token, or can't be judged."""
+        """Whether a git configuration file contains a password or token, or can't be judged."""
         del path
         return False
 
     def git_settings(self, cwd: str) -> tuple[str, ...]:
-        """Files with settings that git would read in ``cwd``, of the repository, the user and the machine."""
+        """Settings files that git would read in ``cwd``: the repository's, the user's and the machine's."""
         del cwd
         return ()
 
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
-        """The same as ``odd_names`` for what git lists in ``cwd``, be it there or not; True also when it
-        can't be told."""
+        """Whether a tracked name in ``cwd``, existing or not, is odd as in ``odd_names``; also True if unknown."""
         del cwd, wildcards
         return True
 
     def below(self, path: str, *, skipping: tuple[str, ...] = ()) -> tuple[str, ...] | None:
-        """The names of all that is below a directory, relative to it, without folders of these names; None when it is
-        too large to tell."""
+        """Relative names of everything below a directory except folders named in ``skipping``; None if it is too
+        large."""
         del path, skipping
         return None
 
     def mentions(self, path: str, word: str) -> bool:
-        """Whether a small text file has this word; True also when it can't be told."""
+        """Whether a small text file contains this word; also True if unknown."""
         del path, word
         return True
 
     def has_key(self, path: str, key: str) -> bool:
-        """Whether a small JSON file has this key at its top; True also when it can't be told."""
+        """Whether a small JSON file has this top-level key; also True if unknown."""
         del path, key
         return True
 
     def program(self, name: str, cwd: str) -> str:
-        """Where PATH finds a program; empty when it finds none."""
+        """Path of a program found on PATH; empty if there is none."""
         del name, cwd
         return ""
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
-        """Why the program that the shell would start under this name can't be relied on, as a clause; None when
-        it is a program outside the workspace, or there is none of this name."""
+        """Why the program that the shell would start under this name is not reliable, as a clause; None if it lies
+        outside the workspace or does not exist."""
         del cwd, roots
         return f"{name} may be any program"
 
     def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
-        """Why the shell itself may not do what the text says, as a clause; ``moving`` if it changes directory."""
+        """Why the shell may deviate from the text, as a clause; ``moving`` if the command changes directory."""
         del cwd, moving
         return "the shell's environment is unknown"
 
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
-        """Why git, started here, might run a program that the repository chose; None when it will not."""
+        """Why git started here might run a program that the repository chose; None if it won't."""
         del cwd, roots
         return "the repository's configuration is unknown"
 
     def without_programs(self) -> FileFacts:
-        """The same as far as it can be told without starting a program: nothing that git would have to say."""
+        """The same facts without starting a program: anything only git knows is unknown."""
         return self
 
 
 class OsFacts(FileFacts):
-    """The real file system. ``environment`` is what commands run with: its PATH decides which program a name
+    """The real file system. ``environment`` is the environment of commands; its PATH decides which program a name
     means."""
 
     def __init__(self, environment: Mapping[str, str], ignoring: Ignoring = nothing_ignored) -> None:
         self._environment = dict(environment)
         self._ignoring = ignoring
-        self._said: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
-        """What git said a moment ago: one call may be decided about twice."""
+        self._git_output: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
+        """Recent git output: one call may be decided twice."""
         self._starts_programs = True
 
     def resolve(self, path: str) -> str:
@@ -290,11 +288,11 @@ class OsFacts(FileFacts):
         if not self._starts_programs:
             return None
         key = (cwd, *arguments)
-        before = self._said.get(key)
-        if before is not None and time.monotonic() - before[0] < SAID_SECONDS:
+        before = self._git_output.get(key)
+        if before is not None and time.monotonic() - before[0] < OUTPUT_SECONDS:
             return before[1]
         lines = self._git_lines(cwd, arguments)
-        self._said = {key: (time.monotonic(), lines)}
+        self._git_output = {key: (time.monotonic(), lines)}
         return lines
 
     def _git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
@@ -304,10 +302,10 @@ class OsFacts(FileFacts):
         if self.program_problem("git", cwd, (folder,)) or git_problem(cwd, self._environment, (folder,)):
             return None
         try:
-            said = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
+            output = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
         except GitFailedError:
             return None
-        return tuple(os.fsdecode(line) for line in said.splitlines()) if len(said) <= MAX_SAID else None
+        return tuple(os.fsdecode(line) for line in output.splitlines()) if len(output) <= MAX_OUTPUT else None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []
@@ -455,7 +453,7 @@ class OsFacts(FileFacts):
         return git_problem(cwd, self._environment, roots)
 
     def _chosen_version(self, name: str, path: str, real: str, cwd: str, roots: Sequence[str]) -> str | None:
-        """Version managers start whatever a file of the workspace names."""
+        """Why a version manager may start what a workspace file names, as a clause; None if it does not."""
         parts = (*path.split("/"), *real.split("/"))
         if not {"shims", ".volta", "corepack"} & set(parts):
             return None
@@ -472,7 +470,7 @@ class OsFacts(FileFacts):
 
 
 def _small(path: str) -> bytes | None:
-    """The content of a small ordinary file; None for all else."""
+    """The content of a small ordinary file; None for anything else."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
@@ -484,7 +482,7 @@ def _small(path: str) -> bytes | None:
 
 
 def _tree(path: str, limit: int = MAX_TREE) -> Iterator[os.DirEntry[str] | None]:
-    """Every entry below a directory, links not followed; None when there are too many."""
+    """Every entry below a directory, links not followed; None ends the list if there are too many."""
     pending, seen = [path], 0
     while pending:
         try:

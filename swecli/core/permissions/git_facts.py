@@ -1,8 +1,8 @@
 """Whether git would run a program that a repository chose: its configuration, hooks and submodules.
 
-Read-only git commands start programs for the file system monitor, external diff, textconv, clean filters,
-signatures, lazy fetches and the hook after an index refresh; submodules bring a configuration of their own. So
-only keys that are known to be harmless are accepted, and only in a repository that is where one expects it.
+Read-only git commands start programs for the file system monitor, external diff, textconv, clean filters, signatures,
+lazy fetches and the hook after an index refresh; submodules bring their own configuration. Therefore only keys known to
+be harmless are accepted, and only if the repository is in its usual place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _CREDENTIALS = re.compile(
     r"""https?://[^/\s"'@]+@|://[^/\s"'@:]+:[^/\s"'@]+@|extraheader|(?:password|token|secret|apikey)\w*\s*=|\[include""",
     re.IGNORECASE,
 )
-"""A user's name in a web address, which may be a token, a key that says so, and what is kept in yet another file."""
+"""A user name in a web address (possibly a token), a key named after a secret, and keys that refer to a separate secret
+file."""
 _LINK_MODE = b"\x00\x00\xe0\x00"
 """Mode 160000 as the index stores it: a submodule."""
 
@@ -59,8 +60,8 @@ def _harmless_settings() -> _Harmless:
 def git_problem(
     cwd: str, environment: Mapping[str, str], roots: Sequence[str], *, submodules: bool = True
 ) -> str | None:
-    """Why git started in ``cwd`` might run something of the repository's choice, show another one's content or wait
-    for ever, as a clause; else None. Without ``submodules`` it passes over them."""
+    """Why git started in ``cwd`` might run a program of the repository's choice, show another repository's content or
+    wait forever, as a clause; else None. ``submodules=False`` ignores them."""
     known = _harmless_settings()
     for name, value in environment.items():
         if name.startswith("GIT_") and name not in known.environment:
@@ -86,7 +87,7 @@ def settings_of(cwd: str) -> tuple[str, ...]:
 
 
 def harmful_settings(path: str) -> bool:
-    """Whether a repository's file of settings has keys that are not known to be harmless; a folder of hooks is one."""
+    """Whether a repository's settings file has keys not known to be harmless; a hooks folder is one."""
     try:
         return _config_problem(Path(path), None) is not None
     except OSError:
@@ -94,12 +95,12 @@ def harmful_settings(path: str) -> bool:
 
 
 def is_git_settings(path: str) -> bool:
-    """Whether a path is one where git keeps settings, which may name a remote with a password."""
+    """Whether git keeps settings, which may name a remote with a password, at this path."""
     return _SETTINGS.search(path.casefold()) is not None
 
 
 def credentials_in(path: str) -> bool:
-    """Whether git's settings in a file hold a password or token, or can't be judged; False where there are none."""
+    """Whether a git settings file contains a password or token, or can't be judged; False if it is missing."""
     try:
         text = read_text(Path(path))
     except FileNotFoundError:
@@ -132,7 +133,7 @@ def _repository_problem(cwd: Path, roots: Sequence[str], *, submodules: bool) ->
 
 
 def _is_work_tree_of(place: Path, folder: Path) -> bool:
-    """Whether a repository outside knows the folder as one of its work trees: the folder alone could claim any."""
+    """Whether an outside repository lists the folder as one of its work trees: the folder alone could claim any."""
     try:
         back = Path(read_text(place / "gitdir").strip())
     except OSError:
@@ -155,21 +156,21 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
 
 
 def _hook_problem(hooks: Path) -> str | None:
-    """The one hook that a reading command may start: it runs when the index is refreshed."""
+    """Problem with the only hook that a read-only command may start; it runs when the index is refreshed."""
     if os.path.lexists(hooks / "post-index-change"):
         return "the repository has a hook that runs when its index is refreshed"
     return None
 
 
 def _hooks_path_problem(value: str, work_tree: Path) -> str | None:
-    """The same for the folder that ``core.hooksPath`` names, relative to the work tree."""
+    """Same check for the folder that ``core.hooksPath`` names, relative to the work tree."""
     if not re.fullmatch(r"(?:~/)?[\w./@+-]+", value):
         return "sets core.hooksPath in a form that is not understood"
     return _hook_problem(Path(os.path.expanduser(value)) if value.startswith("~/") else work_tree / value)
 
 
 def _config_problem(path: Path, work_tree: Path | None) -> str | None:
-    """``work_tree`` is what a folder of hooks is relative to; without one, no such folder is harmless."""
+    """Base for a relative hooks folder is ``work_tree``; without one, no hooks folder is harmless."""
     if not os.path.lexists(path):
         return None
     section, sub = "", False

@@ -1,4 +1,4 @@
-"""What kind of place a path is: inside the workspace, secret, swecli's own. Text only, no disk."""
+"""Classes of paths: inside the workspace, secret, swecli's own. Text only, no disk."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _OWN_PROJECT = re.compile(
 
 
 def inside(path: str, directories: Sequence[str]) -> str | None:
-    """The first of ``directories`` that is ``path`` or holds it; all are resolved absolute paths."""
+    """The first of ``directories`` that is ``path`` or contains it; all are resolved absolute paths."""
     for directory in directories:
         if path == directory or path.startswith(directory.rstrip("/") + "/"):
             return directory
@@ -120,30 +120,30 @@ SECRET_EXPRESSION = (
     rf"(?:^|/)(?:{_either(_SECRET_DIRECTORIES)})(?:/|$)"
     rf"|(?:^|/)(?!(?:{_either(_NOT_SECRET_PATTERNS)})/*$)(?:{_either(_SECRET_PATTERNS)})/*$"
 )
-"""Finds, in a path in lower case, a name that says that the file holds keys, passwords or a private history."""
+"""Matches a secret name (see ``is_secret``) in a lower-case path."""
 _SECRET = re.compile(SECRET_EXPRESSION)
 _PROCESS = re.compile(r"/+proc/[^/]+/(?:environ|mem|maps|cmdline|fd(?:/|$)|root(?:/|$)|cwd(?:/|$))")
 
 
 def is_secret(path: str) -> bool:
-    """Whether the name says that the file holds keys, passwords or a private history."""
+    """Whether the name indicates keys, passwords or a private history."""
     return _SECRET.search(path.casefold()) is not None or _PROCESS.match(path) is not None
 
 
 def is_secret_in(path: str, roots: Sequence[str]) -> bool:
-    """``is_secret`` for what is below the workspace, whatever the workspace itself is called."""
+    """``is_secret`` for the part below the workspace, whatever the workspace itself is called."""
     root = inside(path, roots)
     return is_secret(path if root is None else path[len(root.rstrip("/")) :])
 
 
 def is_own(path: str, own_dirs: Sequence[str]) -> bool:
-    """Whether the path is swecli's own configuration, hook, grant or data, in the user's directories or in a
-    project's ``.swecli``. Memory, notes and playbook are ordinary files of the project."""
+    """Whether the path is swecli's own configuration, hook, grant or data, in the user's directories or a project's
+    ``.swecli``. Memory, notes and playbook are ordinary project files."""
     return inside(path, own_dirs) is not None or _OWN_PROJECT.search(path.casefold()) is not None
 
 
 def within_text(path: str, cwd: str, home: str = "") -> str:
-    """The absolute normal form of ``path`` by its text alone: ``~`` and ``..`` are worked out, links are not."""
+    """The absolute normal form of ``path`` from its text alone: ``~`` and ``..`` are resolved, links are not."""
     if home and (path == "~" or path.startswith("~/")):
         path = home + path[1:]
     return posixpath.normpath(path if path.startswith("/") else posixpath.join(cwd, path))

@@ -1,5 +1,5 @@
-"""The names that steer other programs: the one list, for what asks before it is written and for what a contained
-command may not write. Text only, no disk."""
+"""Names of files that control other programs: one list for questions before writing and for what contained commands may
+not write. Text only, no disk."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from swecli.core.permissions.paths import inside
 
 
 class ProtectedName(Struct, frozen=True):
-    """A name, or several with slashes, in lower case; a slash at the end means a folder with all that is in it. A
-    single name of a file may have wildcards. It counts at every depth of a workspace."""
+    """One lower-case name, or several joined by slashes; a trailing slash means a folder and its contents. A single
+    file name may have wildcards. It matches at any depth of a workspace."""
 
     text: str
     why: str
-    """The end of a sentence about the file."""
+    """Ending of a sentence about the file."""
     contained: bool = True
-    """Whether contained commands may not write it either. Not so for what installing and building write all the time,
-    and for what only runs on another machine."""
+    """Whether contained commands may not write it either. False for files that installing and building write all the
+    time, and for files that only run on another machine."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ PROTECTED_NAMES = (
         for name in _ELSEWHERE_FOLDERS.split()
     ),
 )
-"""Every name but ``.swecli``, which has files that may be written."""
+"""Every name except ``.swecli``, which has writable files."""
 
 _FREE_PROJECT = re.compile(
     r"(?:^|/)\.swecli/(?:memory(?:/.*)?|notes(?:/.*)?|playbook\.jsonl|OPENCLI\.md)$", re.IGNORECASE
@@ -91,7 +91,7 @@ _WILD = tuple(name for name in PROTECTED_NAMES if "*" in name.text)
 
 
 def protected_name(relative: str) -> ProtectedName | None:
-    """The entry that a path below a workspace falls under. A folder's own path counts as inside it."""
+    """The entry that covers a path below a workspace. A folder's own path counts as inside it."""
     parts = [part for part in relative.casefold().split("/") if part]
     for at, part in enumerate(parts):
         for name in _BY_FIRST.get(part, ()):
@@ -102,10 +102,10 @@ def protected_name(relative: str) -> ProtectedName | None:
 
 
 def protected_reason(path: str, roots: Sequence[str], home: str = "") -> str | None:
-    """Why a write to ``path`` needs a question in every mode, as the end of a sentence; None when it does not.
+    """Why a write to ``path`` asks in every mode, as the end of a sentence; None if it does not.
 
-    These are the places where a write makes some program run something later: git internals and hooks, editor
-    tasks, shell start-up files, tool configuration.
+    These are the places where a write makes some program run something later: git internals and hooks, editor tasks,
+    shell start-up files, tool configuration.
     """
     folded = path.casefold()
     if not folded.strip("/"):
@@ -127,8 +127,8 @@ def protected_reason(path: str, roots: Sequence[str], home: str = "") -> str | N
 
 
 def installed_reason(path: str, roots: Sequence[str]) -> str | None:
-    """Why a file of an installed package is not one to edit like others, as the end of a sentence: programs of the
-    workspace load it, and those run without a question where their own files can't be changed without one."""
+    """Why a file of an installed package needs care, as the end of a sentence: workspace programs load it, and they run
+    without a question if their own files can't change without one."""
     root = inside(path, roots)
     parts = path.casefold().split("/") if root is None else path[len(root) :].casefold().split("/")
     found = next((name for name in ("node_modules", "site-packages", "dist-packages") if name in parts), None)
@@ -136,8 +136,8 @@ def installed_reason(path: str, roots: Sequence[str]) -> str | None:
 
 
 def held_in_sandbox(relative: str) -> bool:
-    """Whether a contained command must not write this path below a workspace. All of swecli's folder is held: what is
-    remembered there, and instructions, would speak to the model of a later session."""
+    """Whether a contained command must not write this path below a workspace. That includes all of swecli's folder:
+    memory and instructions there would reach the model of a later session."""
     if ".swecli" in relative.casefold().split("/"):
         return True
     name = protected_name(relative)

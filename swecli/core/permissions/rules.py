@@ -1,11 +1,11 @@
 """The rule grammar: ``Tool`` or ``Tool(pattern)``.
 
 - ``Bash(git log *)``: words of one simple command; words are compared exactly, ``*`` as a whole word stands for any
-  words, also none, and within a word for any characters; at the end of a plain word (``Bash(git log*)``) also for what
-  follows. A quoted ``*`` is itself. deny and ask rules take a ``*`` for any text at all, blanks included, and a
-  program's name alone for all its calls.
+  words or none, within a word for any characters, and at the end of a plain word (``Bash(git log*)``) also for what
+  follows. A quoted ``*`` is literal. In deny and ask rules ``*`` matches any text, blanks included, and a program's
+  name alone matches all its calls.
 - ``Read(glob)``, ``Edit(glob)``: gitignore syntax, relative to the workspace; ``~/`` is the home directory and
-  ``//`` starts an absolute path. They hold for every tool that reads or writes such a path.
+  ``//`` starts an absolute path. They apply to every tool that reads or writes such a path.
 - ``WebFetch(domain:host)``: the host or anything below it.
 - ``mcp__server`` or ``mcp__server__tool``.
 """
@@ -45,7 +45,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "TodoWrite": ("update_todos",),
     "AskUserQuestion": ("ask_user",),
 }
-"""Names that other agents use for the same tools."""
+"""Tool names used by other agents."""
 _NAMES = {name.casefold(): name for name in ALIASES} | {
     "shell": "Bash",
     "run_shell_command": "Bash",
@@ -56,17 +56,17 @@ _SHAPE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*(?:__\*)?)(?:\((.*)\))?", re.DOTAL
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*")
 _MCP = re.compile(r"mcp__[A-Za-z0-9_.-]+(?:__\*)?")
 _ANY = "\0"
-"""``*`` in a parsed command: no word of a command and no text of a rule can hold it."""
+"""``*`` in a parsed command: neither a command's words nor a rule's text can contain it."""
 _OPERATORS = re.compile(r"[|&;<>`()]|\$[({]")
-_REGULAR = re.compile(r"\^|\.\0|/.*/$|[a-z]+:")
-"""What begins a word of other grammars: regular expressions, and kinds such as ``regex:`` or ``prefix:``."""
+_OTHER_GRAMMAR = re.compile(r"\^|\.\0|/.*/$|[a-z]+:")
+"""Start of a word in other grammars: regular expressions, and prefixes such as ``regex:`` or ``prefix:``."""
 _BRACES = re.compile(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
-_MOST_BRACES = 6
+_MAX_BRACES = 6
 _GIT_SPECIAL = re.compile(r"([\\*?\[\]{}!#])")
 
 
 class RuleError(ValueError):
-    """The rule can't be understood; the message says why."""
+    """The rule is invalid; the message says why."""
 
 
 class RuleProblem(Struct, frozen=True):
@@ -75,14 +75,14 @@ class RuleProblem(Struct, frozen=True):
 
 
 class PathPattern(Struct, frozen=True):
-    """A gitignore pattern and what it is relative to."""
+    """A gitignore pattern and its base."""
 
     base: Literal["workspace", "home", "absolute"]
     text: str
 
     def matches(self, path: str, roots: Sequence[str], home: str, *, wide: bool) -> bool:
-        """Whether the absolute ``path`` falls under the pattern. ``wide``: as deny and ask rules mean it, which ignore
-        case, and take what begins with ``/`` for a place in the workspace and for one of the file system."""
+        """Whether the absolute ``path`` matches. ``wide`` is the reading of deny and ask rules: case is ignored, and a
+        leading ``/`` means both the workspace and the file system root."""
         if wide and self.base == "workspace" and self.text.startswith("/"):
             anywhere = PathPattern("absolute", self.text)
             if anywhere.matches(path, roots, home, wide=True):
@@ -111,13 +111,13 @@ class Pattern(Struct, frozen=True):
     kind: Kind
     words: tuple[str, ...] = ()
     rest: bool = False
-    """Whether further words may follow ``words``. In these ``_ANY`` is a wildcard."""
+    """Whether further words may follow ``words``; there ``_ANY`` is a wildcard."""
     path: PathPattern | None = None
     domain: str = ""
 
     def matches_words(self, argv: Sequence[str], *, wide: bool = False) -> bool:
-        """Whether a simple command, given by its words, falls under a command rule. ``wide``: as deny and ask rules
-        mean it, where a wildcard stands for blanks too, and a name alone for all calls of the program."""
+        """Whether the words of a simple command match a command rule. ``wide`` is the reading of deny and ask rules: a
+        wildcard also matches blanks, and a name alone matches all calls of the program."""
         if self.kind != "command":
             return False
         if _words_match((*self.words, _ANY) if self.rest else self.words, argv):
@@ -135,7 +135,7 @@ class Pattern(Struct, frozen=True):
         return len(self.words) == 1 and not self.rest
 
     def at_home(self, home: str) -> Pattern:
-        """The pattern with ``~/`` at the start of words written out."""
+        """The pattern with a leading ``~/`` of its words expanded."""
         if not home or not any(word.startswith("~/") for word in self.words):
             return self
         return replace(self, words=tuple(home + word[1:] if word.startswith("~/") else word for word in self.words))
@@ -145,7 +145,7 @@ class Pattern(Struct, frozen=True):
 
 
 def _words_match(wanted: Sequence[str], argv: Sequence[str]) -> bool:
-    """Whether words are what a pattern says; a wildcard alone stands for any number of them."""
+    """Whether words match a pattern; a wildcard alone stands for any number of them."""
     at = word = mark = 0
     star = -1
     while word < len(argv):
@@ -175,10 +175,10 @@ def _spec(text: str) -> GitIgnoreSpec:
 
 
 def _without_braces(text: str) -> list[str]:
-    """The patterns that ``{a,b}`` in one stands for: gitignore has none, but all other globs that people write. Braces
-    without a comma, and those after a backslash, are themselves."""
+    """The patterns that ``{a,b}`` expands to: gitignore has no braces, but all other globs do. Braces without a comma
+    or after a backslash are literal."""
     found = [text]
-    for _ in range(_MOST_BRACES):
+    for _ in range(_MAX_BRACES):
         matches = [_BRACES.fullmatch(one) for one in found]
         if not any(matches):
             break
@@ -192,10 +192,10 @@ def _without_braces(text: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def parse_rule(text: str) -> Pattern:
-    """The pattern of a rule's text.
+    """The parsed pattern of a rule's text.
 
     Raises:
-        RuleError: it is no rule.
+        RuleError: the rule is invalid.
     """
     if any(ord(char) < 32 or ord(char) == 127 or 0xD800 <= ord(char) < 0xE000 for char in text):
         raise RuleError("a rule is one line without control characters")
@@ -226,10 +226,10 @@ def parse_rule(text: str) -> Pattern:
 
 
 def rule_pattern(rule: Rule) -> Pattern:
-    """The pattern of a rule of its list.
+    """The parsed pattern of a rule in its list.
 
     Raises:
-        RuleError: it is no rule, or allows what no program is named of.
+        RuleError: the rule is invalid, or an allow rule without a program name.
     """
     pattern = parse_rule(rule.text)
     if rule.effect == "allow" and pattern.words and pattern.words[0].startswith(_ANY):
@@ -255,7 +255,7 @@ def _command(tools: tuple[str, ...], pattern: str) -> Pattern:
 
 
 def _marked(text: str) -> tuple[str, str]:
-    """The text with each unquoted ``*`` as ``_ANY``, and what of it is not quoted."""
+    """The text with each unquoted ``*`` as ``_ANY``, and its unquoted part."""
     out: list[str] = []
     bare: list[str] = []
     quote, escaped = "", False
@@ -278,7 +278,7 @@ def _marked(text: str) -> tuple[str, str]:
 
 
 def _check_words(words: Sequence[str], bare: str) -> None:
-    """Refuse what no words of a simple command can be: such a rule would never match."""
+    """Reject words that no simple command can have: such a rule would never match."""
     name = words[0]
     if operator := _OPERATORS.search(bare):
         raise RuleError(f"a rule matches one simple command, without {operator.group()}")
@@ -290,7 +290,7 @@ def _check_words(words: Sequence[str], bare: str) -> None:
         raise RuleError("the program must be written out; the only wildcard is *")
     if " " in name and "/" not in name:
         raise RuleError("the program's name contains a space; leave out the quotes")
-    if any(_REGULAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
+    if any(_OTHER_GRAMMAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
         raise RuleError("a command rule lists words, with * for any; this looks like another syntax")
 
 
@@ -328,7 +328,7 @@ def _path(pattern: str) -> PathPattern:
 
 
 def check_rules(rules: Iterable[Rule], tools: Collection[str] | None = None) -> tuple[RuleProblem, ...]:
-    """Every rule that can't be understood. With ``tools`` a rule for an unknown tool is a problem too."""
+    """Problems of all invalid rules. With ``tools`` a rule for an unknown tool is a problem too."""
     problems: list[RuleProblem] = []
     for rule in rules:
         try:
@@ -343,7 +343,7 @@ def check_rules(rules: Iterable[Rule], tools: Collection[str] | None = None) -> 
 
 
 def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
-    """The rules of one list that count; a project can only tighten until its folder is trusted."""
+    """The rules of one list that count; an untrusted project can only tighten."""
     trusted = policy.trust in ("trusted", "session")
     return tuple(
         rule
@@ -353,25 +353,25 @@ def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
 
 
 class ReadRules(Struct, frozen=True):
-    """The deny and ask rules about files whose text may not be read, or not unasked, for tools that read many files.
-    ``roots`` are the resolved workspace directories."""
+    """Deny and ask rules about reading, for tools that read many files. ``roots`` are the resolved workspace
+    directories."""
 
     rules: tuple[Rule, ...] = ()
     roots: tuple[str, ...] = ()
     home: str = ""
 
     def hidden(self, paths: Iterable[str], start: str) -> set[str]:
-        """Those of the absolute paths that a call for ``start`` may not show.
+        """The absolute paths that a call for ``start`` must not show.
 
-        The rules that cover ``start`` itself have been agreed to.
+        Rules that cover ``start`` itself were already agreed to.
         """
         rules = [rule for rule in self.rules if not self._covers(rule, start)]
         return {path for path in set(paths) if any(self._covers(rule, path) for rule in rules)}
 
     @property
     def note(self) -> str:
-        """What is left out, as a clause; empty where nothing is. It depends on the rules alone: what a hidden file
-        holds can't be guessed from it."""
+        """What is left out, as a clause, or empty. It depends on the rules alone, so it reveals nothing about hidden
+        files."""
         return f"files that {' or '.join(rule.text for rule in self.rules)} covers are left out" if self.rules else ""
 
     def _covers(self, rule: Rule, path: str) -> bool:
@@ -402,8 +402,8 @@ def is_valid(rule: Rule) -> bool:
 
 
 def matches_call(rule: Rule, call: Call, home: str) -> bool:
-    """Whether a rule speaks about this call. Command patterns are not judged here: they need the command's
-    words. An allow rule must cover everything that the call touches; a deny or ask rule fires on any of it."""
+    """Whether a rule matches this call. Command patterns need the command's words and are judged elsewhere. An allow
+    rule must cover everything that the call touches; a deny or ask rule matches any part of it."""
     try:
         pattern = parse_rule(rule.text)
     except RuleError:
@@ -427,7 +427,7 @@ def _matches_paths(rule: Rule, writing: bool, pattern: PathPattern, call: Call, 
             return False
         touched = effects.writes if writing else effects.reads
         if writing and any(path not in effects.writes for path in effects.reads):
-            # A call that also reads elsewhere needs consent for that as well.
+            # A call that also reads elsewhere needs consent for that too.
             return False
         return bool(touched) and all(pattern.matches(path, call.roots, home, wide=False) for path in touched)
     touched = effects.writes if writing else (*effects.reads, *effects.writes)
@@ -436,7 +436,7 @@ def _matches_paths(rule: Rule, writing: bool, pattern: PathPattern, call: Call, 
 
 
 def given_paths(call: Call, home: str) -> tuple[str, ...]:
-    """The paths as the model wrote them, made absolute by their text alone (links not followed)."""
+    """The paths as the model wrote them, made absolute by text alone (links not followed)."""
     found: list[str] = []
     for key in ("path", "file_path", "paths", "old_path", "new_path", "directory"):
         value = call.arguments.get(key)
@@ -446,7 +446,7 @@ def given_paths(call: Call, home: str) -> tuple[str, ...]:
 
 
 def path_rule(tool: Literal["Read", "Edit"], path: str, roots: Sequence[str]) -> str:
-    """The narrowest rule for one file: anchored at the workspace, or absolute outside of it."""
+    """The narrowest rule for one file: anchored at the workspace, or absolute outside it."""
     root = inside(path, roots)
     relative = "/" + path[len(root) :].strip("/") if root is not None else "/" + path
     escaped = _GIT_SPECIAL.sub(r"\\\1", relative)
@@ -454,5 +454,5 @@ def path_rule(tool: Literal["Read", "Edit"], path: str, roots: Sequence[str]) ->
 
 
 def words_rule(words: Sequence[str], *, rest: bool = False) -> str:
-    """The rule for exactly this command, or for it with anything after it."""
+    """The rule for exactly this command, or with ``rest`` for it and any further words."""
     return f"Bash({shlex.join(words)}{' *' if rest else ''})"

@@ -1,4 +1,4 @@
-"""Values of the permission decision."""
+"""Types of the permission decision."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ Sandbox = Literal["off", "partial", "full"]
 
 
 class Effects(Struct, frozen=True):
-    """What a call declares to touch, with resolved absolute paths. The scheduler and the permission decision
-    read nothing else of a tool.
+    """Effects that a call declares, with resolved absolute paths; the scheduler and the permission decision read
+    nothing else of a tool.
 
-    ``reads`` and ``writes`` are files or directories; ``command`` is set for a shell command, which may
-    touch anything; ``network`` is a host; ``interactive`` calls only talk to the user; ``internal`` calls
-    change nothing but the session itself (todos, notes). ``outside``: the command asks to run outside the sandbox.
-    ``unread`` are those of ``writes`` whose present content goes without the model having seen any of it.
-    ``external`` is the program that carries the call out, outside of swecli and its sandbox, in words ("the MCP server
-    github"): what it touches is not known. ``vouched``: the user trusts that program, and it says that the call changes
-    nothing.
+    ``reads`` and ``writes`` are files or directories; ``command`` is set for a shell command, which may touch anything;
+    ``network`` is a host; ``interactive`` calls only talk to the user; ``internal`` calls change only the session
+    itself (todos, notes). ``outside``: the command asks to run outside the sandbox. ``unread`` are those of ``writes``
+    whose present content is lost without the model having seen any of it. ``external`` describes the program that
+    carries out the call outside swecli and its sandbox ("the MCP server github"), with unknown effects. ``vouched``:
+    the user trusts that program, and it declares that the call changes nothing.
     """
 
     reads: tuple[str, ...] = ()
@@ -44,7 +43,7 @@ class Effects(Struct, frozen=True):
 
     @property
     def opaque(self) -> bool:
-        """Whether the call may change anything at all, so that others wait for it and it waits for them."""
+        """Whether the call may change anything, so that it runs alone."""
         return self.command is not None or (bool(self.external) and not self.vouched)
 
 
@@ -57,7 +56,7 @@ class Rule(Struct, frozen=True):
     origin: str = ""
     """File and line, or "flag", or "always, 12:03"."""
     why: str = ""
-    """What the user reads in place of the rule, where swecli itself made it."""
+    """Text the user reads instead of a rule that swecli itself made."""
 
 
 class Call(Struct, frozen=True):
@@ -69,8 +68,7 @@ class Call(Struct, frozen=True):
     cwd: str
     roots: tuple[str, ...]
     typed: bool = False
-    """Whether what is written, or asked of another program, is what the user typed to swecli: nothing of it comes from
-    a model."""
+    """Whether the user typed the text that is written or sent to a program: none of it comes from a model."""
 
 
 class Policy(Struct, frozen=True):
@@ -79,30 +77,29 @@ class Policy(Struct, frozen=True):
     trust: Trust = "unknown"
     sandbox: Sandbox = "off"
     holds: bool = False
-    """Whether a partial sandbox still holds what a command writes and connects to."""
+    """Whether a partial sandbox still restricts what a command writes and connects to."""
     yolo: bool = False
     readable: tuple[str, ...] = ()
-    """Resolved folders outside of the workspace whose files may be read: those of skills."""
+    """Resolved folders outside the workspace with readable files: those of skills."""
     own_dirs: tuple[str, ...] = ()
-    """Resolved directories of swecli's own configuration, data, state and cache: no tool writes there, whatever
-    the mode and the rules."""
+    """Resolved directories of swecli's own configuration, data, state and cache: no tool writes there, in any mode and
+    under any rule."""
     memory: tuple[str, ...] = ()
-    """Resolved folders of the user's memory, which the memory tool reads, and writes when the user agrees."""
+    """Resolved folders of the user's memory: the memory tool reads there, and writes if the user agrees."""
     untrusted: tuple[str, ...] = ()
-    """Where text of strangers came from since the user last consented to a call: hosts and files outside."""
+    """Sources of untrusted text since the user last consented to a call: hosts and outside files."""
     home: str = ""
-    """The user's resolved home directory; empty when unknown, and then no ``~`` rule matches."""
+    """The user's resolved home directory; empty if unknown, and then no ``~`` rule matches."""
     facts: FileFacts = field(default_factory=FileFacts)
-    """How to ask the file system about what a command names; with the default no command with operands is
-    proven to only read."""
+    """Access to file-system facts; with the default no command with operands is proven read-only."""
 
 
 class Decision(Struct, frozen=True):
-    """``reason`` is shown and logged; ``rule`` decided if set; ``offers`` are the rules that "always" would add.
-    ``offer_note`` is a sentence: what they would also allow or, where there are none, why.
-    ``contained``: it may run without a question only because the sandbox holds it, so it must run in there.
-    ``reads_only``: the command is proven to only read, so nothing has to be recorded before it. ``danger`` is what a
-    person has to see before they agree, as a clause; ``loss`` is what would be gone, counted."""
+    """Outcome of the decision. ``reason`` is shown and logged; ``rule`` decided if set; ``offers`` are the rules that
+    "always" would add. ``offer_note`` is a sentence: what else they would allow or, without offers, why there are none.
+    ``contained``: it may run without a question only because the sandbox contains it, so it must run there.
+    ``reads_only``: the command is proven read-only, so no checkpoint is needed before it. ``danger`` is a warning to
+    read before agreeing, as a clause; ``loss`` is the predicted loss, counted."""
 
     outcome: Outcome
     reason: str
@@ -115,7 +112,7 @@ class Decision(Struct, frozen=True):
     danger: str = ""
     loss: Loss | None = None
     counted: bool = False
-    """Whether ``loss`` is all that the command would destroy."""
+    """Whether ``loss`` covers everything the command would destroy."""
 
     @property
     def offer(self) -> str | None:
@@ -124,7 +121,7 @@ class Decision(Struct, frozen=True):
 
 
 _ORDER: tuple[Mode, ...] = ("plan", "default", "accept-edits", "auto")
-"""The modes, the tightest first."""
+"""The modes, tightest first."""
 
 
 def tightest(own: Mode | None, session: Mode) -> Mode:

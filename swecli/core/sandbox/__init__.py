@@ -1,1 +1,1 @@
-"""Running commands so that they can change only the workspace and reach no network."""
+"""Containment of commands: they can change only the workspace and reach no network."""

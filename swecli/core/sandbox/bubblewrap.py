@@ -1,4 +1,4 @@
-"""From a plan to the arguments of bubblewrap (``bwrap``)."""
+"""Translation of a plan to the arguments of bubblewrap (``bwrap``)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _LOCK, _RECORD = "lock", "placeholders"
 
 
 class PlaceholderError(Exception):
-    """A protected name can't be held; the message says which and why."""
+    """A protected name can't be blocked; the message says which and why."""
 
 
 class Placeholders:
-    """The names that are held in one workspace. ``folder`` is private to the workspace and outside of it."""
+    """Protected names that are blocked in one workspace. ``folder`` is private to the workspace and outside it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def hold(self, wanted: Sequence[Placeholder]) -> int:
-        """Make what is absent. Returns a locked descriptor: as long as it or a copy of it is open, nothing is removed.
+        """Create the missing names. Returns a locked descriptor; nothing is removed while it or a copy of it is open.
 
         Raises:
-            PlaceholderError: a name can't be made.
+            PlaceholderError: a name can't be created.
         """
         try:
             make_private(self._folder)
@@ -54,7 +54,7 @@ class Placeholders:
         return descriptor
 
     def release(self, descriptor: int, seconds: float = 0.2) -> bool:
-        """Close the descriptor and remove what nobody needs any more; False while another command runs."""
+        """Close the descriptor and remove unused placeholders; False while another command runs."""
         os.close(descriptor)
         deadline = time.monotonic() + seconds
         while not (done := self.sweep()) and time.monotonic() < deadline:
@@ -62,7 +62,7 @@ class Placeholders:
         return done
 
     def sweep(self) -> bool:
-        """Remove what was left behind. False when a command runs that needs it."""
+        """Remove leftovers. False if a running command needs them."""
         if not (self._folder / _RECORD).exists():
             return True
         try:
@@ -82,7 +82,7 @@ class Placeholders:
             os.close(descriptor)
 
     def _note(self, made: Sequence[Placeholder]) -> None:
-        """Write down what is about to be made, so that whoever comes next can remove it."""
+        """Record the names before creating them, so that a later run can remove them."""
         lines = [json.dumps([one.path, None if one.content is None else one.content.decode()]) for one in made]
         with open(self._folder / _RECORD, "a", encoding="utf-8", errors="surrogateescape") as record:
             record.write("".join(f"{line}\n" for line in lines))
@@ -91,14 +91,14 @@ class Placeholders:
         found: dict[str, Placeholder] = {}
         text = (self._folder / _RECORD).read_text(encoding="utf-8", errors="surrogateescape")
         for line in text.splitlines():
-            with contextlib.suppress(ValueError, TypeError):  # a line that a crash cut off was not acted upon yet
+            with contextlib.suppress(ValueError, TypeError):  # a line cut off by a crash was not acted upon yet
                 path, content = cast("tuple[str, str | None]", json.loads(line))
                 found.setdefault(path, Placeholder(path, None if content is None else content.encode()))
         return sorted(found.values(), key=lambda one: one.path)
 
 
 def _make(one: Placeholder) -> None:
-    """Two commands may make the same name at once: it is there then, which is all that matters."""
+    """Create a name; two commands may do so at once, and an existing name is fine."""
     with contextlib.suppress(FileExistsError):
         if one.content is None:
             os.mkdir(one.path, 0o755)
@@ -111,7 +111,7 @@ def _make(one: Placeholder) -> None:
 
 
 def _remove(one: Placeholder) -> None:
-    """Remove a name only if it is still what was made; the folder it is in is opened without following links."""
+    """Remove a name only if it is still as created; its folder is opened without following links."""
     folder, name = os.path.split(one.path)
     try:
         if os.path.realpath(folder) != folder:
@@ -132,7 +132,7 @@ def _remove(one: Placeholder) -> None:
 
 
 def _content(name: str, parent: int, size: int) -> bytes:
-    """The file's bytes, one more than expected at most."""
+    """The file's bytes, at most one more than expected."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     try:
         return os.read(descriptor, size + 1)
@@ -142,9 +142,9 @@ def _content(name: str, parent: int, size: int) -> bytes:
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr")
-"""Of /proc: settings of the kernel that root may write even without any of its powers."""
+"""Entries of /proc with kernel settings that root may write even without capabilities."""
 DISABLE_USERNS = (0, 8, 0)
-"""First version that can forbid further user namespaces."""
+"""First version that can forbid nested user namespaces."""
 
 
 def version_of(text: str) -> tuple[int, int, int] | None:
@@ -163,8 +163,8 @@ def bwrap_argv(
     lock: int | None = None,
     root: bool = False,
 ) -> list[str]:
-    """Everything up to the command. ``seccomp`` is a descriptor to read the filter from, ``status`` one to write the
-    outcome to as JSON, ``lock`` one to hold open as long as anything runs inside. ``root``: the user is root."""
+    """All arguments before the command. ``seccomp`` is a descriptor to read the filter from, ``status`` one for the
+    outcome as JSON, ``lock`` one that stays open as long as anything runs inside. ``root``: the user is root."""
     argv = [program, "--unshare-user", "--unshare-ipc", "--unshare-pid"]
     if not plan.network:
         argv.append("--unshare-net")
@@ -176,7 +176,7 @@ def bwrap_argv(
         argv += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
     for mount in plan.mounts:
         argv += _mount(mount, plan)
-    # Last, because what lies deeper needs its mount point made first.
+    # Last, because deeper entries need their mount point first.
     argv += _each("--remount-ro", [mount.path for mount in plan.mounts if mount.access == "hidden" and mount.directory])
     for option, descriptor in (("--seccomp", seccomp), ("--json-status-fd", status), ("--sync-fd", lock)):
         if descriptor is not None:
@@ -191,7 +191,7 @@ def _mount(mount: Mount, plan: Plan) -> list[str]:
         case "read":
             return ["--ro-bind", mount.path, mount.path]
         case "private":
-            # The other one, /dev/shm, is new already: --dev makes it.
+            # The other one, /dev/shm, is new already: --dev creates it.
             return ["--bind", plan.private, mount.path] if mount.path == plan.temporary else []
         case "hidden" if mount.directory:
             return ["--tmpfs", mount.path]

@@ -1,8 +1,8 @@
-"""From a plan to Landlock rules, where bubblewrap can't be had.
+"""Translation of a plan to Landlock rules, for systems without bubblewrap.
 
-Landlock only ever adds rights, and a right on a directory holds for everything below it. A place inside a directory can
-therefore only be left out by naming all of its siblings. What follows from that: no new name can be made directly in a
-directory that has something to protect, the top of the workspace above all.
+Landlock only ever adds rights, and a right on a directory applies to everything below it. A place inside a directory
+can therefore only be excluded by naming all its siblings. As a result, no new name can be created directly in a
+directory with something protected, above all the top of the workspace.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _REFUSED = (
 
 
 def machine(name: str) -> Architecture | None:
-    """The tables for ``os.uname().machine``; None for one that is not known here."""
+    """The tables for ``os.uname().machine``; None for an unknown one."""
     return ARCHITECTURES.get({"amd64": "x86_64", "arm64": "aarch64"}.get(name, name))
 
 
 def program(architecture: Architecture, families: Sequence[int]) -> bytes:
-    """The filter. ``families`` are the address families that sockets may have."""
+    """The filter. ``families`` are the address families that sockets may use."""
     calls = architecture.calls
     code: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, _ARCH),
@@ -87,13 +87,13 @@ def _fail(number: int) -> tuple[int, int, int, int]:
 
 
 def _when(number: int, body: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """``body`` for one system call; it ends with an allowing return, so that the number need not be loaded again."""
+    """``body`` for one system call; it ends by allowing, so that the number need not be loaded again."""
     body = [*body, (_RETURN, 0, 0, _ALLOW)]
     return [(_JUMP_EQUAL, 0, len(body), number), *body]
 
 
 def _one_of(values: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    """Skips the next instruction (a refusal) if the loaded value is one of these."""
+    """Skip the next instruction (a refusal) if the loaded value is one of these."""
     last = len(values) - 1
     return [(_JUMP_EQUAL, last - index + 1, 0, value) for index, value in enumerate(values)]
 
@@ -101,8 +101,8 @@ def _one_of(values: Sequence[int]) -> list[tuple[int, int, int, int]]:
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = (1 << bit for bit in range(6))
 MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = (1 << bit for bit in range(6, 13))
 REFER, TRUNCATE, IOCTL_DEV = (1 << bit for bit in range(13, 16))
-_FIRST = (1 << 13) - 1
-_OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+_ABI_1_RIGHTS = (1 << 13) - 1
+_FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """Rights that a rule on a single file may have."""
 _READ = EXECUTE | READ_FILE | READ_DIR
 _CHANGE = (
@@ -122,7 +122,7 @@ class Grant(Struct, frozen=True):
 
 
 class Ruleset(Struct, frozen=True):
-    """What is refused by default (``files``, ``net``, ``scope`` as the kernel's bits) and what is granted."""
+    """Rights refused by default (``files``, ``net``, ``scope`` as the kernel's bits) and the grants."""
 
     files: int
     net: int
@@ -131,8 +131,8 @@ class Ruleset(Struct, frozen=True):
 
 
 def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
-    """The rights that this version of the interface can refuse: files, network, scope."""
-    files = _FIRST
+    """Rights that this version of the interface can refuse: files, network, scope."""
+    files = _ABI_1_RIGHTS
     for since, right in ((2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)):
         files |= right if abi >= since else 0
     net = _NET_BIND | _NET_CONNECT if abi >= 4 and not network else 0
@@ -147,33 +147,33 @@ def uncovered(abi: int, *, network: bool) -> tuple[str, ...]:
 
 
 def holds(abi: int, *, network: bool, filtered: bool) -> bool:
-    """Whether commands can write and connect only where they may: the filter refuses every socket but those of a pair,
-    and the kernel knows the right to truncate."""
+    """Whether commands can write and connect only where allowed: the filter refuses every socket except socket pairs,
+    and the kernel supports the right to truncate."""
     return abi >= 3 and filtered and not network
 
 
 def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
-    """The rules for one command. Entries that appear later, beside something protected, have no rights."""
+    """The rules for one command. Entries created later next to something protected have no rights."""
     files, net, scope = handled(abi, network=plan.network)
     grants: dict[str, int] = {}
 
     def grant(path: str, rights: int) -> None:
         kind = disk.kind(path)
         if kind not in ("missing", "link"):
-            allowed = rights & files & (-1 if kind == "directory" else _OF_FILES)
+            allowed = rights & files & (-1 if kind == "directory" else _FILE_RIGHTS)
             grants[path] = grants.get(path, 0) | allowed
 
     unseen = (*plan.paths("hidden", "denied", "private"), "/dev")
     grant("/", READ_DIR)
-    for path in _without("/", unseen, disk):
+    for path in _excluding("/", unseen, disk):
         grant(path, _READ)
     for path in plan.paths("read"):
         grant(path, _READ)
     writable = plan.paths("write")
     spared = (*plan.paths("read", "hidden", "denied"), *(one.path for one in plan.placeholders))
     for path in writable:
-        # A folder that is only a step on the way to something protected is written through its other entries.
-        for entry in _without(path, spared, disk):
+        # A folder above something protected is written through its other entries.
+        for entry in _excluding(path, spared, disk):
             grant(entry, _READ | _CHANGE)
         grant(path, READ_DIR)
     grant(plan.private, _READ | _CHANGE)
@@ -182,8 +182,8 @@ def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
     return Ruleset(files, net, scope, tuple(Grant(path, grants[path]) for path in sorted(grants) if grants[path]))
 
 
-def _without(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
-    """Places that together are all of ``path`` except what is left out: itself where nothing below it is."""
+def _excluding(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
+    """Places that together cover ``path`` except the excluded ones: ``path`` itself if it contains none of them."""
     if inside(path, left_out):
         return []
     prefix = path.rstrip("/") + "/"
@@ -198,7 +198,7 @@ def _without(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
         entry = posixpath.join(path, name)
         kind = disk.kind(entry)
         if kind == "directory":
-            found += _without(entry, below, disk)
+            found += _excluding(entry, below, disk)
         elif kind in ("file", "other") and entry not in below:
             found.append(entry)
     return found

@@ -1,11 +1,11 @@
-"""Puts this process under Landlock rules and a system call filter, then becomes the command.
+"""Helper process: applies Landlock rules and a system call filter to itself, then becomes the command.
 
-Run by path with ``python -I -S``, so nothing but the standard library is imported and nothing of the workspace. The
-arguments: ``FILES NET SCOPE AUDIT-ABI FILTER-HEX [RIGHTS PATH]... -- COMMAND...``. If any step fails the command is not
-run: the exit status is 126 and the first line of standard error begins with ``swecli sandbox:``.
+Run by path with ``python -I -S``, so it imports only the standard library and nothing from the workspace. The
+arguments: ``FILES NET SCOPE AUDIT-ABI FILTER-HEX [RIGHTS PATH]... -- COMMAND...``. If any step fails, the command does
+not run: the exit status is 126 and the first line of standard error begins with ``swecli sandbox:``.
 """
 
-# The kernel's names and numbers are those of linux/landlock.h, linux/seccomp.h and linux/prctl.h.
+# The kernel's names and numbers come from linux/landlock.h, linux/seccomp.h and linux/prctl.h.
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ class HelperError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Restrict this process and become the command. Returns only when that failed."""
+    """Restrict this process and become the command. Returns only on failure."""
     try:
         split = arguments.index("--")
         files, net, scope, abi = (int(word) for word in arguments[:4])
@@ -56,7 +56,7 @@ def _landlock(libc: ctypes.CDLL, wanted: tuple[int, int, int, int], grants: list
         try:
             place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
-            continue  # it went away meanwhile: nothing to grant
+            continue  # it disappeared meanwhile: nothing to grant
         rule = struct.pack("=Qi", int(rights), place)
         _check(libc.syscall(_ADD, ruleset, _PATH_BENEATH, ctypes.c_char_p(rule), 0), f"the rule for {path}")
         os.close(place)
@@ -65,7 +65,7 @@ def _landlock(libc: ctypes.CDLL, wanted: tuple[int, int, int, int], grants: list
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """Take root's powers from the process and from what it becomes; nothing to do for others."""
+    """Drop root's capabilities from the process and its successors; a no-op for other users."""
     if os.geteuid() != 0:
         return
     for capability in range(_LAST_CAPABILITY + 1):

@@ -1,4 +1,4 @@
-"""One command in the sandbox: what is put in front of it, what it inherits, and what became of it."""
+"""One sandboxed command: its prefix, the descriptors it inherits, and its outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swecli.core.sandbox.bubblewrap import bwrap_argv, version_of
 from swecli.core.sandbox.plan import Disk, Layer, Plan
 
 _TAIL = 20_000
-"""Characters of output that are looked at."""
+"""Characters of output that are examined."""
 _READ_ONLY = re.compile(r"read-only file system|\bEROFS\b|errno 30\b", re.IGNORECASE)
 _NETWORK = re.compile(
     r"network is unreachable|could not resolve host|temporary failure in name resolution|name or service not known|"
@@ -37,8 +37,8 @@ _BUSY = re.compile(r"device or resource busy|\bEBUSY\b|is a directory|\bEISDIR\b
 
 
 def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
-    """What was stopped, as a clause such as "it writes outside the workspace"; empty when the command ended well or
-    failed in a way that the sandbox does not explain."""
+    """The blocked action, as a clause such as "it writes outside the workspace"; empty if the command succeeded or the
+    sandbox does not explain its failure."""
     if not status:
         return ""
     text = output[-_TAIL:]
@@ -66,12 +66,12 @@ _HELPER_FAILED = "swecli sandbox:"
 
 
 class SandboxError(Exception):
-    """The command was not run, because the sandbox can't hold it; the message says why."""
+    """The command did not run because the sandbox can't contain it; the message says why."""
 
 
 class Launch(Struct):
-    """``prefix`` goes in front of the command, ``inherited`` are open in it, ``environment`` is changed for it.
-    ``end`` must be called once, when the command has ended or was never started."""
+    """``prefix`` precedes the command, ``inherited`` descriptors are open in it, ``environment`` adds to its own. Call
+    ``end`` once, after the command has ended or if it was never started."""
 
     layer: Layer
     plan: Plan
@@ -79,12 +79,12 @@ class Launch(Struct):
     descriptors: Sequence[int] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: {})
     status: int | None = None
-    """Where bubblewrap says what became of it."""
+    """Descriptor on which bubblewrap reports the outcome."""
     lock: int | None = None
     """Inherited too: it marks the command as running. ``release`` closes it."""
     release: Callable[[], object] = lambda: None
     undo: Callable[[], Sequence[str]] = tuple
-    """Takes away what the command made that steers other programs, and names it."""
+    """Removes control files (files that control other programs) made by the command, and names them."""
 
     @property
     def inherited(self) -> tuple[int, ...]:
@@ -100,13 +100,13 @@ class Launch(Struct):
         release()
 
     def undone(self) -> Sequence[str]:
-        """What had to be undone since the last time this was asked."""
+        """Paths undone since the previous call."""
         undo, self.undo = self.undo, tuple
         return undo()
 
     def failure(self, output: str, status: int | None) -> str:
-        """Why the sandbox could not be set up, so that the command never ran; empty when it ran. To be asked before
-        ``end``; a command that was killed counts as run."""
+        """Why the sandbox could not be set up, so that the command never ran; empty if it ran. Call it before ``end``;
+        a killed command counts as run."""
         if status is None or status == 0:
             return ""
         line = output.strip().partition("\n")[0][:300]
@@ -121,7 +121,7 @@ class Launch(Struct):
         return "" if _RAN.search(outcome) else line
 
     def blocked(self, output: str, status: int | None) -> str:
-        """What the sandbox stopped or undid, as a clause; empty when nothing points to it. Takes a moment."""
+        """What the sandbox stopped or undid, as a clause; empty if nothing indicates it. Takes a moment."""
         undone = self.undone()
         if undone:
             more = f" and {len(undone) - 1} more" if len(undone) > 1 else ""
@@ -135,7 +135,7 @@ _SECONDS = 5.0
 
 
 class Bubblewrap(Struct, frozen=True):
-    """The program, as it was found. ``identity`` changes when another one takes its place."""
+    """The installed program. ``identity`` changes if another one replaces it."""
 
     path: str
     version: tuple[int, int, int]
@@ -147,7 +147,7 @@ class Bubblewrap(Struct, frozen=True):
 
 
 def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bubblewrap | str:
-    """The system's bubblewrap by PATH, never one of the workspace; or why there is none, as a clause."""
+    """The system's bubblewrap on PATH, never one from the workspace; or why there is none, as a clause."""
     entries = [
         entry
         for entry in environment.get("PATH", os.defpath).split(os.pathsep)
@@ -185,7 +185,7 @@ _INSTALLERS = (
 
 
 def install_hint(os_release: str) -> str:
-    """The one line that installs bubblewrap on the system that ``/etc/os-release`` describes."""
+    """The command that installs bubblewrap on the system that ``/etc/os-release`` describes."""
     fields = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
     ids = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".replace('"', "").replace("'", "").casefold().split()
     for name in ids:
@@ -196,7 +196,7 @@ def install_hint(os_release: str) -> str:
 
 
 def advice() -> str:
-    """How bubblewrap is installed here, as a sentence."""
+    """How to install bubblewrap here, as a sentence."""
     try:
         text = Path("/etc/os-release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -205,7 +205,7 @@ def advice() -> str:
 
 
 def landlock_abi() -> int:
-    """The version of Landlock that the kernel offers; 0 for none."""
+    """The kernel's Landlock version; 0 for none."""
     if sys.platform != "linux":
         return 0
     try:
@@ -218,8 +218,8 @@ def landlock_abi() -> int:
 
 @functools.cache
 def filter_program(machine: str, layer: str, network: bool) -> bytes:
-    """The system call filter for a layer; empty where the machine's calls are not known. Inside a network of their own
-    commands may talk to themselves; without one they may open no socket but pairs: Landlock knows no Unix sockets."""
+    """The system call filter for a layer; empty on an unknown machine. In their own network namespace commands may
+    connect to themselves; without one only socket pairs are allowed, because Landlock does not cover Unix sockets."""
     known = landlock.machine(machine)
     if known is None:
         return b""
@@ -228,10 +228,10 @@ def filter_program(machine: str, layer: str, network: bool) -> bytes:
 
 
 def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None) -> Launch:
-    """A command in bubblewrap. ``lock`` is held open by it.
+    """A command in bubblewrap, which keeps ``lock`` open.
 
     Raises:
-        SandboxError: a descriptor can't be had.
+        SandboxError: no descriptor is available.
     """
     opened: list[int] = []
     try:
@@ -265,7 +265,7 @@ def launch_landlock(plan: Plan, abi: int) -> Launch:
     """A command under Landlock and the filter, through the helper.
 
     Raises:
-        SandboxError: the interpreter or the helper could be changed by what runs in the sandbox.
+        SandboxError: a sandboxed command could change the interpreter or the helper.
     """
     interpreter = os.path.realpath(sys.executable)
     rules = landlock.ruleset(plan, Disk(), abi)

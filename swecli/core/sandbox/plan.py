@@ -1,4 +1,4 @@
-"""What a command sees of the disk: secret, writable and protected places, and the mount plan. Pure."""
+"""A command's view of the disk: secret, writable and protected places, and the mount plan. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _HEAD_BYTES = 65_536
 
 
 class Disk:
-    """Answers about absolute paths."""
+    """Queries about absolute paths."""
 
     def kind(self, path: str) -> Kind:
-        """What is there; a link is not followed."""
+        """The kind of entry, without following a link."""
         try:
             mode = os.lstat(path).st_mode
         except (OSError, ValueError):
@@ -41,7 +41,7 @@ class Disk:
         return os.path.realpath(path)
 
     def names(self, directory: str) -> tuple[str, ...]:
-        """The names in a directory, sorted; none where it can't be read."""
+        """The names in a directory, sorted; empty if unreadable."""
         try:
             return tuple(sorted(os.listdir(directory)))
         except OSError:
@@ -82,9 +82,9 @@ _SOCKET_DIRECTORIES = (
     *("/run", "/var/run", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd/common/lxd", "/var/lib/libvirt"),
     *("/var/lib/mysql", "/var/lib/docker", "/var/spool/cron"),
 )
-"""Where services of this machine listen: a container or session service would run a command outside."""
+"""Directories with sockets of local services: a container or session service would run a command outside."""
 _RUN_NEEDED = ("/run/current-system", "/run/wrappers", "/run/opengl-driver", "/run/booted-system")
-"""What programs themselves need of ``/run`` on some systems."""
+"""Parts of ``/run`` that programs need on some systems."""
 _RUN_FOR_NETWORK = ("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf")
 _SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "GPG_AGENT_INFO", "XDG_RUNTIME_DIR")
 _SOCKET_PATH = re.compile(r"(?:^|unix:(?:path=)?(?://)?)(/[^,;:]+)")
@@ -97,14 +97,14 @@ _CACHES = (
     (("GOMODCACHE",), ("GOPATH", "pkg/mod"), "go/pkg/mod"),
     (("GOCACHE",), ("XDG_CACHE_HOME", "go-build"), ".cache/go-build"),
 )
-"""Package caches: variables that name one, a variable with a folder below it, the place below home."""
+"""Package caches: variables that name one, a variable plus a folder below it, the default below home."""
 
 _DOTENV = re.compile(r"\.env(\..*)?")
 _DOTENV_FREE = re.compile(r"\.env\.(example|sample|template|dist|defaults?)")
 
 
 def is_dotenv(name: str) -> bool:
-    """Whether a file of this name holds the secrets of a project, as opposed to a sample of them."""
+    """Whether a file of this name holds a project's secrets, as opposed to a sample of them."""
     folded = name.casefold()
     return _DOTENV.fullmatch(folded) is not None and _DOTENV_FREE.fullmatch(folded) is None
 
@@ -114,12 +114,14 @@ def home_secrets(home: str) -> tuple[str, ...]:
 
 
 def socket_places(environment: Mapping[str, str], home: str) -> tuple[str, ...]:
-    """Directories and sockets of services that run outside."""
+    """Directories and sockets of services outside the sandbox."""
     named: list[str] = []
     for variable in _SOCKET_VARIABLES:
         found = _SOCKET_PATH.search(environment.get(variable, ""))
         path = posixpath.normpath(found.group(1)) if found else ""
-        if path and inside(home or "/", (path,)) is None:  # a variable could name anything, but not what holds all
+        if (
+            path and inside(home or "/", (path,)) is None
+        ):  # a variable could name anything, but not a parent of everything
             named.append(path)
     return (*_SOCKET_DIRECTORIES, *named)
 
@@ -130,7 +132,7 @@ def needed_of_run(network: bool) -> tuple[str, ...]:
 
 
 def caches(environment: Mapping[str, str], home: str, disk: Disk) -> Iterator[str]:
-    """Package caches that exist. Only directories below the home directory count: a variable could name anything."""
+    """Existing package caches. Only directories below home count: a variable could name anything."""
     if not home:
         return
     for variables, (*folder,), usual in _CACHES:
@@ -143,15 +145,15 @@ def caches(environment: Mapping[str, str], home: str, disk: Disk) -> Iterator[st
 
 
 COMMON_CONTENT = b".\n"
-"""Of a ``commondir`` that is made only so that nobody else makes one: the directory itself, as without the file."""
+"""Content of a placeholder ``commondir``: the directory itself, same as without the file."""
 _HOOKS_PATH = re.compile(r"^\s*hookspath\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
 _WORK_TREE = re.compile(r"^\s*worktree\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
 
 
 class GitPlaces(Struct, frozen=True):
-    """``writable`` are git's own directories outside of the folder, as far as they really belong to it. ``guarded``
-    must not be written; ``absent`` must not appear (content None: a directory). ``problem`` is why the repository
-    can't be protected, as a clause."""
+    """``writable`` are git's own directories outside the folder, if they really belong to it. ``guarded`` must not be
+    written; ``absent`` must not appear (content None: a directory). ``problem`` is why the repository can't be
+    protected, as a clause."""
 
     writable: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
@@ -160,7 +162,7 @@ class GitPlaces(Struct, frozen=True):
 
 
 def git_places(folder: str, disk: Disk) -> GitPlaces:
-    """What there is to protect about the ``.git`` of a folder; nothing where it has none."""
+    """Protection needed for the ``.git`` of a folder; empty if it has none."""
     git = posixpath.join(folder, ".git")
     kind = disk.kind(git)
     if kind == "missing":
@@ -203,7 +205,7 @@ def _steering(git: str, disk: Disk) -> tuple[list[str], list[tuple[str, bytes | 
 
 
 def _hooks_path(git: str, folder: str, disk: Disk) -> list[str]:
-    """The directory in the folder that the repository's own configuration takes hooks from."""
+    """The directory in the folder from which the repository's own configuration takes hooks."""
     found = _HOOKS_PATH.search(disk.text(posixpath.join(git, "config")))
     if found is None:
         return []
@@ -213,8 +215,8 @@ def _hooks_path(git: str, folder: str, disk: Disk) -> list[str]:
 
 
 def _file(git: str, folder: str, disk: Disk) -> GitPlaces:
-    """A work tree or a submodule: the file names git's directory elsewhere. It counts only if that directory names
-    this folder in turn: a repository could point anywhere."""
+    """A work tree or a submodule: the file names git's directory elsewhere. It counts only if that directory names this
+    folder in turn: a repository could point anywhere."""
     named = linked_target(disk.text(git))
     target = disk.real(posixpath.join(folder, named)) if named else git
     if disk.kind(target) != "directory" or inside(target, (folder,)):
@@ -239,7 +241,7 @@ def _file(git: str, folder: str, disk: Disk) -> GitPlaces:
 
 
 def nested(root: str, disk: Disk, limit: int = 300) -> Iterator[str]:
-    """Folders directly below ``root`` that have a ``.git`` of their own. At most ``limit`` are looked at."""
+    """Folders directly below ``root`` with a ``.git`` of their own. Checks at most ``limit`` folders."""
     looked = 0
     for name in disk.names(root):
         if name in (".git", "node_modules"):
@@ -255,41 +257,41 @@ def nested(root: str, disk: Disk, limit: int = 300) -> Iterator[str]:
 Layer = Literal["bwrap", "landlock", "seatbelt", "none"]
 UseMode = Literal["auto", "on", "off"]
 Access = Literal["write", "read", "private", "hidden", "denied"]
-"""What a command may do with a place: ``private`` is a directory of its own, ``hidden`` looks empty, ``denied``
-can't be opened."""
+"""Access of a command to a place: ``private`` is a directory of its own, ``hidden`` looks empty, ``denied`` can't be
+opened."""
 
 
 class SandboxOptions(Struct, frozen=True):
-    """The user's wishes. ``writable`` and ``hide`` are absolute paths."""
+    """The user's settings. ``writable`` and ``hide`` are absolute paths."""
 
     mode: UseMode = "auto"
-    """"auto": where it lets a command run without a question; "on": every command; "off": none."""
+    """ "auto": if it lets a command run without a question; "on": every command; "off": none."""
     network: bool = False
     writable: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
     ask_outside: bool = True
-    """Whether the user is asked at once when the sandbox stopped a command."""
+    """Whether to ask the user at once after the sandbox stopped a command."""
 
 
 class Request(Struct, frozen=True):
-    """What a plan is made for. All paths are absolute and resolved; ``private`` is a directory on this machine that
-    becomes the command's temporary directory."""
+    """Input of a plan. All paths are absolute and resolved; ``private`` is a directory on this machine that becomes the
+    command's temporary directory."""
 
     roots: tuple[str, ...]
     home: str
     private: str
     own_dirs: tuple[str, ...] = ()
-    """swecli's configuration and data: not to be seen."""
+    """swecli's configuration and data: hidden."""
     own_code: tuple[str, ...] = ()
-    """Where swecli itself is installed: not to be changed, also where that is inside the workspace."""
+    """swecli's installation: read-only, even inside the workspace."""
     environment: Mapping[str, str] = field(default_factory=lambda: {})
     options: SandboxOptions = SandboxOptions()
     found: Survey = Survey()
-    """What there is that the paths don't tell."""
+    """Findings on disk beyond the paths."""
 
 
 class Mount(Struct, frozen=True):
-    """One place and what a command may do there. ``directory`` tells the two kinds of hiding apart."""
+    """One place and the access to it. ``directory`` distinguishes the two kinds of hiding."""
 
     path: str
     access: Access
@@ -297,34 +299,34 @@ class Mount(Struct, frozen=True):
 
 
 class Placeholder(Struct, frozen=True):
-    """A protected name that is not there: it is made before the command runs, so that the command can't make it, and
-    taken away afterwards. ``content`` None is a directory."""
+    """A missing protected name: created before the command runs, so that the command can't create it, and removed
+    afterwards. ``content`` None is a directory."""
 
     path: str
     content: bytes | None = None
 
 
 class Plan(Struct, frozen=True):
-    """What a command sees. Mounts are in order, parents first: a later one lies over an earlier one. Everything that is
-    not mentioned may be read and not written."""
+    """A command's view of the disk. Mounts are in order, parents first: a later one covers an earlier one. Everything
+    else is read-only."""
 
     roots: tuple[str, ...]
     mounts: tuple[Mount, ...]
     placeholders: tuple[Placeholder, ...]
     private: str
     temporary: str = "/tmp"
-    """Where the private directory is seen."""
+    """Path at which the command sees the private directory."""
     network: bool = False
     uncovered: tuple[str, ...] = ()
-    """What can't be protected in this workspace, as clauses."""
+    """Gaps in the protection of this workspace, as clauses."""
 
     def paths(self, *accesses: Access) -> tuple[str, ...]:
         return tuple(mount.path for mount in self.mounts if mount.access in accesses)
 
 
 class SandboxState(Struct, frozen=True):
-    """How far commands are contained. ``uncovered`` names what a partial sandbox leaves open; ``reason`` says why there
-    is none, or why it is only partial."""
+    """Degree of containment. ``uncovered`` names the gaps of a partial sandbox; ``reason`` says why there is none, or
+    only a partial one."""
 
     level: Level = "off"
     layer: Layer = "none"
@@ -333,18 +335,18 @@ class SandboxState(Struct, frozen=True):
     checked: bool = False
     """False before the probe."""
     holds: bool = False
-    """Whether commands can write and connect only where they may, whatever else a partial sandbox leaves open."""
+    """Whether commands can write and connect only where allowed, whatever other gaps a partial sandbox has."""
     advice: str = ""
-    """A sentence on how to get a full one; empty where it is not a package away."""
+    """How to get a full sandbox, as a sentence; empty if no package would help."""
 
     @property
     def contains(self) -> bool:
-        """Whether auto mode runs commands in it unasked."""
+        """Whether auto mode runs commands in it without asking."""
         return self.level == "full" or self.holds
 
     @property
     def label(self) -> str:
-        """The state in one or a few words, for a status line."""
+        """The state in a few words, for a status line."""
         if not self.checked:
             return "checking"
         return "off" if self.level == "off" else self.layer if self.contains else f"{self.layer}, partial"
@@ -359,7 +361,7 @@ class SandboxState(Struct, frozen=True):
 
 
 def reading(plan: Plan) -> Plan:
-    """The plan for a program that may write nothing of the workspace. No name has to be held there then."""
+    """The plan for a program that may not write in the workspace, so no placeholder is needed."""
     held = {one.path for one in plan.placeholders}
     mounts = tuple(
         replace(mount, access="read") if mount.access == "write" and inside(mount.path, plan.roots) else mount
@@ -371,16 +373,16 @@ def reading(plan: Plan) -> Plan:
 
 _TEMPORARY = ("/tmp", "/dev/shm")
 _MAX_LINKS = 64
-"""Single files that are made read-only because they have another name outside."""
+"""Single files made read-only because they have another hard link outside."""
 _WRITTEN_BY_TOOLS = (".cache", ".vite", ".vite-temp", ".vitest", ".tmp")
 """Folders in node_modules that tools write while they run."""
 _STRENGTH: dict[Access, int] = {"private": 0, "write": 1, "read": 2, "hidden": 3, "denied": 4}
-"""Where one place is meant twice, the narrower meaning holds."""
+"""If a place appears twice, the stricter access applies."""
 
 
 def mount_plan(request: Request, disk: Disk) -> Plan:
-    """The plan for one command. The workspace, the package caches and a temporary directory of its own may be written;
-    what steers other programs, secrets and the sockets of services may not even there."""
+    """The plan for one command. It may write the workspace, the package caches and its own temporary directory; control
+    files, secrets and service sockets are excluded even there."""
     return _PlanBuilder(request, disk).plan()
 
 
@@ -414,7 +416,7 @@ class _PlanBuilder:
         mounts = tuple(sorted(self._mounts.values(), key=lambda mount: (mount.path.count("/"), mount.path)))
         return Plan(
             request.roots,
-            tuple(mount for mount in mounts if self._matters(mount)),
+            tuple(mount for mount in mounts if self._is_effective(mount)),
             tuple(self._absent[path] for path in sorted(self._absent)),
             request.private,
             self._disk.real(_TEMPORARY[0]),
@@ -422,7 +424,7 @@ class _PlanBuilder:
             tuple(self._uncovered),
         )
 
-    # --- what may be written --------------------------------------------------------------------------------------
+    # --- writable places ------------------------------------------------------------------------------------------
 
     def _writable(self) -> list[str]:
         request = self._request
@@ -438,7 +440,7 @@ class _PlanBuilder:
         return [path for path in found if path != "/"]
 
     def _root(self, root: str) -> None:
-        """What stays as it is inside a workspace."""
+        """Protect parts of a workspace."""
         disk = self._disk
         names = disk.names(root)
         for name in names:
@@ -498,15 +500,15 @@ class _PlanBuilder:
         self._add(path, "read", directory=content is None)
 
     def _pin(self, path: str, base: str) -> None:
-        """Make every folder on the way a place of its own: otherwise it could be moved, and a new one put there."""
+        """Mount every folder on the way separately: otherwise it could be moved and replaced."""
         folder = posixpath.dirname(path)
         while folder != base and inside(folder, (base,)):
             self._add(folder, "write")
             folder = posixpath.dirname(folder)
 
     def _links(self) -> None:
-        """Files that have a name outside the workspace stay as they are: writing them would change what is there.
-        Where a package manager made them, that is a whole folder."""
+        """Make files with a hard link outside the workspace read-only: writing them would change the outside. For files
+        from a package manager, that covers a whole folder."""
         found = self._request.found
         places = {path: _package_folder(path) for path in found.links}
         folders = {folder for folder in places.values() if folder}
@@ -523,7 +525,7 @@ class _PlanBuilder:
         if not found.whole:
             self._uncovered.append("the workspace has too many files to check all for hard links")
 
-    # --- what is not seen -----------------------------------------------------------------------------------------
+    # --- hidden places --------------------------------------------------------------------------------------------
 
     def _services(self) -> None:
         disk, network = self._disk, self._request.options.network
@@ -544,11 +546,10 @@ class _PlanBuilder:
             self._hide(path, hold=True)
 
     def _hide(self, path: str, *, hold: bool = False) -> None:
-        """Make a place look empty, and with ``hold`` keep it from appearing where it is not there. A workspace in it
-        stays in sight."""
+        """Make a place look empty; ``hold`` keeps a missing one from appearing. A workspace inside it stays visible."""
         kind = self._disk.kind(path)
         if kind == "missing" and not hold:
-            return  # most of them: finding out where a link leads is dear
+            return  # most of them: resolving a link is expensive
         path = self._disk.real(path)
         kind = self._disk.kind(path)
         root = inside(path, self._request.roots)
@@ -567,16 +568,16 @@ class _PlanBuilder:
         if self._disk.kind(real) == "file":
             self._add(real, "denied", directory=False)
 
-    # --- putting together -----------------------------------------------------------------------------------------
+    # --- assembly -------------------------------------------------------------------------------------------------
 
     def _add(self, path: str, access: Access, directory: bool = True) -> None:
         known = self._mounts.get(path)
         if known is None or _STRENGTH[known.access] < _STRENGTH[access]:
             self._mounts[path] = Mount(path, access, directory)
 
-    def _matters(self, mount: Mount) -> bool:
-        """Whether there is anything at the place to narrow: below a hidden or private one there is not, unless
-        something was put there."""
+    def _is_effective(self, mount: Mount) -> bool:
+        """Whether the mount restricts anything: below a hidden or private place nothing is left to restrict, unless
+        something was mounted there."""
         if mount.access in ("write", "private"):
             return True
         above = _nearest(mount.path, self._mounts)
@@ -586,7 +587,7 @@ class _PlanBuilder:
 
 
 def _package_folder(path: str) -> str:
-    """The folder around a file that package managers fill with hard links to their store; empty where there is none."""
+    """The folder around a file that package managers fill with hard links to their store; empty if there is none."""
     parts = path.split("/")
     for name in (".pnpm", "site-packages", "node_modules"):
         if name in parts[:-1]:

@@ -1,6 +1,6 @@
-"""Trying the sandbox out: canaries run inside, and what they reached is looked at from outside.
+"""Test of the sandbox: canaries run inside, and their effects are checked from outside.
 
-Nothing that runs inside is believed. A canary that got out shows in a file, or at a socket that listens here.
+Output from inside is never trusted. An escaped canary shows in a file, or at a socket that listens here.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ write("source/finished", mark)
 """
 
 Start = Callable[[Request, str], Launch]
-"""Makes a launch for a request and a working directory."""
+"""Create a launch for a request and a working directory."""
 
 
 class ProbeResult(Struct, frozen=True):
-    """``works``: a command ran inside and could write the workspace. ``escaped`` names the canaries that got out."""
+    """``works``: a command ran inside and could write the workspace. ``escaped`` names the canaries that escaped."""
 
     works: bool
     escaped: tuple[str, ...] = ()
     reason: str = ""
     unix: bool = False
-    """Whether a Unix socket of a program outside could be connected to: the sandbox is partial then."""
+    """Whether an outside program's Unix socket was reachable: the sandbox is then partial."""
 
     @property
     def held(self) -> bool:
@@ -91,7 +91,7 @@ class ProbeResult(Struct, frozen=True):
 
 
 def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
-    """Run the canaries under the request's wishes, in a scratch workspace below ``folder``."""
+    """Run the canaries under the request's settings, in a scratch workspace below ``folder``."""
     try:
         with (
             _scratch(folder) as base,
@@ -105,7 +105,7 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
             gone = [path for path in request.found.sockets if path in result.reason and not os.path.lexists(path)]
             if result.works or not gone:
                 return result
-            # Another program's socket went away between the look at it and the mount: look again, once.
+            # Another program's socket disappeared between survey and mount: survey again, once.
             return _run(replace(request, found=surveyor.survey()), start, base, server, service)
     except OSError as error:
         return ProbeResult(False, reason=f"the probe can't be set up: {error}")
@@ -115,7 +115,8 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
 
 @contextmanager
 def _service(folder: Path) -> Generator[socket.socket]:
-    """A service that listens outside the workspace. Addresses are short, so it is bound by way of a short link."""
+    """A service that listens outside the workspace. Socket addresses must be short, so it binds through a short
+    link."""
     with tempfile.TemporaryDirectory(prefix="sw") as short, socket.socket(socket.AF_UNIX) as service:
         link = Path(short) / "l"
         link.symlink_to(folder)
@@ -145,7 +146,7 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket, serv
         except subprocess.TimeoutExpired:
             return ProbeResult(False, reason="the probe timed out")
         finally:
-            if process.poll() is None:  # bubblewrap's child waits for ever where its parent alone is killed
+            if process.poll() is None:  # bubblewrap's child waits forever if only its parent is killed
                 tree.signal_group(process.pid, signal.SIGKILL)
                 process.communicate()
     finally:
@@ -157,7 +158,7 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket, serv
 
 
 def _escapes(base: Path, server: socket.socket | None) -> Iterator[str]:
-    """``server`` None: connecting is allowed."""
+    """Canaries that escaped. ``server`` None: connecting is allowed."""
     git = base / "work" / ".git"
     if (base / "outside" / "written").exists():
         yield "writing outside the workspace"
@@ -205,7 +206,7 @@ _NAME = "sandbox-verdict.json"
 
 
 class VerdictCache:
-    """One remembered verdict; ``folder`` None remembers nothing."""
+    """One cached verdict; ``folder`` None disables the cache."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / _NAME
@@ -220,7 +221,7 @@ class VerdictCache:
         return known == {"full": _key(facts)}
 
     def keep(self, facts: Sequence[str]) -> None:
-        """Remember a full verdict. Where it can't be written, the next start probes again."""
+        """Cache a full verdict. If it can't be written, the next start probes again."""
         if self._path is None:
             return
         temporary = self._path.with_name(f"{_NAME}.{os.getpid()}")
@@ -244,14 +245,14 @@ _UNIX_SOCKETS = "Unix sockets of other programs"
 
 
 class Folders(Struct, frozen=True):
-    """Where the sandbox keeps its own: ``state`` for locks and scratch, ``cache`` for the verdict (None: nowhere)."""
+    """The sandbox's own folders: ``state`` for locks and scratch, ``cache`` for the verdict (None: no cache)."""
 
     state: Path
     cache: Path | None = None
 
 
 class SandboxWorkspace(Struct, frozen=True):
-    """The session's surroundings. ``environment`` is what commands get; ``key`` names the workspace."""
+    """The session's surroundings. ``environment`` is that of commands; ``key`` names the workspace."""
 
     roots: tuple[str, ...]
     home: str
@@ -262,7 +263,7 @@ class SandboxWorkspace(Struct, frozen=True):
 
 
 class Machine:
-    """Finds the first layer that proves to hold: bubblewrap, else Landlock, else seatbelt."""
+    """Search for the first layer that passes the probe: bubblewrap, else Landlock, else seatbelt."""
 
     def __init__(self, workspace: SandboxWorkspace, folders: Folders) -> None:
         self._workspace = workspace
@@ -275,7 +276,7 @@ class Machine:
         self._cache.forget()
 
     def examine(self, request: Request) -> SandboxState:
-        """How far commands under this request are contained. Raises ``OSError`` where that can't be found out."""
+        """Containment of commands under this request. Raises ``OSError`` if it can't be determined."""
         if sys.platform == "darwin":
             return self._examine_seatbelt(request)
         if sys.platform != "linux":
@@ -292,7 +293,7 @@ class Machine:
         return replace(self._examine_landlock(request, why), advice=advice() if missing else "")
 
     def _examine_bubblewrap(self, found: Bubblewrap, request: Request) -> SandboxState | str:
-        """The state under bubblewrap, or why it is of no use here."""
+        """The state under bubblewrap, or why it is unusable here."""
         uncovered = planned(request).uncovered
         if not filter_program(os.uname().machine, "bwrap", request.options.network):
             uncovered += (f"special sockets (no system call table for {os.uname().machine})",)
@@ -345,14 +346,14 @@ class Machine:
             held = Placeholders(Path(cwd).parent / "held")
             return self.launch(layer, planned(scratch), cwd, held)
 
-        # The scratch workspace lies among swecli's own files, which are out of sight otherwise.
+        # The scratch workspace is among swecli's own files, which are otherwise hidden.
         return probe(replace(request, own_dirs=(), own_code=()), start, folder)
 
     def launch(self, layer: str, plan: Plan, cwd: str, placeholders: Placeholders) -> Launch:
-        """A command in the layer that was found.
+        """A command in the detected layer.
 
         Raises:
-            SandboxError: it can't be set up.
+            SandboxError: the layer can't be set up.
         """
         if layer == "landlock":
             return launch_landlock(plan, self._abi)

@@ -1,4 +1,4 @@
-"""The sandbox of a session: what the machine offers, found out once, and a launch for each command."""
+"""A session's sandbox: the machine's layer, detected once, and a launch for each command."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NAME = re.compile(r"swecli-sandbox-(\d+)-.*")
 
 
 class PrivateTemporary:
-    """The commands' temporary directory: made when first asked for, removed by ``close`` together with those of
-    processes that are gone."""
+    """Temporary directory of commands: created on first use; ``close`` removes it together with those of dead
+    processes."""
 
     def __init__(self) -> None:
         self._path: str | None = None
@@ -36,7 +36,7 @@ class PrivateTemporary:
         """The directory.
 
         Raises:
-            OSError: it can't be made.
+            OSError: it can't be created.
         """
         if self._path is None or not os.path.isdir(self._path):
             made = tempfile.mkdtemp(prefix=f"swecli-sandbox-{os.getpid()}-")
@@ -64,7 +64,7 @@ OFF_BY_SETTING = SandboxState(reason="turned off in the settings", checked=True)
 
 
 class Sandbox:
-    """What the machine offers to contain commands. Methods may take a while: not for the event loop."""
+    """Containment available on this machine. Methods may block: keep them off the event loop."""
 
     def __init__(self, options: SandboxOptions, workspace: SandboxWorkspace, folders: Folders) -> None:
         self.options = options
@@ -73,25 +73,25 @@ class Sandbox:
         self._placeholders = Placeholders(folders.state / "sandbox" / workspace.key)
         self._temporary = PrivateTemporary()
         self.state = OFF_BY_SETTING if options.mode == "off" else SandboxState()
-        """As far as it is known."""
+        """Last known state."""
         self._checking = threading.Lock()
         self._counting = threading.Lock()
         self._running = 0
         self._surveyor = Surveyor(workspace.roots, workspace.home)
         self._sockets: tuple[str, ...] = ()
-        """Those that were masked last."""
+        """Sockets masked last."""
         self._baseline: Mapping[str, Content] = {}
-        """What steered other programs before the commands that run now."""
+        """Control files from before the commands that run now."""
         self._kept = folders.state / "sandbox" / workspace.key / "undone"
         self._shared: Plan | None = None
-        """The plan of the commands that run now."""
+        """Plan of the commands that run now."""
 
     @classmethod
     def none(cls) -> Sandbox:
         return cls(SandboxOptions(mode="off"), SandboxWorkspace((), "", {}), Folders(Path(os.devnull)))
 
     def check(self) -> SandboxState:
-        """Look for a layer that holds. What earlier runs left behind is taken away first."""
+        """Find a working layer, after removing leftovers of earlier runs."""
         with self._checking:
             if not self.state.checked:
                 self._placeholders.sweep()
@@ -102,7 +102,7 @@ class Sandbox:
             return self.state
 
     def begin(self, cwd: Path, *, full: bool) -> Launch:
-        """A launch for one command; ``full`` if it may run only where it is wholly contained.
+        """A launch for one command; ``full`` if it may run only with full containment.
 
         Raises:
             SandboxError: there is none.
@@ -118,7 +118,7 @@ class Sandbox:
             raise
 
     def begin_reader(self, cwd: Path) -> Launch:
-        """A launch for a program that runs beside commands for a long time, and may write nothing of the workspace.
+        """A launch for a program that runs beside commands for a long time and may not write in the workspace.
 
         Raises:
             SandboxError: there is none.
@@ -133,8 +133,8 @@ class Sandbox:
         return self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
 
     def _enter(self) -> Plan:
-        """The plan for one more command. While one runs it stays the same: what that command made since could be
-        exchanged for a link between the look at it and the mount."""
+        """The plan for one more command. It stays the same while one runs: that command could swap a file it made for a
+        link between the survey and the mount."""
         with self._counting:
             if self._running == 0 or self._shared is None:
                 try:
@@ -161,7 +161,7 @@ class Sandbox:
         return launch
 
     def _undo(self) -> tuple[str, ...]:
-        """Undo what a command did to what steers other programs where no mount could keep it from that."""
+        """Undo a command's changes to control files that no mount could prevent."""
         with self._counting:
             out_of_reach = () if self._shared is None else self._shared.paths("read", "hidden", "denied")
             after = self._surveyor.steering()
@@ -169,8 +169,8 @@ class Sandbox:
             return undo(self._baseline, reached, self._kept)
 
     def accept(self, paths: Sequence[str] | None) -> None:
-        """These files, or with None all that are there now, were written with consent while contained commands run: not
-        by them."""
+        """Accept control files written with consent, not by contained commands, while such commands run; None accepts
+        all present ones."""
         with self._counting:
             if self._running:
                 now = self._surveyor.steering()
@@ -178,10 +178,10 @@ class Sandbox:
                 self._baseline = {**self._baseline, **chosen}
 
     def failed(self, reason: str) -> None:
-        """A launch did not come about: what was known no longer holds."""
+        """Handle a failed launch: the known state no longer applies."""
         gone = (path for path in self._sockets if path in reason)
         if any(not os.path.lexists(path) for path in gone):
-            return  # its service ended while the sandbox was set up; the next command does without
+            return  # its service ended during setup; the next command runs without it
         self._machine.forget()
         self.state = off(f"it could not be set up: {reason}")
 
@@ -218,6 +218,6 @@ def _both(first: Callable[[], object], second: Callable[[], object]) -> Callable
 
 
 def own_code() -> Sequence[str]:
-    """Where swecli itself and its interpreter's packages are."""
+    """Locations of swecli itself and of its interpreter's packages."""
     package = Path(__file__).resolve().parents[2]
     return tuple(dict.fromkeys((str(package), os.path.realpath(sys.prefix))))

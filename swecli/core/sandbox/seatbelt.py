@@ -1,6 +1,6 @@
-"""From a plan to a profile for the sandbox of macOS (``sandbox-exec``).
+"""Translation of a plan to a profile for the macOS sandbox (``sandbox-exec``).
 
-This was written from the documentation of the profile language and never ran on a Mac, so its verdict is never full.
+Written from the documentation of the profile language and never run on a Mac, so its verdict is never full.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper")
 
 
 def profile(plan: Plan) -> str:
-    """The profile's text. Later rules win over earlier ones, so parents come before what lies in them."""
+    """The profile's text. Later rules override earlier ones, so parents come before their contents."""
     lines = ["(version 1)", "(allow default)", "(deny file-write*)"]
     lines += _rule("allow file-write*", "literal", _DEVICES)
     lines += _rule("allow file-write*", "subpath", (plan.private,))
@@ -43,6 +43,6 @@ def seatbelt_argv(plan: Plan) -> list[str]:
 
 
 def _rule(words: str, how: str, paths: Iterable[str]) -> list[str]:
-    """One rule for each path, in the profile language's quoting."""
+    """One rule for each path, quoted for the profile language."""
     quoted = (path.replace("\\", "\\\\").replace('"', '\\"') for path in paths)
     return [f'({words} ({how} "{path}"))' for path in quoted]

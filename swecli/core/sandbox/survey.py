@@ -1,5 +1,5 @@
-"""What is there before a command runs: sockets that others listen on, files with a name outside the workspace, and
-what steers other programs, so that whatever a contained command made of that can be undone."""
+"""Survey before a command runs: sockets of other programs, files with a hard link outside the workspace, and control
+files (files that control other programs), so that a contained command's changes to them can be undone."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from swecli.core.permissions.protected import held_in_sandbox
 MAX_ENTRIES = 200_000
 _MAX_HOME = 20_000
 _HOME_DEPTH = 4
-_MAX_KEPT = 1_000_000
-"""Bytes of one file that could be put back."""
+_MAX_RESTORED = 1_000_000
+"""Bytes of one file that can be restored."""
 _PACKAGES = ("node_modules", "site-packages")
-"""Folders in which nobody works: no program takes its settings from there."""
+"""Package folders: no program takes its settings from there."""
 _SOCKETS = "/proc/net/unix"
 _SETTLED = 2_000_000_000
 """Nanoseconds; a later change gets another time on every file system."""
 
 Content = bytes | None
-"""Of a file that steers other programs; None for what is not an ordinary file, or too large to be put back."""
+"""Content of a control file; None if it is not an ordinary file or too large to restore."""
 
 
 class Survey(Struct, frozen=True):
-    """``sockets`` are outside the workspace. ``links`` are files in it that have a name outside as well.
-    ``steering`` has what steers other programs, deeper than at the top too. ``whole``: everything was looked at."""
+    """``sockets`` are outside the workspace. ``links`` are files in it with a hard link outside. ``steering`` has the
+    control files at any depth. ``whole``: the survey is complete."""
 
     sockets: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
@@ -44,9 +44,9 @@ class Survey(Struct, frozen=True):
 
 
 class _Folder(Struct, frozen=True):
-    """What a folder held when it had this stamp, by names. ``files`` are regular ones of the workspace, ``steering``
-    those that steer other programs, ``settings`` those of git, which do so by what is in them. ``linked`` are files
-    of packages with more than one name, with their identity and number of names."""
+    """A folder's entries by name, at the time of this stamp. ``files`` are regular workspace files, ``steering``
+    control files, ``settings`` git's settings, which control programs depending on their content. ``linked`` are
+    package files with several hard links, with identity and link count."""
 
     stamp: tuple[int, ...]
     entries: int = 0
@@ -59,9 +59,9 @@ class _Folder(Struct, frozen=True):
 
 
 class Surveyor:
-    """Looks through the workspace of a session, links not followed. A folder is listed again only when its times of
-    change moved, of which one can't be set by anybody; the number of names of a file and what is in a file that steers
-    other programs are asked for each time, the former not in folders of packages."""
+    """Survey of a session's workspace, links not followed. A folder is listed again only if its change times moved, one
+    of which can't be forged; the link counts of files outside packages and the content of control files are read each
+    time."""
 
     def __init__(self, roots: Sequence[str], home: str) -> None:
         self._roots = tuple(roots)
@@ -95,7 +95,7 @@ class Surveyor:
         return found
 
     def _walk(self, *, packages: bool) -> Iterator[tuple[str, str, _Folder]]:
-        """Folders of the workspace with their root, which is empty for those of packages, until too much was seen."""
+        """Workspace folders with their root (empty for package folders), up to the limit."""
         pending, seen = [(root, root) for root in self._roots], 0
         while pending and seen <= MAX_ENTRIES:
             path, root = pending.pop()
@@ -112,7 +112,7 @@ class Surveyor:
                     pending.append((below, root))
 
     def _sockets_below_home(self, visited: dict[str, _Folder]) -> Iterator[str]:
-        """Sockets in the upper folders of the home directory, also those that another network namespace has bound."""
+        """Sockets in the upper folders of the home directory, including those bound by another network namespace."""
         pending, seen = [(self._home, 0)] if self._home else [], 0
         while pending and seen <= _MAX_HOME:
             path, depth = pending.pop(0)
@@ -125,7 +125,7 @@ class Surveyor:
                 pending += [(f"{path}/{name}", depth + 1) for name in folder.folders if name not in _PACKAGES]
 
     def _folder(self, path: str, root: str) -> _Folder | None:
-        """What is in a folder, known or listed now; None where it is gone or can't be read."""
+        """A folder's entries, cached or listed now; None if it is gone or unreadable."""
         try:
             state = os.lstat(path)
             stamp = (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns)
@@ -137,7 +137,7 @@ class Surveyor:
         except OSError:
             return None
         if folder is not None and not 0 < state.st_ctime_ns < now - _SETTLED:
-            # What is added next could leave it with the same times.
+            # A further change could leave the same times.
             return replace(folder, stamp=())
         if folder is not None:
             self._known[path] = folder
@@ -159,7 +159,7 @@ def _listed(path: str, root: str, stamp: tuple[int, ...]) -> _Folder:
         elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
             sockets.append(entry.name)
         if root:
-            steers = _steers(f"{below}/{entry.name}" if below else entry.name)
+            steers = _is_control_file(f"{below}/{entry.name}" if below else entry.name)
             (settings if steers is None else steering if steers else []).append(entry.name)
     return _Folder(
         stamp,
@@ -174,7 +174,7 @@ def _listed(path: str, root: str, stamp: tuple[int, ...]) -> _Folder:
 
 
 def _linked(folder: str, names: Iterable[str]) -> Iterator[tuple[tuple[int, int], int, str]]:
-    """Files with more than one name: identity, number of names, path."""
+    """Files with several hard links: identity, link count, path."""
     for name in names:
         try:
             state = os.lstat(f"{folder}/{name}")
@@ -190,9 +190,8 @@ def _steering_in(path: str, folder: _Folder) -> dict[str, Content]:
     return {path: _content(path) for path in paths}
 
 
-def _steers(relative: str) -> bool | None:
-    """Whether a file steers other programs; None where what is in it decides. Of a repository only its settings and
-    hooks do."""
+def _is_control_file(relative: str) -> bool | None:
+    """Whether a file is a control file; None if its content decides. In a repository only settings and hooks are."""
     parts = relative.split("/")
     if ".git" not in parts[:-1]:
         return held_in_sandbox(relative)
@@ -205,7 +204,7 @@ def _steers(relative: str) -> bool | None:
 
 
 def bound_sockets() -> Iterator[str]:
-    """Sockets with a name that exist now, by their real paths."""
+    """Existing named sockets, by their real paths."""
     try:
         lines = Path(_SOCKETS).read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]
     except OSError:
@@ -226,10 +225,10 @@ def _content(path: str) -> Content:
         return None
     try:
         state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_KEPT:
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_RESTORED:
             return None
         with os.fdopen(os.dup(descriptor), "rb") as stream:
-            return stream.read(_MAX_KEPT)
+            return stream.read(_MAX_RESTORED)
     except OSError:
         return None
     finally:
@@ -237,21 +236,20 @@ def _content(path: str) -> Content:
 
 
 def undo(before: Mapping[str, Content], after: Mapping[str, Content], keep: Path) -> tuple[str, ...]:
-    """Take away what steers other programs and was not there before, and put back what was changed. What was taken
-    away is kept below ``keep``. Returns the paths."""
+    """Remove new control files and restore changed ones; what was there is kept below ``keep``. Returns the paths."""
     undone: list[str] = []
     for path, content in sorted(after.items()):
         if path in before and before[path] == content:
             continue
-        if _taken_away(path, content, keep):
+        if _remove(path, content, keep):
             undone.append(path)
             old = before.get(path)
             if old is not None:
-                _put_back(path, old)
+                _restore(path, old)
     return tuple(undone)
 
 
-def _taken_away(path: str, content: Content, keep: Path) -> bool:
+def _remove(path: str, content: Content, keep: Path) -> bool:
     if content is not None:
         kept = keep / path.lstrip("/")
         with contextlib.suppress(OSError):
@@ -264,7 +262,7 @@ def _taken_away(path: str, content: Content, keep: Path) -> bool:
     return False
 
 
-def _put_back(path: str, content: bytes) -> None:
+def _restore(path: str, content: bytes) -> None:
     with contextlib.suppress(OSError), _parent(path) as parent:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(os.path.basename(path), flags, 0o644, dir_fd=parent), "wb") as stream:
@@ -273,10 +271,10 @@ def _put_back(path: str, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _parent(path: str) -> Generator[int]:
-    """The folder of a path, opened where no link leads.
+    """The folder of a path, opened without following links.
 
     Raises:
-        OSError: it is not there, or a link.
+        OSError: it is missing, or a link.
     """
     folder = os.path.dirname(path)
     if os.path.realpath(folder) != folder:

@@ -1,8 +1,8 @@
-"""The database of one workspace: opened, checked, migrated, and never in the way of the work.
+"""The database of one workspace: opened, checked and migrated without blocking the work.
 
-Whatever is wrong with the file, opening it gives a usable database: a damaged file is moved aside as it is and what
-can be read of it goes into a new one; where the disk fails or nothing can be written the database lives in memory and
-the file stays. Each such thing is a sentence in ``Database.problems``, for the user to read.
+Opening always gives a usable database: a damaged file is moved aside unchanged, and its readable part goes into a new
+one; if the disk fails or can't be written, the database lives in memory and the file is kept. Each problem is a
+sentence for the user in ``Database.problems``.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from swecli.core.sessions.rescue import (
 from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS, Migration
 
 BUSY_SECONDS = 5.0
-"""How long a connection waits for another process that writes."""
+"""Time limit for another process's write lock."""
 
 CHECK_SECONDS = 2.0
-"""Longest time for the integrity check at opening; a file too large for it is taken as sound."""
+"""Time limit for the integrity check at opening; a file too large for it counts as sound."""
 
 SIDE_FILES = ("", "-wal", "-shm")
-"""What the names of a database's files end with, its own first."""
+"""Suffixes of a database's files, its own first."""
 _STALE_SECONDS = 60.0
-"""Age from which a folder that serves as lock is taken as one of a process that was killed."""
+"""Age from which a lock folder counts as left by a killed process."""
 _SHARING_FAILED = frozenset(
     (
         sqlite3.SQLITE_IOERR_LOCK,
@@ -60,53 +60,53 @@ _SHARING_FAILED = frozenset(
 
 
 class Purpose(Struct, frozen=True):
-    """What a database is for, in the words of the sentences about its troubles."""
+    """A database's purpose, in the words of its problem messages."""
 
     name: str = "session database"
     unusable: str = "This session is kept in memory only and is lost when swecli ends"
     rescue: Callable[[Path, sqlite3.Connection], object] = bring_over
-    """Copies what can be read of a damaged file into a new database; returns what the user should know, as ``str``
-    gives it."""
+    """Copies the readable part of a damaged file into a new database; ``str`` of the result is the report for the
+    user."""
     copied: bool = False
-    """Whether what is in a file that can only be read is worth a copy that ends with the process."""
+    """Whether a read-only file is worth a temporary copy that ends with the process."""
 
 
 SESSIONS = Purpose(copied=True)
 LOOKED_AT = Purpose(unusable="Nothing in it is changed", copied=True)
-"""For commands about sessions, which begin none."""
+"""For commands about sessions that start none."""
 
 
-_CLOSED = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
-"""What SQLite says of a file that this user must not write, or beside which they must not."""
+_NOT_WRITABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
+"""SQLite's codes for a file, or its folder, that this user must not write."""
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class Sharing(Enum):
-    """How processes share the file: the best that its file system can do."""
+    """How processes share the file: the best method of its file system."""
 
     LOG = "write-ahead log"
     """Needs file locks and shared memory."""
     LOCKS = "file locks"
     """A rollback journal: slower, and readers wait for writers."""
     DOT_FILE = "a folder as lock"
-    """The same where the file system has no locks."""
+    """A rollback journal with a folder as lock, for file systems without locks."""
 
 
 class Database:
-    """One connection to write with and one to read with, each used by one thread at a time.
+    """One connection for writing and one for reading, each used by one thread at a time.
 
-    Readers don't wait for the writer. In memory there is a single connection for both.
+    Readers don't wait for the writer. In memory, one connection serves both.
     """
 
     def __init__(self, path: Path | None, writer: sqlite3.Connection, reader: sqlite3.Connection) -> None:
         self.path = path
-        """None where the database lives in memory."""
+        """None if the database lives in memory."""
         self.problems: tuple[str, ...] = ()
-        """What the user should know of how it was opened, one sentence each."""
+        """Problems on opening for the user, one sentence each."""
         self.why_in_memory = ""
-        """Why it is not in its file, as a sentence; empty where it is, or where nobody asked for a file."""
+        """Why it is not in its file, as a sentence; empty if it is, or if no file was requested."""
         self.copied = False
-        """Whether it has what is in its file, which can only be read."""
+        """Whether it has the contents of its read-only file."""
         self._writer = writer
         self._reader = reader
         self._write_lock = threading.Lock()
@@ -118,10 +118,10 @@ class Database:
 
     @contextmanager
     def write(self, *, power_safe: bool = False) -> Generator[sqlite3.Connection, None, None]:
-        """One transaction: committed at the end of the block, rolled back when the block raises.
+        """One transaction: committed at the end of the block, rolled back if the block raises.
 
-        Waits up to ``BUSY_SECONDS`` for other processes, so call it from a thread where an event loop runs.
-        A commit survives the death of the process; with ``power_safe`` that of the machine as well.
+        Waits up to ``BUSY_SECONDS`` for other processes, so call it from a thread beside an event loop. A commit
+        survives the death of the process; with ``power_safe`` also a power failure.
 
         Raises:
             sqlite3.Error: nothing was written.
@@ -150,12 +150,12 @@ class Database:
 
     @contextmanager
     def alone(self) -> Generator[sqlite3.Connection, None, None]:
-        """The writing connection outside of a transaction, for statements that can't be in one."""
+        """The writing connection outside a transaction, for statements that can't be in one."""
         with self._write_lock:
             yield self._writer
 
     def close(self) -> None:
-        """Close both connections. The last process to close folds the write-ahead log into the file."""
+        """Close both connections. The last process to close merges the write-ahead log into the file."""
         with self._write_lock:
             self._writer.close()
         if self._reader is not self._writer:
@@ -170,7 +170,7 @@ def open_database(
     check_seconds: float = CHECK_SECONDS,
     purpose: Purpose = SESSIONS,
 ) -> Database:
-    """Open the database at ``path``, creating folder and file as needed (readable by the user only).
+    """Open the database at ``path``, creating folder and file as needed (readable only by the user).
 
     Never raises for what it finds there: see ``Database.problems`` and ``Database.durable``.
     """
@@ -188,8 +188,8 @@ def open_database(
 def open_unwritten(
     path: Path, error: Exception, migrations: Sequence[Migration] = MIGRATIONS, *, purpose: Purpose = SESSIONS
 ) -> Database:
-    """A database in memory in place of one that fails with ``error``; with what the file has where only writing does.
-    The file stays as it is. Never raises for what it finds there."""
+    """A database in memory instead of one that fails with ``error``; with the file's contents if only writing fails.
+    The file stays unchanged. Never raises for what it finds there."""
     copy = _open_copy(path, migrations) if purpose.copied and _only_readable(path, error) else None
     database = copy or _open_memory(migrations)
     database.copied = copy is not None
@@ -200,24 +200,21 @@ def open_unwritten(
 
 
 def is_full(error: Exception) -> bool:
-    """Whether the disk has no room."""
     if isinstance(error, OSError):
         return error.errno in _NO_ROOM
     return isinstance(error, sqlite3.Error) and code_of(error) == sqlite3.SQLITE_FULL
 
 
 def open_in_memory(migrations: Sequence[Migration] = MIGRATIONS) -> Database:
-    """A database that ends with the process, for a run that shall leave nothing behind."""
+    """A database that ends with the process, for a run that must leave no trace."""
     return _open_memory(migrations)
 
 
 class _Unusable(Exception):
-    """The file stays where it is and is not for this process to write; the message says why and what to do."""
+    """The file stays in place and this process can't write it; the message says why and what to do."""
 
 
 class _Opening(Struct, frozen=True):
-    """One call of ``open_database``."""
-
     path: Path
     migrations: Sequence[Migration]
     check_seconds: float
@@ -226,14 +223,14 @@ class _Opening(Struct, frozen=True):
 
 
 def _open_or_mend(opening: _Opening) -> Database:
-    """Open the file; a damaged one is moved aside, and what can be read of it goes into a new one."""
+    """Open the file; a damaged one is moved aside, and its readable part goes into a new one."""
     try:
         return _open_shared(opening)
     except Damaged:
         pass
     with _alone_in(opening.path.parent):
         try:
-            return _open_shared(opening)  # mended by another process meanwhile, or the disk failed only once
+            return _open_shared(opening)  # repaired by another process meanwhile, or the disk failed only once
         except Damaged as damaged:
             _require_readable(opening.path)
             opening.problems.append(_mend(opening, str(damaged)))
@@ -241,7 +238,7 @@ def _open_or_mend(opening: _Opening) -> Database:
 
 
 def _open_shared(opening: _Opening) -> Database:
-    """Open the file in the best way that its file system can do."""
+    """Open the file with the best sharing method of its file system."""
     path = opening.path
     if _size(path) == 0 and path.exists():
         before = any(path.parent.glob(f"{path.name}.before-v*"))
@@ -268,7 +265,7 @@ def _open_file(opening: _Opening, sharing: Sharing) -> Database:
         if sharing is not Sharing.LOG:
             # A log of an earlier time on another system can be read by one process alone, and then it is no more.
             writer.execute("PRAGMA locking_mode=EXCLUSIVE")
-        _wait_less(writer, path, sharing)
+        _check_lock(writer, path, sharing)
         version = examine(writer, opening.migrations, opening.check_seconds)
         if version > len(opening.migrations):
             raise _Unusable("a newer swecli wrote it; update swecli to continue what is in it")
@@ -277,7 +274,7 @@ def _open_file(opening: _Opening, sharing: Sharing) -> Database:
         writer.execute("PRAGMA foreign_keys=ON")
         _migrate(writer, path, opening.migrations, opening.problems)
         writer.execute("BEGIN IMMEDIATE")
-        writer.execute(f"PRAGMA user_version={len(opening.migrations)}")  # what can't be written is known now
+        writer.execute(f"PRAGMA user_version={len(opening.migrations)}")  # unwritable parts are now known
         writer.execute("ROLLBACK")
         reader = _connect(path, sharing) if sharing is Sharing.LOG else writer
     except BaseException as error:
@@ -288,15 +285,15 @@ def _open_file(opening: _Opening, sharing: Sharing) -> Database:
     return Database(path, writer, reader)
 
 
-def _wait_less(connection: sqlite3.Connection, path: Path, sharing: Sharing) -> None:
-    """Find out without ``BUSY_SECONDS`` whether a lock that is not given is another process's. In a folder as lock,
-    that of a process which was killed goes."""
+def _check_lock(connection: sqlite3.Connection, path: Path, sharing: Sharing) -> None:
+    """Find out without ``BUSY_SECONDS`` whether a refused lock belongs to another process. A lock folder of a killed
+    process is removed."""
     connection.execute("PRAGMA busy_timeout=300")
     try:
         connection.execute("PRAGMA schema_version").fetchone()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if code_of(error) != sqlite3.SQLITE_BUSY:
-            return  # comes again when the file is examined
+            return  # recurs when the file is examined
         if sharing is Sharing.LOG and not has_locks(path.parent):
             raise
         if sharing is Sharing.DOT_FILE:
@@ -309,7 +306,7 @@ def _wait_less(connection: sqlite3.Connection, path: Path, sharing: Sharing) -> 
 
 
 def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
-    """Whether the file system lacks shared memory or locks, rather than the file being unreadable."""
+    """Whether the file system lacks shared memory or locks, as opposed to an unreadable file."""
     extended = getattr(error, "sqlite_errorcode", 0)
     if isinstance(error, _NoLog) or extended in _SHARING_FAILED:
         return True
@@ -319,7 +316,7 @@ def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
 
 
 def has_locks(folder: Path) -> bool:
-    """Whether the file system of a folder that can be written has file locks."""
+    """Whether the file system of a writable folder has file locks."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -330,7 +327,7 @@ def has_locks(folder: Path) -> bool:
 
 @contextmanager
 def _alone_in(folder: Path) -> Generator[None]:
-    """Processes that mend the same file do it one after the other, where there are locks."""
+    """Let processes that repair the same file take turns, if there are locks."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):
@@ -341,7 +338,7 @@ def _alone_in(folder: Path) -> Generator[None]:
 
 
 def _require_readable(path: Path) -> None:
-    """SQLite calls a page malformed that the disk failed to give.
+    """Distinguish disk errors: SQLite calls a page malformed that the disk failed to deliver.
 
     Raises:
         OSError: the disk fails.
@@ -353,8 +350,8 @@ def _require_readable(path: Path) -> None:
 
 
 def _mend(opening: _Opening, damage: str) -> str:
-    """Put a new database with what can be read of the damaged one in its place, and that aside; returns the sentence
-    for the user."""
+    """Replace the damaged file with a new database of its readable part, and move it aside; returns the sentence for
+    the user."""
     path, purpose = opening.path, opening.purpose
     for left in path.parent.glob(f"{path.name}.fresh-*"):
         left.unlink()
@@ -374,7 +371,7 @@ def _mend(opening: _Opening, damage: str) -> str:
 
 
 def _move_aside(path: Path) -> Path:
-    """Rename the file and what belongs to it, together; returns its new name."""
+    """Rename the file and its side files together; returns its new name."""
     target = name_aside(path)
     for suffix in SIDE_FILES:
         with suppress(FileNotFoundError):
@@ -390,10 +387,9 @@ def _open_memory(migrations: Sequence[Migration]) -> Database:
 
 
 def _only_readable(path: Path, error: Exception) -> bool:
-    """Whether what failed is writing: the file is there, and the disk is full, or the file or its folder is closed to
-    this user."""
+    """Whether only writing failed: the file exists, and the disk is full, or the file or its folder is not writable."""
     refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    closed = isinstance(error, sqlite3.Error) and code_of(error) in _CLOSED
+    closed = isinstance(error, sqlite3.Error) and code_of(error) in _NOT_WRITABLE
     return (refused or closed or is_full(error)) and _allows(path, os.R_OK)
 
 
@@ -402,7 +398,7 @@ def _allows(path: Path, mode: int) -> bool:
 
 
 def _open_copy(path: Path, migrations: Sequence[Migration]) -> Database | None:
-    """A database of this process alone, which begins with what a file has; None where that can't be read."""
+    """A private database that begins with a file's contents; None if unreadable."""
     target = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # large ones go to a nameless file
     try:
         with closing(read_only(path)) as source:
@@ -431,8 +427,8 @@ def _connect(path: Path, sharing: Sharing = Sharing.LOG) -> sqlite3.Connection:
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that takes no part in writing, to a database that may be open elsewhere. Where nothing can be
-    written beside it, to what it was at this moment.
+    """A connection that takes no part in writing, to a database that may be open elsewhere. If its folder is not
+    writable, it shows the present state.
 
     Raises:
         sqlite3.Error: it can't be read.
@@ -449,7 +445,7 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 
 def _aside(path: Path) -> sqlite3.Connection:
-    """A copy of a database whose write-ahead log can't be read where it is: SQLite needs a file of its own for that.
+    """A copy of a database whose write-ahead log can't be read in place: SQLite needs a side file for that.
 
     Raises:
         sqlite3.Error: it can't be read or copied.
@@ -481,7 +477,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _enter_journal(connection: sqlite3.Connection, sharing: Sharing) -> None:
-    """Switch to the journal of this way of sharing. SQLite's own waiting doesn't cover the first switch of a new
+    """Switch to the journal of this sharing method. SQLite's own waiting doesn't cover the first switch of a new
     file."""
     wanted = "wal" if sharing is Sharing.LOG else "delete"
     deadline = time.monotonic() + BUSY_SECONDS
@@ -497,7 +493,7 @@ def _enter_journal(connection: sqlite3.Connection, sharing: Sharing) -> None:
         raise _NoLog(f"the journal stays {mode}")
     if sharing is not Sharing.LOG:
         connection.execute("PRAGMA locking_mode=NORMAL")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # only now the lock is given back
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # only now the lock is released
 
 
 class _NoLog(sqlite3.OperationalError):
@@ -524,7 +520,7 @@ def _migrate(
 
 
 def _step(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:
-    """One migration in one transaction. Another process may have been faster, so the version is read inside."""
+    """Run one migration in one transaction. Another process may have been faster, so the version is read inside."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = version_of(connection)
@@ -543,7 +539,7 @@ def _step(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> in
 
 
 def _copy_before(connection: sqlite3.Connection, path: Path, version: int) -> Path:
-    """A copy through SQLite's backup, which has what is still in the write-ahead log too."""
+    """A copy through SQLite's backup, which includes the write-ahead log."""
     target = _beside(path, f".before-v{version + 1}")
     temporary = _beside(target, f".{os.getpid()}")
     os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))

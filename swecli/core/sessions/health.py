@@ -1,4 +1,4 @@
-"""The health of a session database that is in its place: what a full check says, and repairs that lose nothing."""
+"""Health of a session database in place: a full check, and lossless repairs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex, refresh
 
 WASTE = 0.25
-"""Share of free pages from which on making the file smaller is worth it."""
+"""Share of free pages from which shrinking the file pays off."""
 SMALLEST = 8_000_000
-"""Bytes of a file below which it is not."""
+"""Bytes of a file below which it does not pay off."""
 TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
-"""Tables with what was stored, those that others refer to first."""
+"""Tables of stored data, referenced ones first."""
 
 
 class Health(Struct, frozen=True):
-    """``damage`` says what is wrong, empty where nothing is; ``free`` is bytes of the file that hold nothing."""
+    """``damage`` describes the damage, empty if sound; ``free`` is unused bytes of the file."""
 
     size: int = 0
     sessions: int = 0
     free: int = 0
     damage: str = ""
     trouble: str = ""
-    """Why it can't be looked at, where that is no damage."""
+    """Why it can't be examined, if the reason is not damage."""
 
     @property
     def wasteful(self) -> bool:
@@ -42,7 +42,7 @@ class Health(Struct, frozen=True):
 
 
 def health_of(path: Path) -> Health:
-    """Read the whole file and check it. Nothing is changed; may take seconds for a large one."""
+    """Read and check the whole file. Changes nothing; may take seconds for a large one."""
     size = sum(one.stat().st_size for suffix in SIDE_FILES if (one := Path(f"{path}{suffix}")).exists())
     try:
         with closing(read_only(path)) as connection:
@@ -56,16 +56,16 @@ def health_of(path: Path) -> Health:
 
 
 def quarantined(path: Path) -> Sequence[Path]:
-    """Damaged databases that were put aside here, the oldest first."""
+    """Damaged databases put aside here, oldest first."""
     found = (one for one in path.parent.glob(f"{path.name}{ASIDE}*") if not one.name.endswith(("-wal", "-shm")))
     return sorted(found)
 
 
 def shrink(path: Path) -> int:
-    """Give back the space of what was deleted. Returns the bytes.
+    """Free the space of deleted data. Returns the bytes.
 
     Raises:
-        sqlite3.Error: the disk is full, or another process is in the way; nothing was changed.
+        sqlite3.Error: the disk is full, or another process has a lock; nothing was changed.
     """
     before = path.stat().st_size
     with closing(open_database(path)) as database, database.alone() as connection:
@@ -75,7 +75,7 @@ def shrink(path: Path) -> int:
 
 
 def rebuild_index(path: Path) -> None:
-    """Make the search index of a database anew.
+    """Rebuild the search index of a database.
 
     Raises:
         OSError, sqlite3.Error: it can't be written.
@@ -90,8 +90,8 @@ def rebuild_index(path: Path) -> None:
 
 
 class Recovered(Struct, frozen=True):
-    """``found`` sessions can be read in a damaged database, ``added`` of them are new in the present one. ``lost`` are
-    those of which events are missing in both."""
+    """``found`` sessions are readable in a damaged database, ``added`` of them are new in the present one. ``lost`` are
+    those with events missing from both."""
 
     found: int
     added: int
@@ -99,8 +99,8 @@ class Recovered(Struct, frozen=True):
 
 
 def recover(path: Path, damaged: Path) -> Recovered:
-    """Bring what can be read of a damaged database that was put aside into the one in its place, which keeps all it
-    has. The damaged one stays.
+    """Add the readable part of a damaged database that was put aside to the one in place, which keeps all its data. The
+    damaged one stays.
 
     Raises:
         OSError, sqlite3.Error: one of the disks fails; nothing was changed.
@@ -127,7 +127,7 @@ def recover(path: Path, damaged: Path) -> Recovered:
 
 
 def copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Add the sessions of a database to another one, inside of its transaction; what is there already stays."""
+    """Copy the sessions of a database to another one, inside its transaction; existing rows stay."""
     target.execute("PRAGMA defer_foreign_keys=ON")
     for table in TABLES:
         columns = [str(row[1]) for row in source.execute(f"PRAGMA table_info({table})")]

@@ -1,4 +1,4 @@
-"""The one way of events to disk and to the front-ends: first stored, then shown."""
+"""The only path of events to disk and front-ends: first stored, then shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EXACT = frozenset(
         "after",
     )
 )
-"""Fields that name something and must stay what they are. No text of anybody is in them."""
+"""Fields that name something and must stay exact. They contain no text of users or models."""
 
 
 def masked_events(events: Sequence[Event], cover: Cover) -> list[Event]:
@@ -44,8 +44,8 @@ def masked_events(events: Sequence[Event], cover: Cover) -> list[Event]:
 
 
 def masked(value: T, cover: Cover) -> T:
-    """``value`` with every text in it covered; itself where nothing was to be covered. What a provider wants back byte
-    for byte, and images, stay as they are."""
+    """``value`` with every text in it covered; the same object if nothing needed covering. Data that a provider wants
+    back byte for byte, and images, stay unchanged."""
     return cast("T", _masked(value, cover))
 
 
@@ -74,7 +74,7 @@ def _masked(value: Any, cover: Cover) -> Any:
 
 
 class MaskedBlobs:
-    """A ``BlobStore`` that keeps no keys."""
+    """A ``BlobStore`` that stores no API keys."""
 
     def __init__(self, inner: BlobStore, cover: Cover) -> None:
         self._inner = inner
@@ -89,7 +89,7 @@ class MaskedBlobs:
 
 
 class MaskedSnapshots:
-    """``Snapshots`` that keep no keys."""
+    """``Snapshots`` that store no API keys."""
 
     def __init__(self, inner: Snapshots, cover: Cover) -> None:
         self._inner = inner
@@ -108,7 +108,7 @@ class MaskedSnapshots:
 
 
 def _covered_text(text: bytes, cover: Cover) -> bytes:
-    """JSON with every text in it covered; itself where nothing was to be covered. All texts are looked at in one: a
+    """JSON with every text in it covered; the same bytes if nothing needed covering. All texts are checked at once: a
     session has a hundred thousand of them, and hardly ever a key."""
     value: Any = json.decode(text) if text else None
     joined = "\n".join(_texts(value))
@@ -119,9 +119,9 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        told = cast("dict[str, Any]", value)
-        for name, one in told.items():
-            if not _is_exact(name, one, told):
+        fields = cast("dict[str, Any]", value)
+        for name, one in fields.items():
+            if not _is_exact(name, one, fields):
                 yield from _texts(one)
     elif isinstance(value, list):
         for one in cast("list[Any]", value):
@@ -130,24 +130,26 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _covered_json(value: Any, cover: Cover) -> Any:
     if isinstance(value, dict):
-        told = cast("dict[str, Any]", value)
-        return {name: one if _is_exact(name, one, told) else _covered_json(one, cover) for name, one in told.items()}
+        fields = cast("dict[str, Any]", value)
+        return {
+            name: one if _is_exact(name, one, fields) else _covered_json(one, cover) for name, one in fields.items()
+        }
     if isinstance(value, list):
         return [_covered_json(one, cover) for one in cast("list[Any]", value)]
     return cover(value) if isinstance(value, str) else value
 
 
-def _is_exact(name: str, value: Any, told: Mapping[str, Any]) -> bool:
-    """Whether a field of an object stays as it is: names, images, and what a provider wants back (``Opaque``)."""
-    return name == "opaque" or (name in _EXACT and isinstance(value, str)) or told.get("type") == "image"
+def _is_exact(name: str, value: Any, fields: Mapping[str, Any]) -> bool:
+    """Whether a field of an object stays exact: names, images, and data that a provider wants back (``Opaque``)."""
+    return name == "opaque" or (name in _EXACT and isinstance(value, str)) or fields.get("type") == "image"
 
 
 RETRY_SECONDS = (0.5, 30.0)
-"""First and longest pause between attempts to store what could not be stored."""
+"""First and longest pause between attempts to store pending facts."""
 
 
 _STORE_ERRORS = (sqlite3.Error, OSError, SessionError, ValueError, TypeError, RecursionError, MemoryError)
-"""All that storing can raise, a value that no JSON can hold included."""
+"""All errors of storing, including a value that JSON can't represent."""
 
 
 class _Barrier(Struct, frozen=True):
@@ -159,14 +161,13 @@ class _Barrier(Struct, frozen=True):
 class Journal:
     """Takes events in order, stores the facts among them in one transaction per batch, then publishes all.
 
-    One thread writes; it waits on its queue and does nothing in between. Whatever a front-end is shown is on
-    disk already. When the disk fails, events are kept in memory and published all the same, the user is notified
-    once, and storing is tried again with growing pauses and at ``close``.
+    One writer thread blocks on its queue. Whatever a front-end shows is already on disk. If the disk fails, events are
+    kept in memory and still published, the user is notified once, and storing is retried with growing pauses and at
+    ``close``.
 
-    ``write`` stores facts, all or none (``SessionStore.append``); ``read`` gives stored ones back
-    (``StoredFacts.read``), and ``begin_of`` says where the newest turns begin among them (``StoredFacts.begin_of``);
-    ``on_close`` follows the last of them. ``publish`` and ``on_trouble`` are called on the event loop that was running
-    when the journal was made.
+    ``write`` stores facts, all or none (``SessionStore.append``); ``read`` returns stored ones (``StoredFacts.read``),
+    and ``begin_of`` the start of the newest turns among them (``StoredFacts.begin_of``); ``on_close`` follows the last
+    of them. ``publish`` and ``on_trouble`` are called on the event loop that was running when the journal was created.
     """
 
     def __init__(
@@ -192,12 +193,12 @@ class Journal:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Event | _Barrier] = SimpleQueue()
         self._handed_over = self._published = 0
-        """Events given to the thread, and those of them that it has given back. Both belong to the event loop."""
+        """Events passed to the thread, and those it returned. Both belong to the event loop."""
         self._direct: list[Event] = []
-        """What is to be shown and never stored, on its way past the thread."""
+        """Events to show but never store, which bypass the thread."""
         self._unsaved: list[Event] = []
         self._pause = 0.0
-        """Present pause between attempts in seconds; 0 while all is well."""
+        """Current pause between attempts in seconds; 0 without failures."""
         self._next_attempt = 0.0
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="swecli-journal", daemon=True)
@@ -209,11 +210,11 @@ class Journal:
         return self._pause > 0
 
     def append(self, event: Event) -> None:
-        """Hand over an event. Returns at once; events after ``close`` are dropped."""
+        """Pass on an event. Returns at once; events after ``close`` are dropped."""
         if self._closed:
             return
         if self._handed_over == self._published and not is_fact(event.body):
-            self._direct.append(event)  # nothing is stored of it, and nothing before it waits for the disk
+            self._direct.append(event)  # it is not stored, and no earlier event waits for the disk
             if len(self._direct) == 1:
                 self._loop.call_soon(self._publish_direct)
             return
@@ -222,8 +223,8 @@ class Journal:
         self._queue.put(event)
 
     def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
-        """Facts above ``after`` and not above ``upto``, in order, ``limit`` at most: the stored ones, then those that
-        wait to be stored. Empty, and the user is told, where they can't be read. For a thread of its own."""
+        """Facts above ``after`` up to ``upto``, in order, at most ``limit``: the stored ones, then those waiting to be
+        stored. Empty, with a notice to the user, if unreadable. For a thread of its own."""
         waiting = [event for event in list(self._unsaved) if after < event.seq <= upto]  # first: it is stored next
         try:
             stored = self._read(after, upto, limit)
@@ -237,23 +238,23 @@ class Journal:
         return [*stored, *(event for event in waiting if event.seq > newest)][:limit]
 
     def begin_of(self, turns: int) -> int:
-        """Where the newest ``turns`` turns begin; 0 where there are fewer, or that can't be read. Turns that wait to be
-        stored count. For a thread of its own."""
+        """Start of the newest ``turns`` turns; 0 if there are fewer or it is unreadable. Turns waiting to be stored
+        count. For a thread of its own."""
         waiting = [event for event in list(self._unsaved) if begins_turn(event)]
         if len(waiting) >= turns:
             return waiting[-turns].seq
         try:
             return self._begin_of(turns - len(waiting))
         except _STORE_ERRORS:
-            return 0  # reading will say so
+            return 0  # reading will report it
 
     async def barrier(self) -> None:
-        """Wait until everything handed over before is published, and stored unless ``degraded``."""
+        """Wait until all earlier events are published, and stored unless ``degraded``."""
         if not self._closed:
             await self._mark(last=False)
 
     async def close(self) -> None:
-        """Store and publish the rest, trying once more where storing failed, and end the thread."""
+        """Store and publish the rest, retrying once after a failure, and end the thread."""
         if not self._closed:
             self._closed = True
             await self._mark(last=True)
@@ -292,7 +293,7 @@ class Journal:
                 self._on_loop(_resolve, barrier.reached)
 
     def _take(self) -> list[Event | _Barrier]:
-        """What the queue holds; waits for something, or until it is time to try again."""
+        """The queue's contents; waits for an event or the next retry."""
         timeout = max(0.0, self._next_attempt - time.monotonic()) if self._unsaved else None
         batch: list[Event | _Barrier] = []
         try:
@@ -328,7 +329,7 @@ class Journal:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
-            # The loop was closed: nobody is left to be shown anything, storing goes on.
+            # The loop was closed: no front-end is left, storing continues.
             return
 
 

@@ -1,4 +1,4 @@
-"""The log of a session: JSON lines for people and scripts, beside the project, and the one document that they make.
+"""A session's log: JSON lines for people and scripts, in the project, and the document made from them.
 
 A log line has the fields of its type in ``FIELDS`` and may have more; the document has exactly those.
 """
@@ -34,7 +34,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ImagePart, TextPart, ToolCallPart, ToolResultPart
 
 Entry = dict[str, Any]
-"""One line of the log as a JSON object."""
+"""One log line as a JSON object."""
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "user_input": ("content", "tokens"),
@@ -44,14 +44,14 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "context_update": ("total_tokens", "usage_percent"),
     "compaction": ("tokens_before", "tokens_after", "reduction_percent", "messages_compacted"),
 }
-"""The events of the document besides ``timestamp`` and ``type``."""
+"""Fields of the document's events, except ``timestamp`` and ``type``."""
 
 FOLDER = (".swecli", "logs")
-"""Where logs are, below the working directory."""
+"""Place of logs below the working directory."""
 
 
 class LogEntries:
-    """From the facts of a session, in order, to the entries of its log. ``count`` is tokens of a text."""
+    """Conversion of a session's facts, in order, to log entries. ``count`` returns the tokens of a text."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
@@ -61,16 +61,16 @@ class LogEntries:
         self._running: set[str] = set()
         self._changed: dict[str, list[str]] = {}
         self._attached: list[tuple[str, int]] = []
-        """What was attached to the message that is about to be answered, and its tokens."""
+        """Attachments of the message about to be answered, and their tokens."""
         self._pointed: tuple[tuple[str, ...], int] = (), 0
-        """What an index found for it, and its tokens."""
+        """Retrieved context for that message, and its tokens."""
         self._asked: dict[str, int] = {}
-        """Tokens of the newest request of each agent, as measured before it was sent."""
+        """Tokens of the newest request of each agent, as measured before sending."""
         self._answers: dict[str, int] = {}
-        """Tokens of what the model has written since then."""
+        """Tokens that the model has written since then."""
 
     def take(self, event: Event) -> Iterator[Entry]:
-        """The entries that an event makes, most often none."""
+        """The entries of an event, usually none."""
         for kind, fields in self._entries(event):
             agent = {"agent": event.agent} if event.agent != MAIN else {}
             yield {"timestamp": moment(event.ts), "type": kind, **fields, "turn": event.turn, **agent}
@@ -156,7 +156,7 @@ class LogEntries:
                     {
                         "tool": started.name,
                         "file": None if target is None else self._short(target),
-                        # One that failed before it was decided about was refused by nobody.
+                        # A call that failed before its decision was not refused.
                         "approved": body.status != "rejected" and (running or body.status != "interrupted"),
                         "status": body.status,
                         "duration_ms": None if body.duration is None else round(body.duration * 1000),
@@ -177,7 +177,7 @@ class LogEntries:
         self._attached, self._pointed = [], ((), 0)
 
     def _short(self, path: str) -> str:
-        """Relative to the working directory where it is in it."""
+        """The path relative to the working directory if inside it."""
         return path.removeprefix(f"{self._cwd}/") if self._cwd else path
 
 
@@ -186,7 +186,7 @@ def _verb(tool: str) -> str:
 
 
 def _target(call: ToolCallPart | None) -> str | None:
-    """The file that a call is about, as its arguments name it."""
+    """The file of a call, according to its arguments."""
     try:
         arguments = json.loads(call.arguments) if call is not None else None
     except (ValueError, RecursionError):
@@ -201,7 +201,7 @@ def _update(tokens: int, effective: int) -> Entry:
 
 def _compacted(body: CompactionCompleted) -> Iterator[tuple[str, Entry]]:
     before, after = body.tokens_before, body.tokens_after
-    if body.strategies == ("clearing",):  # old results went, no message did
+    if body.strategies == ("clearing",):  # old results were removed, but no message
         yield "context_update", _update(after, body.effective)
         return
     yield (
@@ -216,7 +216,7 @@ def _compacted(body: CompactionCompleted) -> Iterator[tuple[str, Entry]]:
 
 
 def moment(timestamp: float) -> str:
-    """Unix seconds as in ``2025-10-07T14:30:50Z``."""
+    """Unix seconds in the form ``2025-10-07T14:30:50Z``."""
     try:
         return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -224,7 +224,7 @@ def moment(timestamp: float) -> str:
 
 
 def log_document(session_id: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """One document of all that a log says: events with exactly their fields, and their sums."""
+    """One document of a whole log: events with exactly their fields, and their sums."""
     events: list[Entry] = []
     started_at = working_dir = ""
     stats: dict[str, Any] = {
@@ -277,7 +277,7 @@ def _whole(value: object) -> int:
 
 
 def read_lines(lines: Iterable[bytes]) -> Iterator[Entry]:
-    """The entries of a log file; a line that is none, such as the last one of a full disk, is left out."""
+    """The entries of a log file; invalid lines, such as the last one on a full disk, are skipped."""
     for line in lines:
         try:
             entry: object = json.loads(line)
@@ -293,7 +293,7 @@ _INVISIBLE: Final = re.compile(
 
 
 def visible_json(text: str) -> str:
-    """JSON text that says the same, with escapes for characters that act on a terminal, hide, or end a line for some
+    """Equivalent JSON text with escapes for characters that act on a terminal, are invisible, or end a line for some
     reader."""
 
     def escape(found: re.Match[str]) -> str:
@@ -307,16 +307,16 @@ def log_path(cwd: Path, session_id: str) -> Path:
 
 
 def log_files(cwd: Path, session_id: str) -> list[Path]:
-    """The files of a session's log that are there, oldest first."""
+    """Existing files of a session's log, oldest first."""
     newest = log_path(cwd, session_id)
     older = [newest.with_name(f"{newest.name}.{number}") for number in range(KEPT, 0, -1)]
     return [path for path in (*older, newest) if path.is_file() and not path.is_symlink()]
 
 
 MAX_BYTES: Final = 5_000_000
-"""Bytes from which on a log file gets another name and a new one begins."""
+"""Bytes from which a log file is renamed and a new one begins."""
 KEPT: Final = 3
-"""Older files of one session's log that are kept."""
+"""Number of older files of one session's log that are kept."""
 _IGNORE: Final = b"# Logs of swecli: yours, and not for the repository.\n*\n"
 _FOLDER_FLAGS: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE_FLAGS: Final = (
@@ -325,8 +325,8 @@ _FILE_FLAGS: Final = (
 
 
 class SessionLog:
-    """Appends the entries of a session to its file, on whatever thread ``write`` is called. No link is followed on the
-    way to the file, as a repository may bring one. After a failure, which is reported once, nothing more is written."""
+    """Appends a session's entries to its file, on the thread that calls ``write``. Links on the path, which a
+    repository may contain, are not followed. After a failure, reported once, writing stops."""
 
     def __init__(
         self,
@@ -341,12 +341,12 @@ class SessionLog:
         self._entries = entries
         self._max_bytes = max_bytes
         self.tell: Callable[[str], None] = lambda text: None
-        """Takes a sentence for the user, on the thread of ``write``."""
+        """Receives a sentence for the user, on the thread of ``write``."""
         self._folder = self._file = -1
         self._failed = False
 
     def write(self, events: Sequence[Event]) -> None:
-        """Append what these events make. Never raises."""
+        """Append the entries of these events. Never raises."""
         entries = [entry for event in events for entry in self._entries.take(event)]
         if not entries or self._failed:
             return
@@ -369,7 +369,7 @@ class SessionLog:
         self._file = self._folder = -1
 
     def _append(self, data: bytes) -> None:
-        if self._file >= 0 and not os.fstat(self._file).st_nlink:  # somebody removed it
+        if self._file >= 0 and not os.fstat(self._file).st_nlink:  # the file was removed
             self.close()
         if self._file < 0:
             self._open()
@@ -403,7 +403,7 @@ class SessionLog:
 
 
 def _made_folder(cwd: Path) -> int:
-    """A descriptor of the folder of logs, which is made where it is missing and kept out of the repository."""
+    """A descriptor of the log folder, created if missing and excluded from the repository."""
     folder = os.open(cwd, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
         for name, mode in zip(FOLDER, (0o777, 0o700), strict=True):

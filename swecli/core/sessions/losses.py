@@ -1,4 +1,4 @@
-"""What sessions have lost when a damaged database was recovered: it can be told from what is left of them."""
+"""Events that sessions lost when a damaged database was recovered, derived from the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-_NAMED = 5
+_MAX_NAMED = 5
 """Sessions that a sentence names."""
 _LEFT = """
     SELECT s.id, coalesce(nullif(s.name, ''), s.title), coalesce(e.events, 0),
@@ -22,7 +22,7 @@ _LEFT = """
 
 
 class Loss(Struct, frozen=True):
-    """A session of which events are missing: ``left`` of ``least`` or more. Those missing at its end have no number."""
+    """A session with missing events: ``left`` of ``least`` or more. Missing events at its end have no number."""
 
     session: str
     title: str
@@ -38,8 +38,8 @@ class Loss(Struct, frozen=True):
 
 
 def losses(connection: sqlite3.Connection, session: str = "") -> Sequence[Loss]:
-    """Sessions that have fewer events than were stored: they are numbered without a gap, and the row of a session
-    has the bytes of all. Of one ``session``, or of all.
+    """Sessions with fewer events than were stored: events are numbered without gaps, and a session's row has the total
+    bytes. Limited to one ``session`` if given.
 
     Raises:
         sqlite3.Error: the database can't be read.
@@ -52,9 +52,9 @@ def losses(connection: sqlite3.Connection, session: str = "") -> Sequence[Loss]:
 
 
 def loss_sentence(lost: Sequence[Loss]) -> str:
-    """Which sessions lost what; empty where none did."""
+    """The losses as a sentence; empty if there are none."""
     if not lost:
         return ""
-    named = [f"{one.session}{f' ({one.title})' if one.title else ''}: {one}" for one in lost[:_NAMED]]
-    rest = f"; and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+    named = [f"{one.session}{f' ({one.title})' if one.title else ''}: {one}" for one in lost[:_MAX_NAMED]]
+    rest = f"; and {len(lost) - _MAX_NAMED:,} more" if len(lost) > _MAX_NAMED else ""
     return f"Events are missing in {'; '.join(named)}{rest}"

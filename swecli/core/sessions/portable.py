@@ -1,7 +1,7 @@
-"""A session as one JSON document, to be taken along: written from its facts, read back into a store.
+"""A session as one portable JSON document: written from its facts, read back into a store.
 
-Nothing that was hidden comes back, and nothing is given away: keys were covered when the facts were stored and are
-covered again when they are written, and of what is read no permission, no waiting message and no open question counts.
+No secret is restored or disclosed: keys were covered when the facts were stored and are covered again when they are
+written. On reading, permissions, waiting messages and open questions are ignored.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _REFERENCE: Final = re.compile(r"r[0-9a-f]{12}")
 
 
 class PortableError(Exception):
-    """A document is none, or can't be taken in; the message says why. Nothing was changed."""
+    """The document is invalid or can't be imported; the message says why. Nothing was changed."""
 
 
 class StoredResult(Struct, frozen=True):
-    """A large result beside the conversation, by the reference that the conversation has of it."""
+    """A large result outside the conversation, with the reference used there."""
 
     id: str
     tool: str
@@ -65,8 +65,8 @@ class StoredResult(Struct, frozen=True):
 
 
 class Portable(Struct, frozen=True):
-    """A session outside of any store. Times are Unix seconds; ``left_out`` says in sentences what of a document was not
-    taken over. Without a ``model`` it goes on with that of the settings."""
+    """A session outside any store. Times are Unix seconds; ``left_out`` describes omitted parts in sentences. Without a
+    ``model`` it continues with that of the settings."""
 
     id: str
     title: str
@@ -79,11 +79,11 @@ class Portable(Struct, frozen=True):
     results: tuple[StoredResult, ...] = ()
     left_out: tuple[str, ...] = ()
     name: str = ""
-    """What the user called it; another session may have that name where it is taken in."""
+    """The user's name for it; at the destination another session may already have that name."""
 
 
 def references(events: Iterable[Event]) -> list[str]:
-    """The references of results that a session stored outside of its conversation, each once."""
+    """References to results that a session stored outside its conversation, without duplicates."""
     found: dict[str, None] = {}
     for event in events:
         if isinstance(event.body, ItemsOffloaded):
@@ -92,8 +92,8 @@ def references(events: Iterable[Event]) -> list[str]:
 
 
 def portable_document(session: Portable, cover: Callable[[str], str]) -> str:
-    """The JSON text, one event a line. ``cover`` puts stars in place of keys; what a provider wants back byte for byte
-    is left out where a key is in it."""
+    """The JSON text, one event per line. ``cover`` masks keys; data that a provider wants back byte for byte is omitted
+    if it contains a key."""
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -117,7 +117,7 @@ def portable_document(session: Portable, cover: Callable[[str], str]) -> str:
 def _event_text(event: Event, cover: Callable[[str], str]) -> str:
     body = masked(event.body, cover)
     text = encode_body(body)
-    if not isinstance(body, Unknown) and cover(text) != text:  # in what is kept byte for byte
+    if not isinstance(body, Unknown) and cover(text) != text:  # in data kept byte for byte
         body = _without_keys(body, cover)
         text = encode_body(body)
     else:
@@ -127,7 +127,7 @@ def _event_text(event: Event, cover: Callable[[str], str]) -> str:
 
 
 def _without_keys(value: Any, cover: Callable[[str], str]) -> Any:
-    """``value`` without the data of providers in which a key is."""
+    """``value`` without provider data that contains a key."""
     if isinstance(value, tuple):
         return tuple(_without_keys(each, cover) for each in cast("tuple[Any, ...]", value))
     if isinstance(value, msgspec.Struct):
@@ -146,7 +146,7 @@ def _without_keys(value: Any, cover: Callable[[str], str]) -> Any:
 
 
 def _emptied(part: msgspec.Struct, name: str, opaque: Opaque) -> Opaque | None:
-    """None where the part can be without it."""
+    """None if the part is valid without it."""
     optional = any(field.name == name and not field.required for field in structs.fields(part))
     return None if optional else structs.replace(opaque, data=None)
 
@@ -164,7 +164,7 @@ def read_portable(text: str) -> Portable:
     """The session of a document.
 
     Raises:
-        PortableError: it is none, of a later version, or an event of it is broken.
+        PortableError: it is invalid, of a later version, or has a broken event.
     """
     try:
         document: object = json.loads(text)
@@ -225,11 +225,11 @@ def _event(entry: object, number: int, session: str) -> Event:
 
 
 DEEPEST: Final = 200
-"""Levels of nesting of a JSON value that is read; nothing that swecli writes comes near."""
+"""Nesting levels accepted in a JSON value; swecli writes far fewer."""
 
 
 def bounded(value: object) -> None:
-    """Refuse a JSON value that is nested so deeply that something might fail over it later.
+    """Reject a JSON value that is nested deeply enough to cause failures later.
 
     Raises:
         ValueError: it is.
@@ -265,14 +265,15 @@ def _read_results(entries: object) -> Iterable[StoredResult]:
 
 
 def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
-    """Events of a file without what would act in a session: rules, waiting messages. Also sentences about it."""
+    """Events of a file without those that would act in a session: rules, waiting messages. Also sentences about the
+    omissions."""
     rules = queued = 0
     addresses: dict[str, None] = {}
     harmless: list[Event] = []
     for event in events:
         body = event.body
         match body:
-            case SessionStarted(address=address) | ModelChanged(address=address) if not _stays_here(address):
+            case SessionStarted(address=address) | ModelChanged(address=address) if not _is_local_address(address):
                 addresses[address] = None
                 body = structs.replace(body, address="")
             case PermissionResolved(choice="always", span=span) if span != "turn":
@@ -287,26 +288,26 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
             case _:
                 pass
         harmless.append(event if body is event.body else structs.replace(event, body=body))
-    said: list[str] = []
+    sentences: list[str] = []
     if addresses:
-        said.append(
+        sentences.append(
             f"Model addresses were not imported ({', '.join(addresses)}): the session uses the model of your settings."
         )
     if rules:
-        said.append(f"Permissions that the session had were not taken over ({rules}).")
+        sentences.append(f"Permissions that the session had were not taken over ({rules}).")
     if queued:
-        said.append("Messages that waited to be sent were not taken over.")
-    return tuple(harmless), tuple(said)
+        sentences.append("Messages that waited to be sent were not taken over.")
+    return tuple(harmless), tuple(sentences)
 
 
 def _asked_elsewhere(events: Sequence[Event]) -> bool:
-    """Whether the newest model of the events was asked at an address that is not taken over."""
+    """Whether the events' newest model was asked at an address that is not imported."""
     named = (event.body for event in reversed(events) if isinstance(event.body, SessionStarted | ModelChanged))
-    return any(not _stays_here(body.address) for body in list(named)[:1])
+    return any(not _is_local_address(body.address) for body in list(named)[:1])
 
 
-def _stays_here(address: str) -> bool:
-    """Whether asking a model there sends nothing to another machine that the file names."""
+def _is_local_address(address: str) -> bool:
+    """Whether requests to that address stay on this machine."""
     from urllib.parse import urlsplit
 
     try:
@@ -325,14 +326,14 @@ def _time(value: object, otherwise: float) -> float:
     return float(value) if usable and isinstance(value, int | float) else otherwise
 
 
-# --- out of a store and into one -----------------------------------------------------------------------------
+# --- export from and import into a store ---------------------------------------------------------------------
 
 
 def stored_session(store: SessionStore, name: str, report: Callable[[str], None]) -> Portable:
-    """A stored session, whole. ``report`` gets sentences about what can't be read.
+    """A complete stored session. ``report`` gets sentences about unreadable parts.
 
     Raises:
-        SessionError: there is none of that name, or several.
+        SessionError: no session has that name, or several have.
     """
     info = store.get(name)
     events = store.load(info.id, report)
@@ -360,7 +361,7 @@ def results_of(
     tools: Mapping[str, str],
     report: Callable[[str], None],
 ) -> tuple[StoredResult, ...]:
-    """The results of these references; what is missing or damaged is reported."""
+    """The results of these references; missing and damaged ones are reported."""
     from swecli.core.ports import BlobError
 
     found: list[StoredResult] = []
@@ -388,18 +389,17 @@ _ADD = (
     " VALUES (?, ?, ?, ?, ?, ?, 0, 0, '0', 0)"
 )
 _SETTLE = "UPDATE sessions SET title = CASE WHEN ? = '' THEN title ELSE ? END, model = ? WHERE id = ?"
-"""After the events, which tell title and model too: a title of its own stays, and without a model it goes on with that
-of the settings."""
+"""Runs after the events, which set title and model too: a title of its own stays, and without a model it continues with
+that of the settings."""
 
 
 def take_in(store: SessionStore, session: Portable, cwd: str, cover: Callable[[str], str], origin: str) -> str:
-    """Put a session into a store, as one of the folder ``cwd``; all of it or nothing. Its id stays where it is free.
-    ``origin`` is where it came from: its text counts as that of strangers. Its name stays too, unless another session
-    has it. Returns the id.
+    """Import a session into a store, for the folder ``cwd``; all of it or nothing. It keeps its id if free, and its
+    name unless another session has it. ``origin`` is its source: its text counts as untrusted. Returns the id.
 
     Raises:
         SessionError: it can't be stored; nothing was.
-        sqlite3.Error: the same.
+        sqlite3.Error: it can't be stored; nothing was.
     """
     identifier = session.id if session.id and not _exists(store.database, session.id) else _free_id(store.database)
     names = {result.id: result_reference(identifier, _covered(result.content, cover)) for result in session.results}
@@ -409,7 +409,7 @@ def take_in(store: SessionStore, session: Portable, cwd: str, cover: Callable[[s
     events.append(Event(last.seq + 1, last.ts, identifier, 0, UntrustedContent("", origin)))
     covered = [structs.replace(event, body=masked(event.body, cover)) for event in events]
     with store.database.write() as connection:
-        # Used now, so that it is not taken for one that nobody wants any more.
+        # Marked as used now, so that it is not removed as unused.
         texts = [storable(text) for text in (identifier, cwd, session.model, session.swecli)]
         connection.execute(_ADD, (*texts[:3], session.created, time.time(), texts[3]))
     try:
@@ -436,7 +436,7 @@ def _covered(content: bytes, cover: Callable[[str], str]) -> bytes:
 
 
 def _renamed(event: Event, session: str, names: Mapping[str, str]) -> Event:
-    """The event in its new session, with the new references of results."""
+    """The event in its new session, with the new references to results."""
     body: Body | Unknown = event.body
     if names:
         text = encode_body(body)

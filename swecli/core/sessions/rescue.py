@@ -1,4 +1,4 @@
-"""A damaged database: what is wrong with it, what can still be read of its pages, and bringing that over."""
+"""Rescue of a damaged database: diagnosis, reading of its pages, and copying the readable part."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _ERROR_CODE = re.compile(r"error code=(\d+)")
 _SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'index')"
 
 Schema = dict[tuple[str, str], str]
-"""The statement that made it, by type and name."""
+"""Creating statement by type and name."""
 
 
 class Damaged(Exception):
-    """The file is not what was written; the message says what is wrong, for a sentence in parentheses."""
+    """The file differs from what was written; the message describes the damage, for a sentence in parentheses."""
 
 
 def lenient(raw: bytes) -> str:
-    """Text as SQLite gives it: one bad byte must not end a whole query."""
+    """Text as SQLite returns it: one bad byte must not end a whole query."""
     return raw.decode("utf-8", "replace")
 
 
 def code_of(error: Exception) -> int:
-    """SQLite's primary result code; that of an unnamed error for what is none of SQLite's."""
+    """SQLite's primary result code; SQLITE_ERROR for other exceptions."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether what SQLite raised means that the file is damaged. Its messages may quote damaged bytes, which then
-    can't be decoded."""
+    """Whether an SQLite error means that the file is damaged. Its messages may quote damaged bytes, which then can't be
+    decoded."""
     return isinstance(error, UnicodeDecodeError) or code_of(error) in _DAMAGED
 
 
@@ -56,7 +56,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def header_damage(path: Path) -> str:
-    """What is wrong with the first bytes of a file that SQLite does not write, or an empty string.
+    """Damage in header bytes that SQLite does not write, or an empty string.
 
     Raises:
         OSError: the disk fails.
@@ -72,11 +72,11 @@ def examine(connection: sqlite3.Connection, migrations: Sequence[Migration], sec
     """Check the file for at most ``seconds``; returns the version of its tables, which may be a later one.
 
     Raises:
-        Damaged: the file is not what was written.
-        sqlite3.Error: the disk fails, or another process is in the way.
+        Damaged: the file differs from what was written.
+        sqlite3.Error: the disk fails, or another process has a lock.
     """
     try:
-        connection.execute("BEGIN")  # what another process makes at the same time is seen as a whole
+        connection.execute("BEGIN")  # a concurrent change by another process is seen as a whole
         try:
             version = version_of(connection)
             found = _schema(connection)
@@ -88,7 +88,7 @@ def examine(connection: sqlite3.Connection, migrations: Sequence[Migration], sec
             _check(connection, seconds)
         return version
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        # Of a sound file SQLite reads the list of tables, whatever else is wrong.
+        # In a sound file SQLite can read the list of tables, whatever else is wrong.
         if is_damage(error) or code_of(error) in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG):
             raise Damaged(_shown(error)) from error
         raise
@@ -133,7 +133,7 @@ def _schema(connection: sqlite3.Connection) -> Schema:
 
 
 def _check(connection: sqlite3.Connection, seconds: float) -> None:
-    """The whole check costs hardly more than the quick one, which does not compare indexes with their tables."""
+    """Run the full check: the quick one costs hardly less and does not compare indexes with their tables."""
     deadline = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > deadline, 20_000)
     try:
@@ -141,7 +141,7 @@ def _check(connection: sqlite3.Connection, seconds: float) -> None:
     except sqlite3.OperationalError as error:
         if code_of(error) != sqlite3.SQLITE_INTERRUPT:
             raise
-        return  # too large for the time: taken as sound
+        return  # too large for the time: counts as sound
     finally:
         connection.set_progress_handler(None, 0)
     if verdict != "ok":
@@ -150,7 +150,7 @@ def _check(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def require_no_disk_error(verdict: str) -> None:
-    """SQLite's check lists pages that the disk did not give beside those that are damaged.
+    """Reject a verdict that is due to the disk: SQLite's check lists unreadable pages along with damaged ones.
 
     Raises:
         OSError: the disk fails.
@@ -166,9 +166,9 @@ def _shown(error: Exception) -> str:
 
 Value = int | float | str | bytes | None
 USUAL_PAGE = 4096
-"""Bytes of a page where the header doesn't tell."""
+"""Bytes of a page if the header doesn't say."""
 _LEAF = 0x0D
-"""Type of a page with rows of a table."""
+"""Page type with rows of a table."""
 _FILE_HEADER = 100
 _PAGE_HEADER = 8
 _LOG_HEADER = 32
@@ -178,18 +178,18 @@ _FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
 
 
 class Row(Struct, frozen=True):
-    """One row. Text that is no UTF-8 has U+FFFD in it."""
+    """One row. Invalid UTF-8 becomes U+FFFD."""
 
     rowid: int
     values: tuple[Value, ...]
 
 
 class _Undecodable(Exception):
-    """The bytes are no row."""
+    """The bytes are not a row."""
 
 
 def rows(path: Path) -> Generator[Row]:
-    """Every row that can be read, in no order; one may come several times.
+    """Every readable row, in no order, possibly more than once.
 
     Raises:
         OSError: the disk fails.
@@ -203,7 +203,7 @@ def rows(path: Path) -> Generator[Row]:
 
 
 class _Pages:
-    """The pages of a file as its newest transaction left them."""
+    """The pages of a file as of its newest transaction."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -223,7 +223,7 @@ class _Pages:
             raise
 
     def page(self, number: int) -> bytes:
-        """Its bytes; fewer where the file is too short."""
+        """Its bytes; fewer if the file is too short."""
         at = self._logged.get(number)
         if at is not None and self._log is not None:
             return os.pread(self._log, self.size, at)
@@ -242,7 +242,7 @@ def _page_size(header: bytes) -> int:
 
 
 def _logged(log: int, size: int) -> dict[int, int]:
-    """Where in the log the newest committed version of each page is."""
+    """Offset in the log of each page's newest committed version."""
     header = os.pread(log, _LOG_HEADER, 0)
     found: dict[int, int] = {}
     pending: dict[int, int] = {}
@@ -290,7 +290,7 @@ def _row(page: bytes, at: int, pages: _Pages) -> Row:
 
 
 def _overflow(number: int, length: int, pages: _Pages) -> bytes:
-    """The rest of a row, in a chain of pages of its own."""
+    """The rest of a row, in its own chain of pages."""
     pieces: list[bytes] = []
     while length > 0:
         if not 1 < number <= pages.count:
@@ -348,12 +348,12 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 _TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
-"""Tables whose rows are worth keeping."""
+"""Tables with rows worth keeping."""
 _BATCH = 500
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (float, int), "BLOB": (bytes,)}
 NOTHING_READABLE = "No session in it can be read"
-_FEWEST = 2
-"""Events that make a session of an id that no row of a session has: a single one may bear a damaged id."""
+_MIN_EVENTS = 2
+"""Events needed to restore a session whose row is missing: a single one may have a damaged id."""
 _BEGINNING = """
     SELECT CAST(body AS BLOB) FROM events
     WHERE session_id = ? AND agent = 'main'
@@ -362,14 +362,16 @@ _BEGINNING = """
 
 
 class _Table(Struct, frozen=True):
-    """How rows of a table look. ``columns`` are declared type, whether it may be NULL, and whether it is of the key."""
+    """Format of a table's rows. ``columns`` are declared type, whether it may be NULL, and whether it belongs to the
+    key."""
 
     name: str
     columns: tuple[tuple[str, bool, bool], ...]
     insert: str
 
     def fitted(self, values: Sequence[Value]) -> tuple[Value, ...] | None:
-        """The values of a row of this table, those that an older version didn't have as NULL; None if it is none."""
+        """The values of a row of this table, with NULL for columns missing in an older version; None if it does not
+        fit."""
         fitted = (*values, *(None,) * (len(self.columns) - len(values)))
         fits = len(fitted) == len(self.columns) and all(map(_fits, fitted, self.columns))
         return fitted if fits else None
@@ -383,7 +385,7 @@ def _fits(value: Value, column: tuple[str, bool, bool]) -> bool:
 
 
 class Rescued(Struct, frozen=True):
-    """What was read of a damaged file. ``lost`` names the sessions of which events are missing."""
+    """Result of reading a damaged file. ``lost`` names the sessions with missing events."""
 
     sessions: int
     events: int
@@ -398,8 +400,8 @@ class Rescued(Struct, frozen=True):
 
 
 def bring_over(damaged: Path, fresh: sqlite3.Connection) -> Rescued:
-    """Copy what can be read of the file ``damaged`` into the empty database ``fresh``, in one transaction. Foreign keys
-    must be off.
+    """Copy the readable part of the file ``damaged`` into the empty database ``fresh``, in one transaction. Foreign
+    keys must be off.
 
     Raises:
         OSError, sqlite3.Error: one of the disks fails; nothing was copied.
@@ -409,7 +411,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> Rescued:
     try:
         with closing(rows(damaged)) as found:
             _copy(found, tables, fresh)
-        _stand_in(fresh)
+        _add_missing_sessions(fresh)
         lost = losses(fresh)
         _drop_orphans(fresh)
         sessions, events = fresh.execute(
@@ -428,7 +430,7 @@ def _table(connection: sqlite3.Connection, name: str) -> _Table:
     columns = tuple((str(kind), not notnull, bool(key)) for _, _, kind, notnull, _, key in info)
     marks = ", ".join("?" * len(columns))
     insert = f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT DO NOTHING"
-    if name == "sessions":  # a page that is no longer used may have an older version of the row
+    if name == "sessions":  # an unused page may have an older version of the row
         rest = ", ".join(f"{column[1]} = excluded.{column[1]}" for column in info)
         insert = (
             f"INSERT INTO {name} VALUES ({marks})"
@@ -453,12 +455,12 @@ def _copy(found: Iterable[Row], tables: Sequence[_Table], fresh: sqlite3.Connect
         fresh.executemany(insert, batch)
 
 
-def _stand_in(fresh: sqlite3.Connection) -> None:
-    """Make rows for sessions of which only the events are left."""
+def _add_missing_sessions(fresh: sqlite3.Connection) -> None:
+    """Create rows for sessions with only events left."""
     lost = fresh.execute(
         "SELECT session_id, min(ts), max(ts) FROM events WHERE session_id NOT IN (SELECT id FROM sessions)"
         " GROUP BY session_id HAVING count(*) >= ?",
-        (_FEWEST,),
+        (_MIN_EVENTS,),
     ).fetchall()
     for session, first, last in lost:
         title = cwd = model = swecli = ""
@@ -481,7 +483,7 @@ def _stand_in(fresh: sqlite3.Connection) -> None:
 
 
 def _drop_orphans(fresh: sqlite3.Connection) -> None:
-    """Remove what belongs to no session, and sessions in which nothing happened."""
+    """Remove data without a session, and sessions without events."""
     fresh.execute("DELETE FROM sessions WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)")
     for table in _TABLES[1:]:
         fresh.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM sessions)")

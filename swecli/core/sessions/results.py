@@ -1,4 +1,4 @@
-"""Large tool results, stored whole beside the session, and the reference that takes their place."""
+"""Large tool results, stored whole outside the conversation, and the reference that replaces them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Excerpt(Struct, frozen=True):
-    """How much of a stored result is shown, in bytes: of its beginning, its end, and error lines in between."""
+    """Shown part of a stored result, in bytes: its beginning, its end, and error lines in between."""
 
     head: int
     tail: int
@@ -33,12 +33,12 @@ class Excerpt(Struct, frozen=True):
 
 
 SMALLEST = Excerpt(0, 0, 0)
-"""Nothing but what it is and how to read it."""
+"""Only its description and how to read it."""
 
 
 def usual_excerpt(size: int, *, failed: bool) -> Excerpt:
-    """For a result of ``size`` bytes: a third of it and at most 4,000 bytes, so that a reference is always much
-    smaller than what it stands for; up to 12,000 bytes of what a failed command wrote, most of it the end."""
+    """Excerpt for a result of ``size`` bytes: a third and at most 4,000 bytes, so that a reference is always much
+    smaller than its result; up to 12,000 bytes of a failed command's output, most of it the end."""
     if failed:
         return Excerpt(2_000, 6_000, 4_000)
     ends = min(3_000, size // 3)
@@ -46,12 +46,12 @@ def usual_excerpt(size: int, *, failed: bool) -> Excerpt:
 
 
 def encodable(text: str) -> str:
-    """``text`` as UTF-8 can hold it: lone surrogates become U+FFFD."""
+    """``text`` in a form valid for UTF-8: lone surrogates become U+FFFD."""
     return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def reference_text(ref: BlobRef, text: str, excerpt: Excerpt, *, exit_status: int | None = None, note: str = "") -> str:
-    """What the model reads in place of ``text``. Cut at whole characters, and at line ends where there are any.
+    """Text for the model instead of ``text``. Cut between whole characters, and at line ends if there are any.
 
     ``note`` says why the result is not here.
     """
@@ -81,9 +81,9 @@ def reference_text(ref: BlobRef, text: str, excerpt: Excerpt, *, exit_status: in
 
 
 def error_lines(text: str, first: int, budget: int) -> list[str]:
-    """Lines that look like errors, with their numbers counted from ``first``, within ``budget`` bytes.
+    """Lines that look like errors, numbered from ``first``, within ``budget`` bytes.
 
-    Repeated lines count once. Where there are too many, the first and the last are kept: the cause and the sum.
+    Repeated lines count once. If there are too many, the first and the last are kept: the cause and the summary.
     """
     if budget <= 0:
         return []
@@ -111,7 +111,7 @@ def _within(lines: Sequence[str], budget: int) -> list[str]:
 
 
 def _head(raw: bytes, size: int) -> bytes:
-    """The first ``size`` bytes, back to the last line end if it is in their second half, else whole characters."""
+    """The first ``size`` bytes, cut at the last line end if it is in their second half, else between characters."""
     if len(raw) <= size:
         return raw
     piece = raw[:size]
@@ -120,7 +120,7 @@ def _head(raw: bytes, size: int) -> bytes:
 
 
 def _tail(raw: bytes, size: int) -> bytes:
-    """The last ``size`` bytes, from the first line start if it is in their first half, else whole characters."""
+    """The last ``size`` bytes, from the first line start if it is in their first half, else between characters."""
     if size <= 0 or len(raw) <= size:
         return raw if size > 0 else b""
     piece = raw[-size:]
@@ -150,10 +150,10 @@ _ADD = """
 
 
 class ResultStore:
-    """The stored results of one session; it reads those of the session that it was forked from as well.
+    """The stored results of one session; it also reads those of the session it was forked from.
 
-    Contents are compressed. A reference is made of the content, so the same result is stored once and a damaged
-    one is noticed. Methods may wait for other processes that write: not for the event loop.
+    Contents are compressed. A reference is derived from the content, so equal results are stored once and damage is
+    detected. Methods may wait for other writers: keep them off the event loop.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class ResultStore:
         return ref
 
     def get(self, ref: str) -> bytes | None:
-        """The content; None where the session has no such result.
+        """The content; None if the session has no such result.
 
         Raises:
             BlobError: it is damaged or can't be read.
@@ -209,14 +209,14 @@ class ResultStore:
 
 
 def result_reference(session: str, content: bytes) -> str:
-    """The reference of a result of a session: made of both, so that it says whether they belong together."""
+    """The reference of a session's result: derived from both, so that it shows whether they belong together."""
     digest = hashlib.sha256(session.encode("utf-8", "replace") + b"\0")
     digest.update(content)
     return f"r{digest.hexdigest()[:12]}"
 
 
 def _unpacked(stored: object, size: object) -> bytes | None:
-    """The content; None where it is no longer what was stored. Never more than ``size`` bytes are unpacked."""
+    """The content; None if it is damaged. Unpacks at most ``size`` bytes."""
     if not isinstance(stored, bytes) or not isinstance(size, int) or not 0 <= size <= MAX_STORED:
         return None
     unpacker = zlib.decompressobj()

@@ -1,12 +1,12 @@
-"""The schema of a workspace's database: the steps from one version to the next."""
+"""Schema of a workspace's database: the steps from one version to the next."""
 
 from __future__ import annotations
 
 APPLICATION_ID = 0x5357_4543
-"""Marks a SQLite file as ours: the bytes "SWEC" in its header."""
+"""Marks a SQLite file as swecli's: the bytes "SWEC" in its header."""
 
 Migration = tuple[str, ...]
-"""Statements that lead from one version to the next; they run in one transaction."""
+"""Statements from one version to the next; they run in one transaction."""
 
 _VERSION_1: Migration = (
     """
@@ -74,12 +74,12 @@ _VERSION_2: Migration = (
 )
 
 _VERSION_3: Migration = (
-    # Numbers the stored events of a session without a gap: those that are only shown take a place in ``seq`` too.
+    # Numbers the stored events of a session without gaps: transient ones take a place in ``seq`` too.
     "ALTER TABLE events ADD COLUMN fact INTEGER",
 )
 
 _VERSION_4: Migration = (
-    # What a list of sessions shows, kept in step with the events: NULL where it is not known.
+    # Columns shown in a list of sessions, updated with the events: NULL if unknown.
     "ALTER TABLE sessions ADD COLUMN name TEXT",
     "ALTER TABLE sessions ADD COLUMN first TEXT",
     "ALTER TABLE sessions ADD COLUMN branch TEXT",
@@ -106,11 +106,11 @@ _VERSION_4: Migration = (
 )
 
 _VERSION_5: Migration = (
-    # What all events up to ``state_seq``, so many as ``state_facts``, come to: compressed, NULL where it is not known.
+    # Combined state of all events up to ``state_seq`` (``state_facts`` of them): compressed, NULL if unknown.
     "ALTER TABLE session_snapshots ADD COLUMN state BLOB",
     "ALTER TABLE session_snapshots ADD COLUMN state_seq INTEGER",
     "ALTER TABLE session_snapshots ADD COLUMN state_facts INTEGER",
 )
 
 MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
-"""Step i leads from version i to version i + 1. Steps that were released never change."""
+"""Step i leads from version i to version i + 1. Released steps never change."""

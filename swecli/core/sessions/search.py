@@ -1,7 +1,7 @@
-"""What was said in all sessions of a folder, found by its words: an index beside the database, made from it alone.
+"""Full-text search in all sessions of a folder: an index beside the database, derived from it alone.
 
-It is brought up to date when a session ends and before a search, a little at a time, and made anew where it is damaged:
-nothing is in it that is not in the events, which hold no keys.
+It is updated when a session ends and before a search, in small portions, and rebuilt if damaged: it contains nothing
+beyond the events, which hold no keys.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _SCHEMA = (
     " tokenize=\"unicode61 remove_diacritics 2 tokenchars '_'\")",
     "CREATE TABLE reached(session TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
 )
-_LONGEST = {"text": 50_000, "tool_result": 2_000, "tool_call": 1_000}
-"""Characters of a part that are searched, by its type: of results the beginning, the rest is rarely what was meant."""
+_MAX_SEARCHED = {"text": 50_000, "tool_result": 2_000, "tool_call": 1_000}
+"""Searched characters of a part, by its type: the beginning of a result, since the rest is rarely the target."""
 _WORD = re.compile(r"[\w]+")
 _SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-_PICTURES = re.compile(f"({_SIGN})")
-"""Signs of scripts that put no blanks between words: each counts as a word."""
+_SIGNS = re.compile(f"({_SIGN})")
+"""Signs of scripts without blanks between words: each counts as a word."""
 _BETWEEN = re.compile(f"(?<={_SIGN}) +(?={_SIGN})")
 _HITS = 4_000
-_SHOWN = 160
-"""Characters of a place that are shown."""
-_PORTION = 200
+_MAX_SHOWN = 160
+"""Characters of a match that are shown."""
+_EVENTS_PER_TRANSACTION = 200
 """Events of one transaction."""
 _STALE = "SELECT id, (SELECT max(seq) FROM events e WHERE e.session_id = s.id) FROM sessions s ORDER BY updated DESC"
 _ITEMS = """
@@ -46,7 +46,7 @@ _ITEMS = """
 
 
 class Found(Struct, frozen=True):
-    """A session with the searched words. ``text`` is the newest place, on one line; ``places`` how many there are."""
+    """A session with the searched words. ``text`` is the newest match, on one line; ``places`` is their number."""
 
     session: str
     text: str
@@ -54,7 +54,7 @@ class Found(Struct, frozen=True):
 
 
 class SearchIndex:
-    """The index file of one folder; without a path one in memory. Every method waits for the disk and may raise
+    """The index file of one folder, or an index in memory without a path. Every method blocks on the disk and may raise
     ``sqlite3.Error``."""
 
     def __init__(self, path: Path | None) -> None:
@@ -101,7 +101,7 @@ class SearchIndex:
 
     @staticmethod
     def sound(path: Path) -> bool:
-        """Whether an index that is there is what was written.
+        """Whether an existing index is undamaged.
 
         Raises:
             sqlite3.Error: it can't be read.
@@ -119,8 +119,8 @@ class SearchIndex:
         self._connection.close()
 
     def update(self, source: sqlite3.Connection, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Take in what the database ``source`` has and the index has not, session by session, the newest first, and
-        drop sessions that are gone. False where ``stop`` ended it before."""
+        """Add what the index lacks of the database ``source``, session by session, newest first, and drop deleted
+        sessions. False if ``stop`` interrupted it."""
         index = self._connection
         reached = {str(name): int(seq) for name, seq in index.execute("SELECT session, seq FROM reached").fetchall()}
         newest = {str(name): int(seq or 0) for name, seq in source.execute(_STALE).fetchall()}
@@ -131,7 +131,7 @@ class SearchIndex:
                 continue
             if stop():
                 return False
-            if seq < known:  # another session of this id came in its place
+            if seq < known:  # another session with this id replaced it
                 self.forget((session,))
                 known = 0
             for upto, texts in _texts(source, session, known):
@@ -162,8 +162,8 @@ class SearchIndex:
             self._connection.execute("COMMIT")
 
     def find(self, words: str, limit: int = 100) -> list[Found]:
-        """Sessions in which one message, result or call has all the words, each as a word or its beginning; the one
-        with the newest such place first."""
+        """Sessions in which one message, result or call has all the words, each as a word or its beginning; the newest
+        match first."""
         query = _query(words)
         if not query:
             return []
@@ -181,24 +181,23 @@ class SearchIndex:
 
 
 def _around(text: str, words: str) -> str:
-    """The place of a text that has the first of the words, on one line."""
+    """The part of a text around the first of the words, on one line."""
     wanted = next(iter(_WORD.findall(_spaced(words))), "")
     at = max(0, _plain(text).find(_plain(wanted)))
-    begin = max(0, at - _SHOWN // 3)
-    piece = " ".join(text[begin : begin + _SHOWN].split())
-    return f"{'…' if begin else ''}{piece}{'…' if begin + _SHOWN < len(text) else ''}"
+    begin = max(0, at - _MAX_SHOWN // 3)
+    piece = " ".join(text[begin : begin + _MAX_SHOWN].split())
+    return f"{'…' if begin else ''}{piece}{'…' if begin + _MAX_SHOWN < len(text) else ''}"
 
 
 def _plain(text: str) -> str:
-    """A text as it is compared: without case and accents. Of the same length, as far as places in it matter."""
+    """A text in the form for comparison, without case and accents and of the same length."""
     lowered = text.lower()
     return lowered if lowered.isascii() else "".join(unicodedata.normalize("NFD", sign)[:1] or " " for sign in lowered)
 
 
 def searched(database: Path, words: str, limit: int = 100, stop: Callable[[], bool] = lambda: False) -> Sequence[Found]:
-    """What the sessions of the database at ``database`` have of the words; its index is brought up to date before.
-    Where the index can't be written, one in memory takes its place. Nothing where this SQLite has no full-text
-    search."""
+    """Matches of the words in the sessions of ``database``, whose index is updated first. If it can't be written, an
+    index in memory replaces it. Empty without full-text search in SQLite."""
     for place in (database.with_name(FILE), None):
         try:
             with closing(SearchIndex(place)) as index:
@@ -210,7 +209,7 @@ def searched(database: Path, words: str, limit: int = 100, stop: Callable[[], bo
 
 
 def refresh(database: Path, stop: Callable[[], bool] = lambda: False) -> None:
-    """Bring the index of a database up to date, as far as ``stop`` lets it."""
+    """Update the index of a database, until ``stop``."""
     with suppress(sqlite3.Error, OSError), closing(SearchIndex(database.with_name(FILE))) as index:
         _bring_up_to_date(database, index, stop)
 
@@ -218,27 +217,27 @@ def refresh(database: Path, stop: Callable[[], bool] = lambda: False) -> None:
 def _bring_up_to_date(database: Path, index: SearchIndex, stop: Callable[[], bool]) -> None:
     from swecli.core.sessions.database import read_only
 
-    with suppress(sqlite3.Error), closing(read_only(database)) as source:  # busy elsewhere: what is there is searched
+    with suppress(sqlite3.Error), closing(read_only(database)) as source:  # if locked, search the existing entries
         index.update(source, stop)
 
 
 def _query(words: str) -> str:
-    """The words for FTS5, quoted, so that nothing of them is taken for an operator."""
+    """The words quoted for FTS5, so that none acts as an operator."""
     found = (_WORD.findall(_spaced(word)) for word in unicodedata.normalize("NFC", words).split()[:16])
     return " AND ".join(f'"{" ".join(parts)}"*' for parts in found if parts)
 
 
 def _spaced(text: str) -> str:
-    return _PICTURES.sub(r" \1 ", text)
+    return _SIGNS.sub(r" \1 ", text)
 
 
 def _closed(text: str) -> str:
-    """Without the blanks that ``_spaced`` put between signs."""
+    """The text without the blanks that ``_spaced`` put between signs."""
     return _BETWEEN.sub("", text)
 
 
 def _texts(source: sqlite3.Connection, session: str, after: int) -> Iterator[tuple[int, list[tuple[str, str, int]]]]:
-    """What is to be searched of a session, in portions, each with the event that it reaches to."""
+    """The searchable text of a session in portions, each with the sequence number it reaches."""
     from msgspec import DecodeError, json
 
     portion: list[tuple[str, str, int]] = []
@@ -250,7 +249,7 @@ def _texts(source: sqlite3.Connection, session: str, after: int) -> Iterator[tup
         text = _text_of(body) if isinstance(body, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
         if text:
             portion.append((text.encode("utf-8", "replace").decode("utf-8"), session, int(seq)))
-        if number % _PORTION == 0:
+        if number % _EVENTS_PER_TRANSACTION == 0:
             yield int(seq), portion
             portion = []
     if portion:
@@ -261,7 +260,7 @@ def _text_of(body: dict[str, Any]) -> str:
     if body.get("type") == "item_completed":
         parts = body.get("parts")
     elif body.get("running"):
-        return ""  # the same call once more
+        return ""  # the same call again
     else:
         part = cast("object", body.get("part"))
         call = isinstance(part, dict) and cast("dict[str, Any]", part).get("type") == "tool_call"
@@ -272,6 +271,6 @@ def _text_of(body: dict[str, Any]) -> str:
             one = cast("dict[str, Any]", part)
             kind = str(one.get("type"))
             text = one.get("arguments" if kind == "tool_call" else "text")
-            if kind in _LONGEST and isinstance(text, str):
-                texts.append(text[: _LONGEST[kind]])
+            if kind in _MAX_SEARCHED and isinstance(text, str):
+                texts.append(text[: _MAX_SEARCHED[kind]])
     return _spaced("\n".join(texts))

@@ -1,4 +1,4 @@
-"""The sessions of one workspace: their list, their events, and who has them open."""
+"""Sessions of one workspace: their list, their events, and the processes that have them open."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from swecli.core.workspace.process_tree import Process
 
 
 class SharedViews:
-    """Takes the bodies of a session in their order. Each compaction tells its whole view, so that a long session that
-    is read back would hold most entries a hundred times."""
+    """Shares equal entries between the bodies of a session, in order. Each compaction stores its whole view, so a long
+    session read back would otherwise hold most entries a hundred times."""
 
     def __init__(self) -> None:
         self._known: dict[str, ViewEntry] = {}
@@ -59,7 +59,7 @@ class SharedViews:
     def _same(self, entry: ViewEntry) -> ViewEntry:
         known = self._known.get(entry.id)
         if (
-            known is not None  # field by field: there are many, and this is the quickest
+            known is not None  # field by field: there are many, and this is the fastest way
             and known.kind == entry.kind
             and known.text == entry.text
             and known.sources == entry.sources
@@ -77,15 +77,13 @@ _QUERY = """
 
 
 class StoredFacts:
-    """The stored facts of one session."""
-
     def __init__(self, database: Database, session_id: str) -> None:
         self._database = database
         self._session = session_id
 
     def read(self, after: int, upto: int, limit: int) -> list[Event]:
-        """Facts with a sequence number above ``after`` and not above ``upto``, in order, ``limit`` at most. An
-        ``Unknown`` holds the place of one that can't be read.
+        """Facts with a sequence number above ``after`` up to ``upto``, in order, at most ``limit``. An ``Unknown``
+        replaces an unreadable one.
 
         Raises:
             sqlite3.Error: the disk fails.
@@ -95,7 +93,7 @@ class StoredFacts:
         return [self._event(*row) for row in rows]
 
     def begin_of(self, turns: int) -> int:
-        """Place of the event that begins the newest ``turns`` turns; 0 where there are fewer.
+        """Sequence number of the event that begins the newest ``turns`` turns; 0 if there are fewer.
 
         Raises:
             sqlite3.Error: the disk fails.
@@ -105,7 +103,7 @@ class StoredFacts:
         return 0 if row is None else int(row[0])
 
     def parts(self, seq: int) -> tuple[Part, ...]:
-        """The parts that one stored fact has of an item.
+        """The parts of an item in one stored fact.
 
         Raises:
             OSError: it can't be read, or has none.
@@ -131,10 +129,10 @@ class StoredFacts:
 
 
 UNREADABLE = "unreadable"
-"""Type of what stands in the place of an event that can't be read."""
+"""Type of the placeholder for an unreadable event."""
 
 _POWER_SAFE = (PermissionResolved, RuleRevoked, CompactionCompleted)
-"""Facts that have to survive a power cut too: what the user allowed, and what left the context."""
+"""Facts that must survive a power failure too: the user's permissions, and compactions."""
 
 _ALL_ROWS = "SELECT seq, ts, turn, agent, v, CAST(body AS BLOB), fact FROM events WHERE session_id = ? ORDER BY seq"
 _ROWS = """
@@ -166,14 +164,13 @@ _COLUMNS_BEFORE_4 = f"""
     s.id, s.title, s.cwd, s.model, s.created, s.updated, s.swecli, s.parent, {_TURNS}, '', '', '', 0, '?', 0
 """
 _SUMS_SINCE = 4
-"""Version of the tables from which on a session's row has its sums."""
+"""Version of the tables from which a session's row has its sums."""
 
 
 _HAS_MESSAGE = """
     (s.title != '' OR EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started'))
 """
-"""Whether a session ``s`` has a message of the user. Either sign is enough: one event that is not what it was must not
-hide a session."""
+"""Whether a session ``s`` has a user message. Either sign suffices: one damaged event must not hide a session."""
 _FORGET = """
     DELETE FROM sessions WHERE turns = 0 AND title = '' AND first IS NULL AND size = 0 AND name IS NULL
     AND NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)
@@ -204,7 +201,7 @@ _NEWEST_ITEMS = """
     ORDER BY seq DESC LIMIT ?
 """
 _LATEST = 32_503_680_000.0
-"""Unix seconds beyond which a time is none: the year 3000."""
+"""Unix seconds beyond which a time is invalid: the year 3000."""
 
 
 class SessionError(Exception):
@@ -212,35 +209,35 @@ class SessionError(Exception):
 
 
 class SessionInfo(Struct, frozen=True):
-    """One session as a list shows it. Times are Unix seconds; ``turns`` counts the user's messages."""
+    """A session for a list. Times are Unix seconds; ``turns`` counts the user's messages."""
 
     id: str
     title: str
-    """What its first message was made into."""
+    """Title derived from its first message."""
     cwd: str
     model: str
     created: float
     updated: float
     swecli: str
     parent: str | None
-    """The session that it was forked from."""
+    """Id of the session it was forked from."""
     turns: int
     name: str = ""
-    """What the user called it."""
+    """The user's name for it."""
     first: str = ""
-    """The beginning of the first message."""
+    """Beginning of the first message."""
     branch: str = ""
-    """The git branch when it was opened last."""
+    """The git branch when it was last opened."""
     tokens: int = 0
-    """Input and output of all its requests."""
+    """Input and output tokens of all its requests."""
     cost: str = ""
-    """US dollars as a decimal number; empty where the price of a part is unknown."""
+    """US dollars as a decimal number; empty if the price of a part is unknown."""
     size: int = 0
-    """Bytes that it takes."""
+    """Its stored bytes."""
 
     @property
     def shown(self) -> str:
-        """What a list calls it."""
+        """Its label in a list."""
         return self.name or self.title
 
 
@@ -253,16 +250,16 @@ def new_session_id(now: datetime, random: Random) -> str:
 
 
 def list_sessions(connection: sqlite3.Connection, *, limit: int = 200, empty: bool = False) -> Sequence[SessionInfo]:
-    """Sessions, newest first; those without any message of the user only if ``empty``."""
+    """Sessions, newest first; those without a user message only if ``empty``."""
     where = "" if empty else f"WHERE {_HAS_MESSAGE}"
-    # Another folder's database is not migrated by being looked at.
+    # Reading another folder's database must not migrate it.
     columns = _COLUMNS if version_of(connection) >= _SUMS_SINCE else _COLUMNS_BEFORE_4
     query = f"SELECT {columns} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
     return [_info(row) for row in connection.execute(query, (limit,)).fetchall()]
 
 
 def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
-    """The session of that id or name, or else the one whose id or name begins so, names in any case of letters.
+    """The session with that id or name, or else the only one whose id or name begins so; case of names is ignored.
 
     Raises:
         SessionError: none or several.
@@ -311,13 +308,12 @@ def spent_in(connection: sqlite3.Connection, start: float, end: float, without: 
 
 
 def newest_messages(connection: sqlite3.Connection, session_id: str, events: int = 400) -> list[bytes]:
-    """The bodies of a session's newest events that may hold messages, newest first."""
+    """Bodies of a session's newest events that may hold messages, newest first."""
     return [bytes(row[0]) for row in connection.execute(_NEWEST_ITEMS, (session_id, events)).fetchall()]
 
 
 def live_holders(connection: sqlite3.Connection, own: Process) -> dict[str, Process]:
-    """Other live processes by the session that they have open. A claim of a process that no longer lives, and a damaged
-    one, count for nothing."""
+    """Other live processes by the session they have open. Claims of dead processes and damaged ones are ignored."""
     holders: dict[str, Process] = {}
     for session, pid, started in connection.execute("SELECT session_id, pid, process_started FROM leases").fetchall():
         try:
@@ -330,9 +326,8 @@ def live_holders(connection: sqlite3.Connection, own: Process) -> dict[str, Proc
 
 
 class SessionStore:
-    """Sessions over a ``Database``. Every method may wait for another process that writes (see
-    ``database.BUSY_SECONDS``) and may raise ``sqlite3.Error`` when the disk fails; ``append`` is meant for the
-    writer thread of a ``Journal``."""
+    """Sessions over a ``Database``. Every method may wait for another writer (see ``database.BUSY_SECONDS``) and may
+    raise ``sqlite3.Error`` if the disk fails; ``append`` is meant for the writer thread of a ``Journal``."""
 
     def __init__(
         self,
@@ -347,7 +342,7 @@ class SessionStore:
         self._random = random or SystemRandom()
         self._process = process or Process.current()
         self._user_items: dict[tuple[str, str], str] = {}
-        """User items that began and have not ended: the text of the first becomes the title."""
+        """Open user items: the text of the first becomes the title."""
 
     # --- sessions --------------------------------------------------------------------------------------------
 
@@ -368,14 +363,14 @@ class SessionStore:
         return SessionInfo(identifier, "", cwd, model, now, now, swecli, parent, 0, branch=branch, cost="0")
 
     def latest(self) -> SessionInfo | None:
-        """The newest session that has a message of the user and that no other live process holds."""
+        """The newest session with a user message and without another live holder."""
         for session in self.list():
             if self.holder(session.id) is None:
                 return session
         return None
 
     def get(self, name: str) -> SessionInfo:
-        """The session of that id or name, or else the one whose id or name begins so.
+        """The session with that id or name, or else the one whose id or name begins so.
 
         Raises:
             SessionError: none or several.
@@ -384,7 +379,7 @@ class SessionStore:
             return find_session(connection, name)
 
     def rename(self, session_id: str, name: str) -> str:
-        """Give a session a name, or with an empty one take it away. Returns the name as it is stored.
+        """Give a session a name, or remove it with an empty one. Returns the stored name.
 
         Raises:
             SessionError: it is taken.
@@ -400,8 +395,8 @@ class SessionStore:
         return name
 
     def fork(self, session_id: str, swecli: str) -> SessionInfo:
-        """A copy of a session under a new id, leased by this process. The other one stays as it is, whoever has it
-        open; stored results are shared."""
+        """A copy of a session under a new id, leased by this process. The original is unchanged and may be open
+        elsewhere; stored results are shared."""
         now = self._clock()
         with self.database.write() as connection:
             parent = find_session(connection, session_id)
@@ -415,8 +410,8 @@ class SessionStore:
             return find_session(connection, identifier)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Forget sessions that no live process has open, with all that is stored of them. Of one that others were
-        forked from the stored results stay until those are gone: then its row has no events any more.
+        """Delete sessions that no live process has open, with all their data. A forked session's stored results stay
+        until its forks are gone: meanwhile its row has no events.
 
         Raises:
             SessionError: one of them is open; nothing was deleted.
@@ -435,15 +430,15 @@ class SessionStore:
                     (one,),
                 )
             while connection.execute(_FORGET).rowcount:
-                pass  # a fork that goes may have been the last that needed its parent
+                pass  # a deleted fork may have been the last that needed its parent
 
     # --- events ----------------------------------------------------------------------------------------------
 
     def append(self, events: Sequence[Event]) -> None:
-        """Store facts, all or none. Events that are stored already (same place, same content) are passed over.
+        """Store facts, all or none. Events already stored (same place, same content) are skipped.
 
         Raises:
-            SessionError: a place is taken by another event, so two writers are at one session.
+            SessionError: another event has a place, so two writers use one session.
             sqlite3.Error: nothing was stored.
         """
         rows = [_row(event) for event in events]
@@ -463,13 +458,13 @@ class SessionStore:
                 self._project(connection, event)
             for session, added in sums.items():
                 added.store(connection, session)
-        for event in events:  # only now: what was not stored is handed over again
+        for event in events:  # only now: events not stored will be passed again
             if isinstance(event.body, ItemCompleted):
                 self._user_items.pop((event.session, event.body.item), None)
 
     def load(self, session_id: str, report: Callable[[str], None] | None = None, *, after: int = 0) -> list[Event]:
-        """The stored events in order, those ``after`` a sequence number. What can't be read is named to ``report``, in
-        one sentence; an ``Unknown`` of type ``UNREADABLE`` holds its place."""
+        """The stored events in order, those ``after`` a sequence number. Unreadable events are reported to ``report``
+        in one sentence; an ``Unknown`` of type ``UNREADABLE`` replaces each."""
         events: list[Event] = []
         lost: list[str] = []
         views = SharedViews()
@@ -481,30 +476,30 @@ class SessionStore:
                 missing = fact - numbered - 1 if isinstance(fact, int) else 0
                 if missing > 0 and isinstance(seq, int):
                     lost.append(f"{missing:,} missing after event {known}")
-                    events.append(_lost_at(max(known + 1, seq - 1), session_id))
+                    events.append(_unreadable_at(max(known + 1, seq - 1), session_id))
                 numbered = fact if isinstance(fact, int) else numbered + 1
                 try:
                     body = views.shared(decode_body(stored))
                     events.append(Event(seq, float(ts), session_id, int(turn), body, str(agent), v))
                 except (CodecError, TypeError, ValueError, OverflowError) as error:
                     lost.append(f"event {seq}: {error}")
-                    events.append(_lost_at(seq if isinstance(seq, int) else known + 1, session_id))
+                    events.append(_unreadable_at(seq if isinstance(seq, int) else known + 1, session_id))
                 known = events[-1].seq
         except sqlite3.DatabaseError as error:
             lost.append(f"everything after event {known}: {error}")
-            events.append(_lost_at(max(known + 1, self._newest(session_id)), session_id))
+            events.append(_unreadable_at(max(known + 1, self._newest(session_id)), session_id))
         if lost and report is not None:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             report(f"Parts of session {session_id} can't be read and were left out ({'; '.join(lost[:3])}{more}).")
         return events
 
     def loss(self, session_id: str) -> Loss | None:
-        """What the session lost with a damaged database; None where nothing is missing."""
+        """The session's loss due to a damaged database; None if complete."""
         with self.database.read() as connection:
             return next(iter(losses(connection, session_id)), None)
 
     def last_seq(self, session_id: str) -> int:
-        """Place of the newest stored event; 0 when there is none."""
+        """Sequence number of the newest stored event; 0 if there is none."""
         with self.database.read() as connection:
             row = connection.execute("SELECT max(seq) FROM events WHERE session_id = ?", (session_id,)).fetchone()
         return int(row[0] or 0)
@@ -512,8 +507,8 @@ class SessionStore:
     # --- leases ----------------------------------------------------------------------------------------------
 
     def lease(self, session_id: str, branch: str | None = None) -> None:
-        """Claim the session for this process, until ``release`` or the end of the process. ``branch`` is that of its
-        folder now.
+        """Claim the session for this process, until ``release`` or the end of the process. ``branch`` is its folder's
+        current branch.
 
         Raises:
             SessionError: no such session, or another live process holds it.
@@ -532,7 +527,7 @@ class SessionStore:
                 connection.execute("UPDATE sessions SET branch = ? WHERE id = ?", (storable(branch), session_id))
 
     def release(self, session_id: str) -> None:
-        """Give the session back; nothing happens where this process doesn't hold it."""
+        """Release the session; does nothing if this process doesn't hold it."""
         with self.database.write() as connection:
             connection.execute(
                 "DELETE FROM leases WHERE session_id = ? AND pid = ? AND process_started = ?",
@@ -540,30 +535,30 @@ class SessionStore:
             )
 
     def holder(self, session_id: str) -> Process | None:
-        """The other live process that has the session open, if any."""
+        """The other live process with the session open, if any."""
         with self.database.read() as connection:
             return live_holders(connection, self._process).get(session_id)
 
     def close(self) -> None:
         self.database.close()
 
-    # Last, because inside of the class the name hides the type from here on.
+    # Last, because within the class the name hides the type from here on.
     def list(self, *, limit: int = 200, empty: bool = False) -> list[SessionInfo]:
-        """Sessions, newest first; those without any message of the user only if ``empty``."""
+        """Sessions, newest first; those without a user message only if ``empty``."""
         with self.database.read() as connection:
             return [*list_sessions(connection, limit=limit, empty=empty)]
 
-    # --- inside ----------------------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------------------
 
     def _take(self, connection: sqlite3.Connection, session_id: str) -> None:
-        """Claim the session, whoever had it."""
+        """Claim the session, whoever held it."""
         connection.execute(
             "INSERT OR REPLACE INTO leases(session_id, pid, process_started, acquired) VALUES (?, ?, ?, ?)",
             (session_id, self._process.pid, self._process.started, self._clock()),
         )
 
     def _project(self, connection: sqlite3.Connection, event: Event) -> None:
-        """Keep the session's row in step with what its events say."""
+        """Update the session's row for its new events."""
         body = event.body
         if event.agent != MAIN:
             return
@@ -579,12 +574,12 @@ class SessionStore:
             connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (storable(body.model), event.session))
 
     def _rows(self, session_id: str, after: int) -> Iterator[tuple[Any, ...]]:
-        # As bytes: a text that is no UTF-8 any more must not end the whole query.
+        # As bytes: invalid UTF-8 must not end the whole query.
         with self.database.read() as connection:
             yield from connection.execute(_ROWS if after else _ALL_ROWS, (session_id, after)[: 2 if after else 1])
 
     def _newest(self, session_id: str) -> int:
-        """Place of the newest event of a session that can't be read to its end."""
+        """Sequence number of the newest event of a session that can't be read to its end."""
         try:
             return self.last_seq(session_id)
         except sqlite3.DatabaseError:
@@ -636,7 +631,7 @@ def _dollars(text: object) -> Decimal | None:
 
 
 def _info(row: Sequence[Any]) -> SessionInfo:
-    """The session of a row, whatever is in its columns."""
+    """The session of a row, whatever its columns contain."""
     identifier, title, cwd, model, created, updated, swecli, parent, turns, name, first, branch, tokens, cost, size = (
         row
     )
@@ -667,8 +662,8 @@ def _moment(value: object) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < _LATEST else 0.0
 
 
-def _lost_at(seq: int, session_id: str) -> Event:
-    """What stands in the place of an event that can't be read."""
+def _unreadable_at(seq: int, session_id: str) -> Event:
+    """Placeholder for an unreadable event."""
     return Event(seq, 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE}))
 
 
@@ -706,10 +701,9 @@ _UNREADABLE = (sqlite3.Error, CodecError, ValueError, TypeError, KeyError, Attri
 
 
 class SnapshotStore:
-    """The newest snapshot of one session: what the model saw, ready to be resumed. Implements ``Snapshots``.
+    """The newest snapshot of one session: the model's view, ready to resume. Implements ``Snapshots``.
 
-    The events stay the record. A snapshot spares the counting of what was counted, and stands in where events can't be
-    read.
+    The events stay authoritative. A snapshot saves counting again and replaces unreadable events.
     """
 
     def __init__(self, database: Database, session_id: str, clock: Callable[[], float] = time.time) -> None:
@@ -718,7 +712,7 @@ class SnapshotStore:
         self._clock = clock
 
     def save_snapshot(self, snapshot: Snapshot) -> str:
-        """Keep it in place of the one before. Returns a sentence where that failed."""
+        """Store it in place of the previous one. Returns a sentence if that failed."""
         measure = snapshot.measure
         sizes = {"counter": measure.counter, "marks": measure.marks, "messages": measure.sizes, "view": snapshot.view}
         try:
@@ -744,8 +738,8 @@ class SnapshotStore:
         return ""
 
     def get_state(self) -> tuple[bytes, int] | None:
-        """The newest one that was saved of what events come to, and how many stored facts it has; None where there is
-        none, it is damaged, or facts are missing or too many for it: then the events tell."""
+        """The newest saved state of the events, and its number of stored facts; None if it is missing or damaged, or
+        the number does not match: then the events count."""
         try:
             row = self._row(_STATE)
             if row is None or row[0] is None or row[2] != row[3]:
@@ -755,7 +749,7 @@ class SnapshotStore:
             return None
 
     def get_snapshot(self) -> Snapshot | None:
-        """The newest one; None where there is none.
+        """The newest snapshot; None if there is none.
 
         Raises:
             SnapshotError: it is damaged.
@@ -771,7 +765,7 @@ class SnapshotStore:
             raise SnapshotError(str(error)) from error
 
     def get_measure(self) -> SnapshotMeasure | None:
-        """That of the newest one, without reading its messages; None where there is none.
+        """The newest snapshot's measure, without reading its messages; None if there is none.
 
         Raises:
             SnapshotError: it is damaged.

@@ -1,4 +1,4 @@
-"""What a session is called before the user names it: the first message, made short and readable. No model is asked."""
+"""Default session titles: the first message, short and readable. No model is involved."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from swecli.core.protocol.messages import TextPart
 TITLE_LENGTH = 64
 """Characters of the longest title."""
 FIRST_LENGTH = 200
-"""Characters of a first message that are kept beside the title."""
-_SHORTEST = 12
+"""Characters of a first message kept beside the title."""
+_MIN_SENTENCE = 12
 """Characters that a first sentence needs to stand alone."""
-_LEAST = 4
-"""Characters that have to be left without a courtesy."""
-_READ = 4_000
-"""Characters of a message that are looked at."""
+_MIN_REMAINING = 4
+"""Characters that must remain without a courtesy."""
+_MAX_READ = 4_000
+"""Characters of a message that are examined."""
 _COURTESIES = re.compile(
     r"(?:(?:hi|hello|hey)(?:\s+there|(?!\s+there\b))|ok(?:ay)?|so|please|(?:can|could|would|will)\s+you|kindly|"
     r"i(?:\s+would|'d|’d)\s+like\s+(?:you\s+)?to|i\s+(?:want|need)\s+(?:you\s+)?to|let(?:'|’)?s|help\s+me(?:\s+to)?)"
@@ -27,11 +27,11 @@ _FENCE = re.compile(r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILIN
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s+|[-*+]\s+|>\s*|\d{1,3}[.)]\s+)+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_]|[\"'(])|(?<=[。！？])")
 _EMPHASIS = re.compile(r"(\*\*|`)(?=\S)(.+?)(?<=\S)\1")
-"""Not with underscores, which names have."""
+"""Without underscores, which names contain."""
 
 
 def title_of(message: ItemCompleted) -> str:
-    """The title that the first message of a user gives its session: on one line."""
+    """The session title from a user's first message, on one line."""
     return title_from(text_of(message))
 
 
@@ -40,16 +40,17 @@ def text_of(message: ItemCompleted) -> str:
 
 
 def title_from(text: str) -> str:
-    """The first sentence, without courtesies and Markdown, cut between words; all of it where nothing else is left."""
-    text = text[:_READ]
+    """The first sentence, without courtesies and Markdown, cut between words; the whole text if nothing else
+    remains."""
+    text = text[:_MAX_READ]
     paragraphs = (_first_words(part) for part in re.split(r"\n\s*\n", _FENCE.sub("\n\n", text)))
     prose = _EMPHASIS.sub(r"\2", next(filter(None, paragraphs), ""))
     bare = prose
-    while (found := _COURTESIES.match(bare)) is not None and len(bare) - found.end() >= _LEAST:
+    while (found := _COURTESIES.match(bare)) is not None and len(bare) - found.end() >= _MIN_REMAINING:
         bare = bare[found.end() :]
     asked = bare != prose
     for end in _SENTENCE.finditer(bare):
-        if end.start() >= _SHORTEST:
+        if end.start() >= _MIN_SENTENCE:
             bare = bare[: end.start()]
             break
     bare = bare.rstrip(" .,;:!。！" + ("?？" if asked else ""))
@@ -62,7 +63,7 @@ def title_from(text: str) -> str:
 
 
 def _first_words(paragraph: str) -> str:
-    """A paragraph on one line; of a heading or a list the first entry."""
+    """A paragraph on one line; for a heading or a list the first entry."""
     lines = [line for line in paragraph.splitlines() if line.strip()]
     if any(_MARKS.match(line) for line in lines):
         lines = [bare for line in lines if (bare := _MARKS.sub("", line).strip())][:1]
@@ -70,7 +71,7 @@ def _first_words(paragraph: str) -> str:
 
 
 def line_of(text: str, length: int = TITLE_LENGTH) -> str:
-    """A text on one line, cut between words where it is longer than ``length`` characters."""
+    """A text on one line, cut between words if longer than ``length`` characters."""
     line = " ".join(text[: length * 20].split())
     if len(line) > length:
         cut = line[: length - 1]
@@ -80,5 +81,5 @@ def line_of(text: str, length: int = TITLE_LENGTH) -> str:
 
 
 def storable(text: str) -> str:
-    """``text`` as UTF-8 can hold it: names of files may have lone surrogates."""
+    """``text`` in a form valid for UTF-8: file names may have lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,8 +1,8 @@
-"""Writing a file so that it is whole at every moment: the old bytes or the new ones.
+"""Atomic writing: at every moment the file holds either the old bytes or the new ones.
 
-A temporary file in the same directory is written, synced and renamed over the target. Where a rename would lose
-something (other hard links, an owner that can't be kept) or is impossible (directory not writable, the file is a
-mount point), the file is written in place, with its space reserved first and the old bytes put back on failure.
+A temporary file in the same directory is written, synced and renamed over the target. If a rename would lose something
+(other hard links, an owner that can't be kept) or is impossible (directory not writable, the file is a mount point),
+the file is written in place, with its space reserved first and the old bytes restored on failure.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _AT = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd
 
 
 class Folder:
-    """A context manager around one directory; names are those of its entries.
+    """Context manager around one directory; names are those of its entries.
 
-    The path must be resolved: each component is opened from the one before it without following links. Where
-    the platform has no such calls, paths are used.
+    The path must be resolved: each component is opened from its parent without following links. Platforms without such
+    calls use paths.
     """
 
     def __init__(self, path: Path) -> None:
@@ -100,7 +100,7 @@ class Folder:
             os.unlink(self._name(name), dir_fd=self._descriptor)
 
     def make_folder(self, name: str) -> None:
-        """Make a directory that must not exist, for the user alone until its mode is set."""
+        """Create a directory, which must not exist, private to the user until its mode is set."""
         os.mkdir(self._name(name), 0o700, dir_fd=self._descriptor)
 
     def remove_folder(self, name: str) -> None:
@@ -110,7 +110,7 @@ class Folder:
         os.symlink(target, self._name(name), dir_fd=self._descriptor)
 
     def names(self, limit: int) -> list[str]:
-        """Up to ``limit`` entries; none where the directory can't be listed."""
+        """Up to ``limit`` entries; empty if the directory can't be listed."""
         found: list[str] = []
         with contextlib.suppress(OSError), os.scandir(self.path) as entries:
             for entry in entries:
@@ -120,7 +120,7 @@ class Folder:
         return found
 
     def sync(self) -> None:
-        """Make renames durable, where the platform can."""
+        """Make renames durable, if the platform can."""
         with contextlib.suppress(OSError):
             descriptor = os.open(self._name("."), os.O_RDONLY, dir_fd=self._descriptor)
             try:
@@ -131,21 +131,21 @@ class Folder:
 
 PREFIX = ".swecli-tmp-"
 READ_ONLY = "is read-only"
-"""Text of the error for a file that its mode protects; a rename would get round it."""
+"""Error text for a file protected by its mode; a rename would bypass that."""
 _WRITE_FLAGS = os.O_WRONLY | (READ_FLAGS & ~os.O_RDONLY)
 _SWEEP_AGE = 60.0
-"""Seconds. A younger temporary file may belong to a process that is not visible from here."""
+"""Seconds. A younger temporary file may belong to a process invisible from here."""
 _SWEEP_ENTRIES = 5_000
 _RENAME_REFUSED = frozenset((errno.EBUSY, errno.EPERM, errno.EACCES, errno.EXDEV))
 _IN_PLACE_INSTEAD = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 class StaleFileError(Exception):
-    """The file is not what the caller expects it to be. Nothing was changed."""
+    """The file is not in the state the caller expects. Nothing was changed."""
 
 
 class Written(Struct, frozen=True):
-    """What was done. ``sha256`` is that of the bytes now in the file; ``in_place`` tells the weaker way."""
+    """Result of a write. ``sha256`` is that of the new bytes; ``in_place`` marks the weaker method."""
 
     path: Path
     sha256: str
@@ -160,13 +160,13 @@ class _Old(Struct, frozen=True):
 def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
     """Make ``data`` the content of ``path``, following symbolic links. The directory must exist.
 
-    ``expected`` is the SHA-256 (hex) of the bytes that the file has now, None when there must be no file.
-    Mode, owner and extended attributes are kept. Blocks for the time of the disk's sync.
+    ``expected`` is the SHA-256 (hex) of the file's current bytes, None if there must be no file. Mode, owner and
+    extended attributes are kept. Blocks while the disk syncs.
 
     Raises:
-        StaleFileError: the file is not as expected, or changed while this ran.
+        StaleFileError: the file is not as expected, or changed meanwhile.
         NotRegularError: the path is a directory, a pipe, a socket or a device.
-        OSError: it can't be written; the file is as it was.
+        OSError: it can't be written; the file is unchanged.
     """
     target = path.resolve()
     with Folder(target.parent) as folder:
@@ -187,12 +187,12 @@ def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
 
 
 def atomic_delete(path: Path, expected: str) -> Path:
-    """Remove a file whose bytes have the SHA-256 ``expected``; returns its resolved path. A link stays, what it points
-    to goes.
+    """Remove a file whose bytes have the SHA-256 ``expected``; returns its resolved path. A link stays, its target is
+    removed.
 
     Raises:
         StaleFileError: the file is not as expected.
-        NotRegularError: no regular file.
+        NotRegularError: not a regular file.
         OSError: it can't be removed.
     """
     target = path.resolve()
@@ -206,8 +206,8 @@ def atomic_delete(path: Path, expected: str) -> Path:
 
 
 def sweep_temporary(directory: Path, writer: int | None = None) -> tuple[Path, ...]:
-    """Remove the temporary files that writers which no longer run left in ``directory``; returns them. ``writer`` is
-    the id of one that is known to be gone: only what it left is removed, however young it is."""
+    """Remove temporary files in ``directory`` left by dead writers; returns them. With ``writer``, the id of a dead
+    process, only its files are removed, however young."""
     try:
         with Folder(directory) as folder:
             return tuple(directory / name for name in _sweep_beside(folder, writer))
@@ -250,7 +250,7 @@ def _require_unchanged(folder: Folder, target: Path, old: _Old) -> None:
 
 
 def _create(folder: Folder, target: Path, data: bytes) -> None:
-    # The kernel applies umask and default ACL to 0666; a file that does not exist yet has no mode to protect.
+    # The kernel applies umask and default ACL to 0666; a new file has no mode to protect.
     name, descriptor = _temporary(folder, 0o666)
     try:
         try:
@@ -263,7 +263,7 @@ def _create(folder: Folder, target: Path, data: bytes) -> None:
         except FileExistsError:
             raise StaleFileError(f"{target} exists by now") from None
         except OSError:
-            # A file system without hard links: look, then rename.
+            # A file system without hard links: check, then rename.
             if folder.exists(target.name):
                 raise StaleFileError(f"{target} exists by now") from None
             folder.rename(name, target.name)
@@ -275,7 +275,7 @@ def _create(folder: Folder, target: Path, data: bytes) -> None:
 
 
 def _replace(folder: Folder, target: Path, data: bytes, old: _Old) -> bool:
-    """Rename a finished copy over the target. False: the copy can't be made the same but for its bytes."""
+    """Rename a finished copy over the target. False: the copy can't match it in everything but its bytes."""
     try:
         name, descriptor = _temporary(folder, 0o600)
     except OSError as error:
@@ -365,7 +365,7 @@ def _copy_owner(descriptor: int, status: os.stat_result) -> bool:
 
 
 def _copy_attributes(folder: Folder, name: str, descriptor: int) -> None:
-    """Extended attributes, access lists among them. What the file system or the kernel refuses stays behind."""
+    """Copy extended attributes, including access lists; those that the file system or kernel rejects are skipped."""
     if sys.platform != "linux":
         return
     source = folder.open(name, READ_FLAGS)

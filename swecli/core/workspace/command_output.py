@@ -1,4 +1,4 @@
-"""What a command writes: its ends in memory, all of it up to a cap on disk."""
+"""A command's output: both ends in memory, all of it up to a cap on disk."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from swecli.safe_text import sanitise
 COLOURS: Final = re.compile("\x1b\\[([0-9;:]{0,60})m")
 """Sequences that set colours and weights."""
 _ERASURES: Final = re.compile("\x1b\\[[0-3]?[JK]|\x1b\\[\\?[0-9;]{1,12}[hl]|\x1b\\[[0-9]{0,4}[ABCDEFG]|\x1b\\(B")
-"""Sequences of progress bars that say nothing where each line is drawn once: erasing, moving, modes."""
+"""Progress-bar sequences without meaning once each line is drawn only once: erasing, moving, modes."""
 
 
 def last_states(text: str) -> str:
-    """The text with what is left of each line after its carriage returns, backspaces and erasures. Colours stay."""
+    """The final text of each line after carriage returns, backspaces and erasures. Colours stay."""
     text = text.replace("\r\n", "\n")
     if "\x1b" not in text and "\r" not in text and "\b" not in text:
         return text
@@ -34,14 +34,14 @@ def last_states(text: str) -> str:
 
 
 def as_read(text: str) -> str:
-    """The text that the screen shows, without its colours and with tabs: what acts on a terminal or hides is marked by
-    a visible stand-in."""
+    """The text as the screen shows it, without colours and with tabs; control and invisible characters get a visible
+    stand-in."""
     plain = COLOURS.sub("", last_states(text))
     return "\t".join(map(sanitise, plain.split("\t")))
 
 
 def _last_state(line: str) -> str:
-    """What is left of a line after its carriage returns and backspaces. Colours set before stay in force."""
+    """The final text of a line after carriage returns and backspaces. Earlier colours stay in force."""
     if "\r" in line:
         parts = [part for part in line.split("\r") if part]
         shown = next((part for part in reversed(parts) if COLOURS.sub("", part).strip()), parts[-1] if parts else "")
@@ -64,7 +64,7 @@ TAIL = 200_000
 
 
 class OutputRing:
-    """Takes bytes, keeps the first ``head`` and the last ``tail`` of them."""
+    """Buffer that keeps the first ``head`` and the last ``tail`` bytes."""
 
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
         self._head_size, self._tail_size = head, tail
@@ -84,11 +84,11 @@ class OutputRing:
 
     @property
     def omitted(self) -> int:
-        """Bytes that are in neither part."""
+        """Bytes in neither part."""
         return max(0, self.total - len(self._head) - min(len(self._tail), self._tail_size))
 
     def text(self) -> str:
-        """What was kept, with a line that says how much is missing. Invalid bytes become U+FFFD."""
+        """The kept text, with a line that gives the missing amount. Invalid bytes become U+FFFD."""
         tail = bytes(self._tail[-self._tail_size :])
         if not self.omitted:
             return (bytes(self._head) + tail).decode("utf-8", "replace")
@@ -96,15 +96,15 @@ class OutputRing:
 
 
 def joined(head: bytes, tail: bytes, omitted: int) -> str:
-    """Both ends of an output around a line that says how much is missing. Invalid bytes become U+FFFD."""
-    # The end may begin inside a character: its stray continuation bytes go.
+    """Both ends of an output around a line that gives the missing amount. Invalid bytes become U+FFFD."""
+    # The end may begin inside a character: drop its stray continuation bytes.
     cut = next((index for index, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
     beginning = head.decode("utf-8", "ignore")
     return f"{beginning}\n[… {omitted:,} bytes of output not kept …]\n{tail[cut:].decode('utf-8', 'replace')}"
 
 
 class LiveText:
-    """Text of a running program for showing: decoded as it comes, and only the newest when it is too much."""
+    """Live text of a running program: decoded as it arrives, only the newest if there is too much."""
 
     def __init__(self, limit: int) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -124,7 +124,7 @@ class LiveText:
         return bool(self._pending)
 
     def take(self) -> str:
-        """What came since the last call, at most the limit."""
+        """Text since the last call, at most the limit."""
         text, skipped = self._pending, self._skipped
         self._pending, self._skipped = "", 0
         return f"\n[… {skipped:,} characters …]\n{text}" if skipped else text
@@ -132,16 +132,16 @@ class LiveText:
 
 CAP = 64_000_000
 PIECE = 1 << 18
-"""Bytes that wait in memory until it is worth to write them; a short output never reaches the disk."""
+"""Bytes buffered before a write is worthwhile; a short output never reaches the disk."""
 HIGH = 1 << 20
-"""Bytes that may wait while the disk is slow; then no more is to be added until it has caught up."""
+"""Bytes that may wait for a slow disk; above that, callers must pause until it has caught up."""
 
 
 class OutputSpill:
-    """``add`` on one thread, ``write`` and ``read`` on any. A disk that fails costs the middle, never the end."""
+    """Call ``add`` on one thread, ``write`` and ``read`` on any. A failing disk loses the middle, never the end."""
 
     def __init__(self, folder: Path | None = None, cap: int = CAP) -> None:
-        """``folder`` is where the file is made, when it is needed; None for the system's temporary directory."""
+        """``folder`` is the place of the file, created on demand; None for the system's temporary directory."""
         self._folder = folder
         self._head = cap // 2
         self._ring = cap - self._head
@@ -151,15 +151,14 @@ class OutputSpill:
         self._written = 0
         self._closed = False
         self._base = 0
-        """Where what is in memory begins: behind ``_written`` only after a failure."""
+        """Offset of the bytes in memory: beyond ``_written`` only after a failure."""
         self._memory = threading.Lock()
         self._disk = threading.Lock()
         self.total = 0
         self.failure = ""
-        """Why nothing is written any more; empty while all is well."""
+        """Why writing stopped; empty if it works."""
 
     def add(self, data: bytes) -> None:
-        """Take what the program wrote."""
         with self._memory:
             self.total += len(data)
             if self._closed:
@@ -179,7 +178,7 @@ class OutputSpill:
         return len(self._waiting) >= HIGH and not self.failure
 
     def write(self) -> None:
-        """Write what waits to the disk. A failure is kept in ``failure``."""
+        """Write buffered bytes to the disk. A failure is stored in ``failure``."""
         with self._disk:
             with self._memory:
                 self._writing, self._waiting = bytes(self._waiting), bytearray()
@@ -208,15 +207,15 @@ class OutputSpill:
             at, view = at + done, view[done:]
 
     def _place(self, at: int) -> tuple[int, int]:
-        """Where byte ``at`` of the output is in the file, and how many follow it there."""
+        """Position of output byte ``at`` in the file, and how many bytes follow contiguously."""
         if at < self._head:
             return at, self._head - at
         inside = (at - self._head) % self._ring
         return self._head + inside, self._ring - inside
 
     def read(self, offset: int, size: int) -> tuple[int, bytes]:
-        """Up to ``size`` bytes from ``offset`` on, and where they begin: later than ``offset`` where that was dropped.
-        Ends early before a gap.
+        """Up to ``size`` bytes from ``offset``, and their real start: later than ``offset`` if that was dropped. Ends
+        early before a gap.
 
         Raises:
             OSError: the file can't be read.
@@ -236,7 +235,7 @@ class OutputSpill:
             return self.total, b""
 
     def _kept(self, base: int, memory: int) -> list[tuple[int, int]]:
-        """The ranges that are there, in order."""
+        """The available ranges, in order."""
         parts = [
             (0, min(self._head, self._written)),
             (max(self._head, self._written - self._ring), self._written),
@@ -265,7 +264,7 @@ class OutputSpill:
 
     @property
     def mode(self) -> int | None:
-        """Permission bits of the file; None while there is none."""
+        """Permission bits of the file; None before it exists."""
         return None if self._file is None else os.fstat(self._file.fileno()).st_mode & 0o777
 
     def close(self) -> None:
@@ -278,10 +277,10 @@ class OutputSpill:
 
 
 class CommandOutput:
-    """Bytes go in with ``add`` on the event loop; ``write``, ``text`` and ``read`` may wait for a disk."""
+    """Add bytes with ``add`` on the event loop; ``write``, ``text`` and ``read`` may wait for a disk."""
 
     def __init__(self, folder: Path | None = None, *, cap: int = CAP) -> None:
-        """``folder`` is where a long output is kept while swecli runs."""
+        """``folder`` stores long output while swecli runs."""
         self._ring = OutputRing(HEAD, TAIL)
         self._spill = OutputSpill(folder, cap)
 
@@ -305,8 +304,8 @@ class CommandOutput:
         self._spill.write()
 
     def text(self, head: int = HEAD, tail: int = TAIL, start: int = 0) -> tuple[str, int]:
-        """The output from byte ``start`` on: whole, or its first ``head`` and last ``tail`` bytes around a line that
-        says how much is missing; and how many bytes those are."""
+        """The output from byte ``start``: whole, or its first ``head`` and last ``tail`` bytes around a line that gives
+        the missing amount; and the size of that range in bytes."""
         total = self.total
         if start >= total:
             return "", 0
@@ -319,7 +318,7 @@ class CommandOutput:
         except OSError:
             return self._ring.text(), self._ring.omitted
         omitted = total - start - len(first) - len(last)
-        if not start and not (first and last):  # a disk that failed; memory still has both ends
+        if not start and not (first and last):  # the disk failed; memory still has both ends
             return self._ring.text(), self._ring.omitted
         return joined(first, last, omitted), omitted
 
@@ -328,7 +327,7 @@ class CommandOutput:
         return data if at == start else b""
 
     def read(self, offset: int, size: int) -> tuple[int, bytes]:
-        """Up to ``size`` bytes from ``offset`` on, and where they really begin.
+        """Up to ``size`` bytes from ``offset``, and their real start.
 
         Raises:
             OSError: the disk fails.
@@ -345,16 +344,16 @@ class CommandOutput:
 
 _PIECE = 1 << 16
 _PIECES = 4
-"""Pieces that are read before other work of the event loop gets its turn."""
+"""Pieces read before the event loop's other work gets its turn."""
 _LIVE_INTERVAL = 0.05
-"""Seconds between two pieces of live text, each of which is at most ``_LIVE_LIMIT`` characters."""
+"""Seconds between two pieces of live text, each at most ``_LIVE_LIMIT`` characters."""
 _LIVE_LIMIT = 8_000
 _DETACHED_PAUSE = 0.05
 
 
 class OutputPipe:
-    """Reads until the end of the output, or until it is closed. While the disk can't follow, or nobody looks, it reads
-    slowly, and the command waits."""
+    """Reader of the output until its end or ``close``. If the disk lags or the output is not shown, it reads slowly,
+    and the command waits."""
 
     def __init__(self, descriptor: int, output: CommandOutput, show: Callable[[str], None] | None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -368,7 +367,7 @@ class OutputPipe:
         self._resting = False
         self._closed = False
         self.ended = asyncio.Event()
-        """Set when there is nothing more to read and everything is where it is kept."""
+        """Set when everything was read and stored."""
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._read)
 
@@ -394,7 +393,7 @@ class OutputPipe:
             self._timer = self._loop.call_later(_LIVE_INTERVAL, self._flush)
 
     def _rest(self) -> None:
-        """A flood in the background must not take the event loop's time."""
+        """Pause, so that a flood in the background does not take the event loop's time."""
         self._resting = True
         self._loop.remove_reader(self._descriptor)
         self._loop.call_later(_DETACHED_PAUSE, self._rested)
@@ -437,7 +436,7 @@ class OutputPipe:
             self.ended.set()
 
     async def drained(self, limit: float) -> None:
-        """Wait for the end of the output, ``limit`` seconds at most."""
+        """Wait for the end of the output, at most ``limit`` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 await self.ended.wait()
@@ -448,7 +447,7 @@ class OutputPipe:
         self._end()
 
     def detach(self) -> None:
-        """Show nothing any more, and read a flood slowly: the command goes on in the background."""
+        """Stop showing and read a flood slowly: the command continues in the background."""
         if self._timer is not None:
             self._timer.cancel()
         self._flush()
@@ -458,11 +457,11 @@ class OutputPipe:
 
 _ERROR_BYTES = 16_384
 _END_SECONDS = 2.0
-"""For the end of a program that was killed."""
+"""Time limit for the end of a killed program."""
 
 
 class Captured(Struct, frozen=True):
-    """``status`` is None when the program was stopped: at its time limit or because it wrote too much."""
+    """``status`` is None if the program was stopped: at its time limit or because it wrote too much."""
 
     status: int | None
     output: bytes
@@ -480,7 +479,7 @@ async def capture(
     limit: int,
     stdin: bytes = b"",
 ) -> Captured:
-    """Run ``argv`` to its end, ``timeout`` seconds or ``limit`` bytes of output, whichever comes first.
+    """Run ``argv`` to its end, at most ``timeout`` seconds and ``limit`` bytes of output.
 
     Raises:
         OSError: it can't be started.
@@ -527,8 +526,8 @@ async def capture(
 
 
 async def _gone(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of a program that was killed. What it still had written is read: with a full pipe that nobody
-    reads the event loop never hears of the end. One that lives on elsewhere and holds the pipe is not waited for."""
+    """Wait for the end of a killed program. Its remaining output is read: with a full pipe the event loop never sees
+    the end. A process that survives elsewhere with the pipe open is not waited for."""
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
@@ -542,7 +541,7 @@ async def _discard(stream: asyncio.StreamReader) -> None:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """End the program, and on POSIX what it has started as well."""
+    """End the program, and on POSIX its children."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)
@@ -551,7 +550,7 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 async def _read(stream: asyncio.StreamReader, into: bytearray, limit: int) -> bool:
-    """True at the end of the stream, False when ``limit`` was reached before."""
+    """True at the end of the stream, False if ``limit`` was reached first."""
     while piece := await stream.read(65_536):
         into += piece[: max(0, limit - len(into))]
         if len(into) >= limit:

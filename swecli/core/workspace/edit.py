@@ -1,7 +1,7 @@
 """Replacing a string in a file so that only the matched bytes change.
 
-Matching is exact but for one thing: LF in the searched string also matches CRLF in the file, because that is
-how a file is shown to a model. The new string then takes the line ends of the place where it goes.
+Matching is exact with one exception: LF in the searched string also matches CRLF in the file, because models see files
+with LF. The new string then takes the line ends of its place.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _CLOSE = 0.5
 
 
 def explain_miss(text: str, wanted: str) -> str:
-    """One or a few sentences for the model about why ``wanted`` is not in ``text``.
+    """Why ``wanted`` is not in ``text``, in one or a few sentences for the model.
 
-    Cost is bounded: long texts, long lines and long strings are looked at in part.
+    The cost is bounded: long texts, lines and strings are examined in part.
     """
     lines = [line.removesuffix("\r") for line in text.split("\n")[:_MAX_LINES]]
     asked = wanted.replace("\r\n", "\n").split("\n")
@@ -58,7 +58,7 @@ def explain_miss(text: str, wanted: str) -> str:
 
 
 def _form(line: str) -> str:
-    """The line without what is easily written differently: white space, quotes, dashes, Unicode form."""
+    """The line without details that vary easily: white space, quotes, dashes, Unicode form."""
     return "".join(unicodedata.normalize("NFC", line).translate(_QUOTES).split())
 
 
@@ -82,7 +82,7 @@ def _same_but_for_form(lines: Sequence[str], asked: Sequence[str]) -> int | None
 
 
 def _closest(lines: Sequence[str], asked: Sequence[str]) -> int | None:
-    """Start of the window of lines most like ``asked``, or None when nothing is close."""
+    """Start of the window of lines most like ``asked``, or None if none is close."""
     asked = asked[:_MAX_WINDOW]
     size = len(asked)
     weights = Counter(word for line in asked for word in set(_WORD.findall(line[:_MAX_LINE])))
@@ -109,7 +109,7 @@ def _closest(lines: Sequence[str], asked: Sequence[str]) -> int | None:
 
 
 def _units(lines: Sequence[str], size: int) -> Sequence[str]:
-    """What is compared: characters of a short text, words and signs of a long one (cost is quadratic)."""
+    """Units of comparison: characters of a short text, words and signs of a long one (cost is quadratic)."""
     text = "\n".join(line[:_MAX_LINE] for line in lines)
     return text[:400] if size <= 2 else _UNIT.findall(text)[:600]
 
@@ -132,7 +132,7 @@ def _report(lines: Sequence[str], asked: Sequence[str], start: int) -> str:
 
 
 def _kind(have: str, want: str) -> str:
-    """In what two lines differ, in a few words."""
+    """The difference between two lines, in a few words."""
     if have.strip() == want.strip():
         if have.rstrip() == want.rstrip():
             return "white space at the end of the line"
@@ -154,16 +154,16 @@ def _visible(line: str) -> str:
 
 
 MAX_COUNTED = 1_000
-"""Matches are counted up to here; more are reported as "more than"."""
+"""Limit for counting matches; more are reported as "more than"."""
 _SHOWN_LINES = 12
 
 
 class EditError(Exception):
-    """The edit can't be made; the message says why and what to do next. Nothing was changed."""
+    """The edit is impossible; the message says why and what to do next. Nothing was changed."""
 
 
 class Edited(Struct, frozen=True):
-    """The bytes after the edit. ``lines`` are the lines (from 1) of the old text where a match begins."""
+    """The bytes after the edit. ``lines`` are the line numbers (from 1) of the matches in the old text."""
 
     data: bytes
     count: int
@@ -171,7 +171,7 @@ class Edited(Struct, frozen=True):
 
 
 class Replacement(Struct, frozen=True):
-    """One edit of several. ``every``: all matches, not the only one."""
+    """One of several edits. ``every``: all matches instead of the only one."""
 
     old: str
     new: str
@@ -186,12 +186,12 @@ class _Span(Struct, frozen=True):
 
 
 def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> Edited:
-    """Replace ``old`` by ``new``: the one match, or every match with ``replace_all``.
+    """Replace ``old`` by ``new``: the only match, or every match with ``replace_all``.
 
-    An empty ``old`` is accepted for an empty file only, whose content then becomes ``new``.
+    An empty ``old`` is valid only for an empty file, whose content becomes ``new``.
 
     Raises:
-        EditError: no match, more than one, nothing to change, or text that the encoding can't hold.
+        EditError: no match, several matches, nothing to change, or text that the encoding can't represent.
     """
     if old == new:
         raise EditError("old_string and new_string are the same: there is nothing to change.")
@@ -215,11 +215,11 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
 
 
 def replace_all_of(file: TextFile, edits: Sequence[Replacement]) -> Edited:
-    """Make several edits one after the other, each in what the ones before it made: all of them or none.
-    ``lines`` are those of the first match of each edit, in the text that it met.
+    """Apply several edits in order, each to the result of the previous ones: all of them or none. ``lines`` are those
+    of each edit's first match, in the text it was applied to.
 
     Raises:
-        EditError: one of them can't be made; the message says which. Nothing was changed.
+        EditError: one is impossible; the message says which. Nothing was changed.
     """
     if len(edits) == 1:
         return replace_string(file, edits[0].old, edits[0].new, replace_all=edits[0].every)
@@ -240,7 +240,7 @@ def replace_all_of(file: TextFile, edits: Sequence[Replacement]) -> Edited:
 def _find(text: str, old: str, *, overlapping: bool) -> list[_Span]:
     """Matches of ``old``, LF matching CRLF; overlapping ones are counted up to a limit.
 
-    A string that ends with CR may end inside of a CRLF pair, so it is taken to the letter.
+    A string that ends with CR may end inside a CRLF pair, so it is matched literally.
     """
     if old.endswith("\r"):
         return [_Span(start, end) for start, end in _occurrences(text, old, overlapping)]
@@ -273,11 +273,11 @@ def _occurrences(text: str, wanted: str, overlapping: bool) -> Iterator[tuple[in
 
 
 def splice(file: TextFile, pieces: Sequence[tuple[int, int, str]]) -> bytes:
-    """The file's bytes with characters ``start`` to ``end`` replaced by a text, for each of ``pieces``, which are in
-    order and apart; all other bytes are slices of the original.
+    """The file's bytes with characters ``start`` to ``end`` replaced by a text, for each of the ordered, disjoint
+    ``pieces``; all other bytes are slices of the original.
 
     Raises:
-        EditError: the encoding can't hold a text.
+        EditError: the encoding can't represent a text.
     """
     parts: list[bytes] = []
     char = 0
@@ -292,7 +292,7 @@ def splice(file: TextFile, pieces: Sequence[tuple[int, int, str]]) -> bytes:
 
 
 def _line_breaks(text: str) -> list[int]:
-    """Positions of all LF. Looked up once for all matches: a search from each of them would read a long line anew."""
+    """Positions of all LF, found once for all matches: searching from each match would reread a long line."""
     positions: list[int] = []
     at = text.find("\n")
     while at >= 0:
@@ -302,7 +302,7 @@ def _line_breaks(text: str) -> list[int]:
 
 
 def _with_line_ends(text: str, breaks: Sequence[int], span: _Span, old: str, new: str) -> str:
-    """``new`` with the line ends of its place, unless ``old`` spelled CRLF out and so asked for exact text."""
+    """``new`` with the line ends of its place, unless ``old`` contained CRLF and so asked for exact text."""
     matched = text[span.start : span.end]
     if "\r\n" in old and matched == old:
         return new

@@ -1,6 +1,6 @@
-"""Commands that run in the background: started there, moved there, or what a command left running.
+"""Background jobs: commands started or moved there, and processes that a command left running.
 
-A job belongs to the session, not to the turn that made it: an interrupt does not touch it, the session's end ends it.
+A job belongs to the session, not to its turn: an interrupt does not affect it, the session's end does.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from swecli.core.workspace.process_limit import PROCESSES
 
 Status = Literal["running", "exited", "killed"]
 Finish = Callable[[str, int | None], str]
-"""Called once, in a thread, with the output's end and the exit status, when nothing of a command runs any more. Returns
-a clause about what stopped it; empty where nothing did."""
+"""Called once, in a thread, with the output's end and the exit status, after the last process of a command has ended.
+Returns a clause about what stopped it; empty if nothing did."""
 
 FIRST_LOOK = 0.5
-"""Seconds for which a command that is started in the background is watched: many that fail, fail at once."""
+"""Seconds for which a new background command is watched: many failures are immediate."""
 MOST_RUNNING = 20
 KEPT = 5
-"""Ended jobs whose output is kept, the newest."""
+"""Number of ended jobs whose output is kept, newest first."""
 GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL when a job is stopped."""
 EXIT_GRACE = 0.5
-"""The same when the session ends."""
+"""Seconds from SIGTERM to SIGKILL when the session ends."""
 _END = 4_000
-"""Bytes of the output's end by which an ending is judged."""
+"""Bytes of the output's end used to judge an ending."""
 
 
 class JobsError(Exception):
@@ -49,8 +49,8 @@ class JobsError(Exception):
 
 
 class JobInfo(Struct, frozen=True):
-    """A job as it is now. Times are Unix seconds, sizes are bytes of output. ``status`` stays "running" as long as any
-    process of it lives; ``exit_status`` is that of its first process. ``note`` says what stopped it."""
+    """Snapshot of a job. Times are Unix seconds, sizes are bytes of output. ``status`` stays "running" as long as any
+    of its processes lives; ``exit_status`` is that of its first process. ``note`` says what stopped it."""
 
     id: str
     command: str
@@ -63,11 +63,11 @@ class JobInfo(Struct, frozen=True):
     size: int = 0
     note: str = ""
     unread: int = 0
-    """Bytes that the model was not shown."""
+    """Bytes not yet shown to the model."""
     reported: bool = False
-    """Whether the model was shown that it ended."""
+    """Whether the model has seen that it ended."""
     tokens: int | None = None
-    """What a subagent used; None of a command."""
+    """Tokens used by a subagent; None for a command."""
 
 
 class _Job(Struct):
@@ -75,9 +75,9 @@ class _Job(Struct):
     running: RunningCommand
     finish: Finish
     seen: int
-    """Bytes of the output that the model was shown."""
+    """Bytes of the output already shown to the model."""
     deadline: float | None = None
-    """When all of it is ended, in seconds of the event loop's clock; None for never."""
+    """When all its processes are ended, in seconds of the event loop's clock; None for never."""
     reported: bool = False
     stopped: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,9 +85,9 @@ class _Job(Struct):
 
 
 class RunOptions(Struct, frozen=True):
-    """How a command is run: for whom (``item``), for how long (seconds; None without end), and what is kept of its
-    output in the result (bytes). ``whole``: the timeout is that of what it leaves running, too. ``background``: it is a
-    job from the start."""
+    """Settings of a run: the item it belongs to, its timeout (seconds; None for no limit), and how much output the
+    result keeps (bytes). ``whole``: the timeout also covers processes it leaves running. ``background``: it is a job
+    from the start."""
 
     item: str
     timeout: float | None = None
@@ -98,9 +98,9 @@ class RunOptions(Struct, frozen=True):
 
 
 class Jobs:
-    """The commands of a session. ``changed`` is called on the event loop when a job begins and when it ends; ``folder``
-    is where long output is kept; ``first`` is the number of the first job; ``processes`` is how many processes and
-    threads a command may have."""
+    """The commands of a session. ``changed`` is called on the event loop when a job begins or ends; ``folder``
+    stores long output; ``first`` is the number of the first job; ``processes`` limits the processes and threads of
+    a command."""
 
     def __init__(
         self,
@@ -129,8 +129,8 @@ class Jobs:
     async def run(
         self, spec: CommandSpec, options: RunOptions, finish: Finish, show: Callable[[str], None] | None = None
     ) -> ProcessResult:
-        """Run a command in the foreground, until it ends or somebody sends it to the background. Where something of it
-        goes on, the result names the job. ``finish`` is then called when that ends; else it is the caller's.
+        """Run a command in the foreground until it ends or is sent to the background. If any process continues, the
+        result names the job. ``finish`` is then called when that ends; otherwise the caller must call it.
 
         Raises:
             LaunchError: it could not be started.
@@ -161,7 +161,7 @@ class Jobs:
         return result
 
     def to_background(self, item: str) -> bool:
-        """Let the command of this item go on as a job. False when it does not run in the foreground."""
+        """Let the command of this item continue as a job. False if it does not run in the foreground."""
         detach_event = self._detach_events.get(item)
         if detach_event is not None:
             detach_event.set()
@@ -170,8 +170,8 @@ class Jobs:
     def _adopt(
         self, command: RunningCommand, text: str, item: str, finish: Finish, seen: int, seconds: float | None
     ) -> str:
-        """Look after a command from now on, of whose output so many bytes were shown, and which may take so many
-        ``seconds`` in all. Returns the job's id."""
+        """Take over a command after ``seen`` bytes of its output were shown; ``seconds`` limits its total run time.
+        Returns the job's id."""
         command.detach()
         age = time.monotonic() - command.started
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds - age
@@ -201,7 +201,7 @@ class Jobs:
         await self._ended(job, why)
 
     async def _ended(self, job: _Job, why: str) -> None:
-        """``why`` swecli ended it by itself, if it did."""
+        """Handle the end of a job; ``why`` is swecli's reason if it ended the job itself."""
         end = await asyncio.to_thread(job.running.output.text, 0, _END)
         note = await asyncio.to_thread(job.finish, end[0], job.info.exit_status)
         job.info = replace(
@@ -217,18 +217,18 @@ class Jobs:
             old.running.output.close()
             del self._jobs[old.info.id]
 
-    # --- looking and stopping -----------------------------------------------------------------------------------------
+    # --- inspecting and stopping --------------------------------------------------------------------------------------
 
     def info(self, job_id: str) -> JobInfo:
-        """One job as it is now.
+        """One job's current state.
 
         Raises:
-            JobsError: there is none of this id.
+            JobsError: the id is unknown.
         """
         return _now(self._job(job_id))
 
     async def wait(self, job_id: str, seconds: float) -> None:
-        """Wait until a job has ended, ``seconds`` at most."""
+        """Wait until a job has ended, at most ``seconds``."""
         over = self._job(job_id).over
         try:
             async with asyncio.timeout(seconds):
@@ -237,7 +237,7 @@ class Jobs:
             return
 
     async def new_output(self, job_id: str, head: int, tail: int) -> str:
-        """What a job wrote since this was asked last: whole, or both ends of it."""
+        """A job's output since the previous call: whole, or both ends of it."""
         job = self._job(job_id)
         start, job.seen, job.reported = job.seen, job.running.output.total, job.over.is_set()
         return (await asyncio.to_thread(job.running.output.text, head, tail, start))[0]
@@ -273,7 +273,7 @@ def _now(job: _Job) -> JobInfo:
 
 
 def shown_age(seconds: float) -> str:
-    """How long something takes, for people: "12 s", "3 min", "2 h 5 min"."""
+    """A duration for people: "12 s", "3 min", "2 h 5 min"."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""What a change does to the lines of a text: which of them, and how many."""
+"""Line differences between two texts: which lines, and how many."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from difflib import SequenceMatcher
 from io import StringIO
 
 _EXACT_LINES = 1_000
-"""Up to here the changed region is compared in order; beyond, as a multiset, whose cost is linear."""
-_COMPARED = 1_000
-"""Lines of one change beyond which all of them count as replaced, without looking for equal ones between."""
+"""Up to this size the changed region is compared in order; beyond it as a multiset, at linear cost."""
+_MAX_COMPARED = 1_000
+"""Lines of one change beyond which all count as replaced, without a search for equal ones between."""
 
 Span = tuple[int, int, int, int]
 """Start and end of a change in the old text, then in the new one."""
@@ -21,7 +21,7 @@ def count_changes(old: str, new: str) -> tuple[int, int]:
     start = _common(old, new)
     start = old.rfind("\n", 0, start) + 1  # whole lines only
     end = min(_common(old[::-1], new[::-1]), len(old) - start, len(new) - start)
-    # The text that both end with begins after a line end.
+    # The common end of both texts begins after a line end.
     end = len(old) - next_line if (next_line := old.find("\n", len(old) - end) + 1) and end else 0
     old, new = old[start : len(old) - end], new[start : len(new) - end]
     before, after = _lines(old), _lines(new)
@@ -40,7 +40,7 @@ def count_changes(old: str, new: str) -> tuple[int, int]:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Length of the common prefix in characters."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -52,13 +52,13 @@ def _common(one: str, other: str) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their LF; unlike ``splitlines`` no other character ends a line."""
+    """Lines with their LF; unlike with ``splitlines``, no other character ends a line."""
     return list(StringIO(text, newline="\n"))
 
 
 def changed_spans(before: Sequence[str], after: Sequence[str]) -> list[Span]:
-    """What differs. Lines that occur once in both texts hold the two together; only what lies between them is
-    compared in detail, so that large texts cost little."""
+    """Changed spans. Lines that occur once in both texts are anchors; only the parts between them are compared in
+    detail, so that large texts cost little."""
     out: list[Span] = []
     i = j = 0
     for anchor_i, anchor_j in [*_anchors(before, after), (len(before), len(after))]:
@@ -68,13 +68,13 @@ def changed_spans(before: Sequence[str], after: Sequence[str]) -> list[Span]:
 
 
 def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """Places of lines that are unique in both texts, in the longest order that both have in common."""
+    """Positions of lines unique in both texts, in their longest common order."""
     counts = Counter(before)
     other = Counter(after)
     places = {line: number for number, line in enumerate(after) if other[line] == 1}
     pairs = [(i, places[line]) for i, line in enumerate(before) if counts[line] == 1 and line in places]
     ends: list[int] = []
-    """Lowest last place of a rising sequence of each length."""
+    """Lowest last position of a rising sequence of each length."""
     holders: list[int] = []
     previous: list[int] = []
     for number, (_, place) in enumerate(pairs):
@@ -100,7 +100,7 @@ def _between(before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: 
         i2, j2 = i2 - 1, j2 - 1
     if i1 == i2 and j1 == j2:
         return []
-    if i1 == i2 or j1 == j2 or i2 - i1 + j2 - j1 > _COMPARED:
+    if i1 == i2 or j1 == j2 or i2 - i1 + j2 - j1 > _MAX_COMPARED:
         return [(i1, i2, j1, j2)]
     codes = SequenceMatcher(None, before[i1:i2], after[j1:j2]).get_opcodes()
     return [(i1 + a, i1 + b, j1 + c, j1 + d) for tag, a, b, c, d in codes if tag != "equal"]

@@ -1,4 +1,4 @@
-"""Files that a message mentions with ``@``: what the words mean, and what they name on disk."""
+"""Files that a message mentions with ``@``: the words, and the files they name on disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST = 20
 """Files that one message may attach."""
 
 _MENTION = re.compile(r"""@(?<![^\s(\[{<"'`]@)(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))""")
-"""It begins with the sign itself, so that a text of many megabytes without one is passed over in no time."""
+"""It begins with the sign itself, so that scanning megabytes without one is fast."""
 _RANGE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
 _FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
 _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html ini ipynb java jpeg jpg js json jsx kt
@@ -20,12 +20,12 @@ _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html i
   yml"""
 """Endings that decorators, packages and hosts do not have."""
 _ENDS = ".,;:!?)]}>*_"
-"""What may follow a name in a sentence."""
+"""Punctuation that may follow a name in a sentence."""
 
 
 class Mention(Struct, frozen=True):
-    """``word`` is what follows the ``@``. It names ``path``: a folder, or the lines ``first`` to ``last`` (0: the end)
-    of a file. ``problem`` says why it can't be attached."""
+    """The ``word`` after an ``@`` names ``path``: a folder, or the lines ``first`` to ``last`` (0: the end) of a file.
+    ``problem`` says why it can't be attached."""
 
     word: str
     path: Path
@@ -36,21 +36,22 @@ class Mention(Struct, frozen=True):
 
 
 def mentioned(text: str) -> tuple[str, ...]:
-    """The words after an ``@`` that may name files, each once. A name with blanks is quoted: ``@"a b.txt":10-20``."""
+    """The words after an ``@`` that may name files, without duplicates. A name with blanks is quoted: ``@"a
+    b.txt":10-20``."""
     words = ((quoted + lines) if quoted else plain for quoted, lines, plain in _MENTION.findall(text))
     return tuple(dict.fromkeys(word for word in words if any(letter.isalnum() for letter in word)))
 
 
 def mentioned_by_hand(text: str, typed: str) -> tuple[str, ...] | None:
-    """What a message mentions of which only ``typed`` was written by the user, the rest pasted or piped in; None where
-    that is what the whole of it mentions."""
+    """Mentions in ``typed``, the part of a message that the user typed instead of pasting or piping in; None if the
+    whole message has the same ones."""
     own = mentioned(typed)
     return None if own == mentioned(text) else own
 
 
 def resolve(word: str, cwd: Path) -> Mention | None:
-    """What a word names on disk, looked at from ``cwd``; None for one that is no file, as a decorator or a package. A
-    word that can only be a file but names none is a ``problem``."""
+    """The file that a word names, relative to ``cwd``; None if it is no file, such as a decorator or a package. A word
+    that can only be a file but names none is a ``problem``."""
     for name in _readings(word):
         path = _existing(name, cwd)
         if path is not None:
@@ -72,7 +73,7 @@ def resolve(word: str, cwd: Path) -> Mention | None:
 
 
 def _readings(word: str) -> Iterator[str]:
-    """The word itself, then without the marks that end a sentence after it."""
+    """The word itself, then without closing punctuation."""
     while word:
         yield word
         if word[-1] not in _ENDS:
@@ -81,7 +82,7 @@ def _readings(word: str) -> Iterator[str]:
 
 
 def _existing(name: str, cwd: Path) -> Path | None:
-    """The resolved path of this name; None where there is nothing."""
+    """The resolved path of this name; None if it does not exist."""
     try:
         path = Path(name).expanduser()
         path = (path if path.is_absolute() else cwd / path).resolve()

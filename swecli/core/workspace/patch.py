@@ -1,4 +1,4 @@
-"""Patches: parsing them, finding their places in a file, and applying them byte for byte."""
+"""Patches: parsing, locating in a file, and applying byte for byte."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FENCE = re.compile(r"```\w*\n(.*)\n```\s*", re.DOTALL)
 
 
 class PatchError(Exception):
-    """The text is no such patch, or it does not fit; the message says where and why. Nothing was changed."""
+    """The text is not a valid patch, or it does not fit; the message says where and why. Nothing was changed."""
 
 
 Sign = Literal[" ", "-", "+"]
 
 
 class Chunk(Struct, frozen=True):
-    """One place. ``headers`` are lines above it that lead there; ``at_end``: it is the end of the file."""
+    """One changed place. ``headers`` are lines above that lead to it; ``at_end``: it is the end of the file."""
 
     headers: tuple[str, ...]
     lines: tuple[tuple[Sign, str], ...]
@@ -40,7 +40,7 @@ class Chunk(Struct, frozen=True):
 
 
 class FilePatch(Struct, frozen=True):
-    """What happens to one file. ``text`` is the content of a new one."""
+    """The change of one file. ``text`` is the content of a new one."""
 
     action: Literal["add", "update", "delete"]
     path: str
@@ -50,10 +50,10 @@ class FilePatch(Struct, frozen=True):
 
 
 def parse_patch(text: str) -> tuple[FilePatch, ...]:
-    """The files of a patch, in its order. A patch that came in a here-document or a code fence is unpacked.
+    """The files of a patch, in order. A patch inside a here-document or a code fence is unpacked.
 
     Raises:
-        PatchError: it is none, or a part of it is not of the form.
+        PatchError: the patch or a part of it is malformed.
     """
     lines = list(enumerate(_unpacked(text).split("\n"), 1))
     while lines and not lines[0][1].strip():
@@ -169,7 +169,7 @@ def _plain(line: str) -> str:
 
 
 _FORMS: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip, _plain)
-"""How alike is alike, from the strictest on."""
+"""Forms in which lines are compared, strictest first."""
 
 Piece = tuple[int, int, str]
 
@@ -178,7 +178,7 @@ def patched(file: TextFile, chunks: Sequence[Chunk]) -> bytes:
     """The file's bytes after the changes.
 
     Raises:
-        PatchError: a place is not found, or the encoding can't hold a new line. Nothing was changed.
+        PatchError: a place is not found, or the encoding can't represent a new line. Nothing was changed.
     """
     lines = _Lines(file)
     pieces: list[Piece] = []
@@ -223,7 +223,7 @@ def _place(lines: _Lines, chunk: Chunk, cursor: int, number: int) -> tuple[int, 
 
 
 class _Lines:
-    """The lines of a file: their texts without ends, their ends, and where each begins (in characters)."""
+    """The lines of a file: their texts without ends, their ends, and their offsets in characters."""
 
     def __init__(self, file: TextFile) -> None:
         whole = list(StringIO(file.text, newline="\n"))
@@ -247,7 +247,7 @@ class _Lines:
         return None
 
     def pieces(self, chunk: Chunk, start: int, taken: int) -> list[Piece]:
-        """What is replaced, as characters ``start`` to ``end`` and the new text."""
+        """Replacements as characters ``start`` to ``end`` and the new text."""
         made: list[Piece] = []
         at, gone, added = start, start, list[str]()
         for sign, text in (*chunk.lines, (" ", None)):
@@ -264,7 +264,8 @@ class _Lines:
         return made
 
     def _piece(self, first: int, end: int, added: Sequence[str]) -> Piece:
-        """Lines ``first`` up to ``end`` become ``added``. A file without a newline at its end stays without."""
+        """Replace lines ``first`` up to ``end`` by ``added``. A missing newline at the end of the file stays
+        missing."""
         near = first if first < len(self.ends) else first - 1
         line_end = (self.ends[near] if 0 <= near < len(self.ends) and self.ends[near] else self._before(near)) or "\n"
         text = "".join(f"{line}{line_end}" for line in added)

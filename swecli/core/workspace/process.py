@@ -1,8 +1,8 @@
-"""Running one shell command: nothing it does holds up, floods or outlives swecli unnoticed.
+"""Running one shell command so that it can neither block, flood nor outlive swecli unnoticed.
 
-The command gets a session of its own, no input, and one pipe for both outputs. The end of the *command* is
-waited for, never the end of its output: a background child may hold the pipe open for hours. Output is read in
-bounded pieces on the event loop, and kept in bounded memory and, where it is long, in a file.
+The command gets its own session, no input, and one pipe for both outputs. swecli waits for the end of the *command*,
+never for the end of its output: a background child may hold the pipe open for hours. Output is read in bounded pieces
+on the event loop, and kept in bounded memory and, if long, in a file.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ _SET = {
     "SWECLI": "1",
     "AGENT": "swecli",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_EDITOR": "true",  # an editor would wait for keys that nobody can press
+    "GIT_EDITOR": "true",  # an editor would wait for keys that can't be pressed
     "GIT_SEQUENCE_EDITOR": "true",
-    "GIT_OPTIONAL_LOCKS": "0",  # git status must not write the index: it counts as reading
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # nor may pip list go to the network
+    "GIT_OPTIONAL_LOCKS": "0",  # git status must not write the index: it counts as read-only
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # and pip list must not use the network
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
@@ -83,9 +83,9 @@ _SET = {
 def scrubbed_environment(environment: Mapping[str, str], *, no_color: str | None = None) -> dict[str, str]:
     """``environment`` for child processes.
 
-    Dropped are names of secrets (``*_KEY``, ``*_TOKEN``, ``*_SECRET``, ``*PASSWORD*``, ``*CREDENTIAL*``) and
-    variables by which a start-up file, a library or an option gets into every program. ``no_color`` is the value
-    that ``NO_COLOR`` had when swecli started: a terminal interface may have taken it out since.
+    It omits names of secrets (``*_KEY``, ``*_TOKEN``, ``*_SECRET``, ``*PASSWORD*``, ``*CREDENTIAL*``) and variables
+    that inject a start-up file, a library or an option into every program. ``no_color`` is the value of ``NO_COLOR``
+    when swecli started: a terminal interface may have removed it since.
     """
     kept = {name: value for name, value in environment.items() if not is_withheld(name)}
     if no_color is not None:
@@ -113,13 +113,13 @@ Ending = Literal["exited", "timeout", "background", "processes"]
 GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL after a timeout."""
 CANCEL_GRACE = 0.3
-"""The same when the user cancelled."""
+"""Seconds from SIGTERM to SIGKILL after a cancellation."""
 DRAIN = 0.2
-"""Seconds to go on reading after the command ended."""
+"""Seconds to continue reading after the command ended."""
 MOST_LEFT = 32
-"""Processes that a command may leave running. More than dozens are no server but a command out of control."""
-_LOOKS_WHILE_DETACHED = 50
-"""Looks at what a command left running before it is looked for at all."""
+"""Processes that a command may leave running. More than dozens is not a server but a runaway command."""
+_POLLS_WHILE_DETACHED = 50
+"""Checks of the processes a command left running before a full search for them."""
 
 
 class LaunchError(Exception):
@@ -127,10 +127,10 @@ class LaunchError(Exception):
 
 
 class CommandSpec(Struct, frozen=True):
-    """What to run, in bash (sh where there is none), without start-up files. ``prefix`` is a program with its arguments
-    that starts the shell (a sandbox), ``inherited`` are descriptors that stay open in it. ``processes`` is how many
-    processes and threads it may have at the same time. ``stdin`` and ``errors`` are descriptors; without them it has no
-    input, and its errors come with its output. ``shell`` is the path of another shell that takes ``-c``."""
+    """What to run, in bash (else sh), without start-up files. ``prefix`` is a program with arguments that starts the
+    shell (a sandbox), ``inherited`` are descriptors that stay open in it. ``processes`` limits its simultaneous
+    processes and threads. ``stdin`` and ``errors`` are descriptors; by default there is no input, and errors join the
+    output. ``shell`` is the path of another shell that takes ``-c``."""
 
     command: str
     cwd: Path
@@ -144,8 +144,8 @@ class CommandSpec(Struct, frozen=True):
 
 
 class ProcessResult(Struct, frozen=True):
-    """What became of a command. ``exit_status`` is None when it was killed by swecli or goes on; a command that
-    died of a signal has 128 + its number, as shells report it. ``duration`` is seconds, sizes are bytes."""
+    """Outcome of a command. ``exit_status`` is None if swecli killed it or it still runs; death by a signal gives 128 +
+    its number, as in shells. ``duration`` is seconds, sizes are bytes."""
 
     output: str
     exit_status: int | None
@@ -156,16 +156,17 @@ class ProcessResult(Struct, frozen=True):
     background: tuple[tree.Process, ...] = ()
     """Processes that the command left running."""
     ended_left: int = 0
-    """How many processes it left running that were ended because they were too many."""
+    """How many processes it left running that were ended because there were too many."""
     job: str = ""
-    """Under which id what still runs can be found; empty where nothing does, or nobody looks after it."""
+    """Job id of the processes that still run; empty if there are none or they are not managed."""
 
 
 class RunningCommand:
-    """A command that was started: its processes and its output. ``started`` is seconds of the monotonic clock."""
+    """A started command: its processes and its output. ``started`` is seconds of the monotonic clock."""
 
     def __init__(self, spec: CommandSpec, show: Callable[[str], None] | None = None, spill: Path | None = None) -> None:
-        """Start it. ``show`` gets text as it comes, at a bounded rate; ``spill`` is the folder for long output.
+        """Start the command. ``show`` gets text as it arrives, at a bounded rate; ``spill`` is the folder for long
+        output.
 
         Raises:
             LaunchError: it could not be started.
@@ -195,14 +196,14 @@ class RunningCommand:
 
     @property
     def exit_status(self) -> int | None:
-        """As shells report it; None while it runs."""
+        """Status as shells report it; None while it runs."""
         if not self._ended.is_set():
             return None
         status = self._process.wait()
         return status if status >= 0 else 128 - status
 
     async def wait(self, timeout: float | None = None, detach_event: asyncio.Event | None = None) -> bool:
-        """Wait for the end, ``timeout`` seconds at most, or until ``detach_event``. Whether it ended."""
+        """Wait for the end, at most ``timeout`` seconds, or until ``detach_event``. Returns whether it ended."""
         waits = [asyncio.ensure_future(event.wait()) for event in (self._ended, detach_event) if event is not None]
         try:
             await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -231,11 +232,11 @@ class RunningCommand:
         return [*found, *(one for one in self._limit.members() if one.pid != self.pid and one.pid not in known)]
 
     async def end(self, grace: float = CANCEL_GRACE) -> None:
-        """End every process of it: SIGTERM, ``grace`` seconds, SIGKILL. Cancelling does not stop that."""
+        """End all its processes: SIGTERM, ``grace`` seconds, SIGKILL. Cancellation does not stop that."""
         await _end_tree(self._process, self._ended, self._members, grace, self._limit.shut)
 
     async def _keep_limit(self) -> None:
-        """End it when it has too many processes. Nothing here needs a new thread: there may be no room for one."""
+        """End it if it has too many processes. Starts no thread, because there may be no room for one."""
         looks = 0
         while True:
             await asyncio.sleep(LOOK)
@@ -244,12 +245,12 @@ class RunningCommand:
                 await self.end(0)
                 return
             looks += self._ended.is_set()
-            if looks >= _LOOKS_WHILE_DETACHED and not self._members():
+            if looks >= _POLLS_WHILE_DETACHED and not self._members():
                 return
-            looks %= _LOOKS_WHILE_DETACHED
+            looks %= _POLLS_WHILE_DETACHED
 
     async def ended_by_limit(self) -> bool:
-        """Whether all of it was ended because it had too many processes; waits until that is done."""
+        """Whether the process limit ended it; waits until that is done."""
         if self.exceeded:
             await asyncio.wait((self._guard,))
         return self.exceeded
@@ -268,7 +269,7 @@ class RunningCommand:
         background: Sequence[tree.Process] = (),
         ended_left: int = 0,
     ) -> ProcessResult:
-        """What is known of it now, with so many bytes of both ends of its output."""
+        """The current result, with ``head`` and ``tail`` bytes of its output."""
         size = self.output.total
         text, omitted = await asyncio.to_thread(self.output.text, head, tail)
         return ProcessResult(
@@ -295,8 +296,8 @@ async def run_process(
     prefix: Sequence[str] = (),
     inherited: Sequence[int] = (),
 ) -> ProcessResult:
-    """Run a command to its end, or to its timeout (seconds, None for no limit). What it leaves running goes on, its
-    output unread. Cancelling ends every process of the command before the cancellation goes on.
+    """Run a command to its end or its timeout (seconds, None for no limit). Processes it leaves running continue, their
+    output unread. Cancelling first ends every process of the command.
 
     Raises:
         LaunchError: it could not be started.
@@ -312,8 +313,8 @@ async def run_process(
 
 
 async def finished(running: RunningCommand, timeout: float | None, detach_event: asyncio.Event | None = None) -> Ending:
-    """Wait for the end of a command in the foreground. At its timeout all of it is ended; after
-    ``detach_event`` it continues in the background."""
+    """Wait for the end of a foreground command. A timeout ends all its processes; after ``detach_event`` it continues
+    in the background."""
     ended = await running.wait(timeout, detach_event)
     if not ended and detach_event is not None and detach_event.is_set():
         return "background"
@@ -327,8 +328,7 @@ async def finished(running: RunningCommand, timeout: float | None, detach_event:
 
 
 async def left_running(running: RunningCommand) -> tuple[tuple[tree.Process, ...], int]:
-    """What goes on in the background after a command. Where that is too much it is ended, and the number says how
-    many processes they were."""
+    """Processes that continue after a command. Too many are ended, and the number says how many."""
     left = await running.members()
     if len(left) <= MOST_LEFT:
         return left, 0
@@ -337,14 +337,14 @@ async def left_running(running: RunningCommand) -> tuple[tuple[tree.Process, ...
 
 
 def user_shell(environment: Mapping[str, str]) -> str:
-    """Path of the user's own shell; empty where there is none."""
+    """Path of the user's own shell; empty if there is none."""
     named = environment.get("SHELL", "")
     return named if os.path.isabs(named) and os.access(named, os.X_OK) else ""
 
 
 @asynccontextmanager
 async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
-    """Nothing of the command is left when the block is cancelled."""
+    """End every process of the command if the block is cancelled."""
     try:
         yield
     except asyncio.CancelledError:
@@ -384,7 +384,7 @@ def _start(
 
 
 def _watch(process: subprocess.Popen[bytes]) -> asyncio.Event:
-    """An event for the end of ``process``; its exit status is left to be taken, so its id stays taken too."""
+    """An event for the end of ``process``; its exit status is not collected, so its id stays reserved."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     try:
         descriptor = os.pidfd_open(process.pid)
@@ -403,7 +403,7 @@ def _watch(process: subprocess.Popen[bytes]) -> asyncio.Event:
 
 def _wait_in_thread(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
     process.wait()
-    with contextlib.suppress(RuntimeError):  # the loop may be closed by now
+    with contextlib.suppress(RuntimeError):  # the loop may already be closed
         loop.call_soon_threadsafe(ended.set)
 
 
@@ -414,8 +414,8 @@ async def _end_tree(
     grace: float,
     shut: Callable[[], None],
 ) -> None:
-    """SIGTERM, up to ``grace`` seconds, SIGKILL, for the group and all that left it; without grace only SIGKILL.
-    ``shut`` lets nothing new begin before the last. Leaves no zombie."""
+    """End the group and processes that left it: SIGTERM, up to ``grace`` seconds, SIGKILL; without grace only SIGKILL.
+    ``shut`` prevents new processes before the last step. Leaves no zombie."""
     tree.adopt_orphans(True)
     known: list[tree.Process] = []
     try:
@@ -440,7 +440,7 @@ async def _end_tree(
 def _kill_tree(
     process: subprocess.Popen[bytes], members: Callable[[], list[tree.Process]], known: list[tree.Process]
 ) -> None:
-    """Stop all of it, so that nothing new begins, then SIGKILL until nothing is left; bounded, because a process in
+    """Stop all processes, so that none starts another, then SIGKILL until none is left; bounded, because a process in
     uninterruptible sleep does not die."""
     seen = {one.pid: one for one in known}
     _signal_group(process, known, signal.SIGSTOP)
@@ -457,7 +457,7 @@ def _kill_tree(
         time.sleep(0.005)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=0.2)
-    for _ in range(20):  # what was killed last may take a moment until it can be collected
+    for _ in range(20):  # processes killed last may take a moment to become collectable
         tree.collect(list(seen.values()))
         tree.collect_session(process.pid)
         if not any(tree.is_ours(pid) for pid in seen):
@@ -466,6 +466,6 @@ def _kill_tree(
 
 
 def _signal_group(process: subprocess.Popen[bytes], known: list[tree.Process], number: signal.Signals) -> None:
-    """Signal the command's group, unless its id may be that of another by now."""
+    """Signal the command's group, unless its id may belong to another by now."""
     if process.returncode is None or any(one.group == process.pid for one in known):
         tree.signal_group(process.pid, number)

@@ -1,8 +1,8 @@
-"""How many processes and threads a command may have at the same time, so that a runaway one can't fill the machine.
+"""Limit on a command's simultaneous processes and threads, so that a runaway one can't fill the machine.
 
-The kernel keeps the limit where it can: in a pids cgroup of the command's own, or by RLIMIT_NPROC, which binds
-ordinary users only. Everywhere on Linux the command is looked at in between, and ended when it reaches the limit:
-one that can start nothing more would only go on trying.
+The kernel enforces the limit if it can: in a pids cgroup for the command, or by RLIMIT_NPROC, which binds ordinary
+users only. On Linux the command is also polled and ended at the limit, because one that can't start anything would only
+keep trying.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from swecli.core.workspace.process_tree import is_running
 
 PROCESSES = 1_024
 LOOK = 0.1
-"""Seconds between two looks at a command."""
+"""Seconds between two polls of a command."""
 _SPARE = 16
-"""What RLIMIT_NPROC allows beyond the limit: other programs of the user count there, too."""
+"""RLIMIT_NPROC's allowance beyond the limit: other programs of the user count there, too."""
 _NAME = "swecli-"
 _JOIN = 'echo 0 2>/dev/null >"$0"; exec "$@"'
-"""A shell's way into a cgroup before it becomes the command."""
+"""Joins a cgroup before the shell becomes the command."""
 
 
 class ProcessLimit:
-    """The limit of one command; made before the command, closed after its last process."""
+    """The limit of one command; created before the command, closed after its last process."""
 
     def __init__(self, most: int) -> None:
         """``most`` is the number of processes and threads."""
@@ -37,13 +37,13 @@ class ProcessLimit:
 
     @property
     def prefix(self) -> Sequence[str]:
-        """A program with its arguments that starts the command inside the limit; empty where that takes none."""
+        """A program with arguments that starts the command inside the limit; empty if none is needed."""
         return ("/bin/sh", "-c", _JOIN, str(self._group / "cgroup.procs")) if self._group is not None else ()
 
     @contextlib.contextmanager
     def inherited(self) -> Generator[Callable[[int], None]]:
-        """What is started in the block inherits the limit of an ordinary user. Its id is to be handed over, so that it
-        can't raise it again."""
+        """Programs started in the block inherit an ordinary user's limit. Pass on the process id, so that the program
+        can't raise the limit again."""
         if self._group is not None or sys.platform != "linux" or os.geteuid() == 0:
             yield lambda pid: None
             return
@@ -56,7 +56,7 @@ class ProcessLimit:
         resource.setrlimit(resource.RLIMIT_NPROC, (most, before[1]))
 
         def bind(pid: int) -> None:
-            with contextlib.suppress(OSError, ValueError):  # it may have ended by now
+            with contextlib.suppress(OSError, ValueError):  # it may already have ended
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))
 
         try:
@@ -65,7 +65,7 @@ class ProcessLimit:
             resource.setrlimit(resource.RLIMIT_NPROC, before)
 
     def members(self) -> list[tree.Process]:
-        """What the kernel counts as the command's; empty where it does not."""
+        """Processes that the kernel counts for the command; empty without a cgroup."""
         if self._group is None:
             return []
         try:
@@ -75,8 +75,8 @@ class ProcessLimit:
         return [process for pid in pids if (process := tree.inspect(int(pid))) is not None]
 
     def reached(self, members: Callable[[], Sequence[tree.Process]]) -> bool:
-        """Whether the command tried to have more. Cheap as long as the machine has few new processes; ``members`` are
-        looked for only then."""
+        """Whether the command tried to exceed the limit. Cheap while the machine has few new processes; ``members`` is
+        called only otherwise."""
         if self._group is not None:
             return _refused(self._group)
         now = _tasks_of_machine()
@@ -84,28 +84,28 @@ class ProcessLimit:
         return now - self._lowest >= self.most and sum(process.threads for process in members()) > self.most
 
     def shut(self) -> None:
-        """Nothing more can be started, where the kernel keeps the limit."""
+        """Forbid new processes, if the kernel enforces the limit."""
         if self._group is not None:
             with contextlib.suppress(OSError):
                 (self._group / "pids.max").write_text("0", encoding="ascii")
 
     def close(self) -> None:
-        """Let the limit go; what is left behind for a moment is swept by the next one."""
+        """Release the limit; a group that can't be removed yet is swept by the next one."""
         if self._group is not None:
             with contextlib.suppress(OSError):
                 self._group.rmdir()
 
 
 def pids_folder(memberships: str, root: Path) -> Path | None:
-    """Where a cgroup of one's own with a limit of processes could be made: below the one that this process is in, whose
-    limits go on holding. ``memberships`` is the text of /proc/self/cgroup."""
+    """Where a cgroup with a process limit could be created: below that of this process, so that its limits still apply.
+    ``memberships`` is the text of /proc/self/cgroup."""
     found: Path | None = None
     for line in memberships.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if "pids" in controllers.split(","):
             own = root / "pids" / path.lstrip("/")
-            return own if own.is_dir() else root / "pids"  # a container sees its own part only
+            return own if own.is_dir() else root / "pids"  # a container sees only its own part
         if number == "0" and not controllers:
             found = root / path.lstrip("/")
     try:
@@ -116,7 +116,7 @@ def pids_folder(memberships: str, root: Path) -> Path | None:
 
 
 def _new_group(most: int) -> Path | None:
-    """A cgroup with this limit; None where none can be made."""
+    """A cgroup with this limit; None if none can be created."""
     if sys.platform != "linux":
         return None
     try:
@@ -150,7 +150,7 @@ def _sweep(parent: Path) -> None:
 
 
 def _refused(group: Path) -> bool:
-    """Whether the kernel refused to start something in this cgroup."""
+    """Whether the kernel refused a new process in this cgroup."""
     try:
         words = (group / "pids.events").read_text(encoding="ascii").split()
     except OSError:
@@ -159,7 +159,7 @@ def _refused(group: Path) -> bool:
 
 
 def _tasks_of_machine() -> int:
-    """Processes and threads; 0 where that is not known."""
+    """Processes and threads on the machine; 0 if unknown."""
     try:
         with open("/proc/loadavg", encoding="ascii") as stream:
             return int(stream.read().split()[3].partition("/")[2])

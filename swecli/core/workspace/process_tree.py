@@ -1,8 +1,8 @@
-"""Which processes a command started, and ending all of them.
+"""The processes that a command started, and ending all of them.
 
-A child that opened a session of its own leaves the command's process group but keeps its environment. Every
-command carries a mark there (``SWECLI_JOB``), so that such children are found as long as they live, by this process
-and by a later one. psutil is imported where it is used first: it costs start-up time.
+A child with its own session leaves the command's process group but keeps its environment. Every command carries a mark
+there (``SWECLI_JOB``) by which this process and a later one find such children. psutil is imported on first use,
+because it slows the start.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 MARK = "SWECLI_JOB"
 PLACE = "SWECLI_PLACE"
-"""Says from which folder and with which data home a command was started."""
+"""Variable with the folder and data home from which a command was started."""
 _OWN = "-own"
 _POLL = 0.5
-"""Seconds between two looks at a process where its end can't be waited for."""
-_LOOKS = 50
-"""How often all processes are looked through for such as were started while others were being stopped."""
+"""Seconds between two polls of a process on systems without an event for its end."""
+_MAX_SEARCHES = 50
+"""Limit on searches for processes started while others were being stopped."""
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
 
 class Process(Struct, frozen=True, eq=False):
-    """A process. ``started`` tells it from a later one with the same id; it is opaque, and empty where the system does
-    not say when a process began."""
+    """A process. ``started`` distinguishes it from a later one with the same id; it is opaque, and empty if the system
+    does not report it."""
 
     pid: int
     started: str
@@ -46,7 +46,7 @@ class Process(Struct, frozen=True, eq=False):
         return (self.pid, self.started) == (other.pid, other.started) if isinstance(other, Process) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # a struct's own does not ask __eq__
+        return not self == other  # a struct's own does not call __eq__
 
     def __hash__(self) -> int:
         return hash((self.pid, self.started))
@@ -57,13 +57,13 @@ class Process(Struct, frozen=True, eq=False):
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs (a zombie does not, a process of another user does)."""
+        """Whether this very process still runs (false for a zombie, true for another user's process)."""
         now = _start_time(self.pid)
         return now is not None and (not now or not self.started or now == self.started)
 
     @property
     def name(self) -> str:
-        """The program's name; empty when it is gone."""
+        """The program's name; empty if it is gone."""
         import psutil
 
         with contextlib.suppress(psutil.Error):
@@ -72,7 +72,7 @@ class Process(Struct, frozen=True, eq=False):
 
     @property
     def threads(self) -> int:
-        """How many threads it has now; 0 when it is gone."""
+        """Current number of threads; 0 if it is gone."""
         import psutil
 
         with contextlib.suppress(psutil.Error):
@@ -88,7 +88,7 @@ def is_running(pid: int) -> bool:
 
 
 def inspect(pid: int) -> Process | None:
-    """The process with this id; None when there is none, or a zombie."""
+    """The process with this id; None if it is missing or a zombie."""
     import psutil
 
     try:
@@ -104,13 +104,13 @@ _ENDED = ("zombie", "dead")
 
 
 def _process(found: psutil.Process) -> Process:
-    """Everything about a process that is there, zombies included."""
+    """The details of an existing process, including a zombie."""
     pid = found.pid
     return Process(pid, _stamp(found), found.ppid(), os.getpgid(pid), os.getsid(pid))
 
 
 def _start_time(pid: int) -> str | None:
-    """``Process.started``; None where no such process runs."""
+    """``Process.started``; None if no such process runs."""
     import psutil
 
     try:
@@ -123,15 +123,15 @@ def _start_time(pid: int) -> str | None:
 
 
 def _stamp(found: psutil.Process) -> str:
-    """The start in hundredths of a second. ``create_time()`` follows the system's clock when that is set, what psutil
-    itself tells processes apart by does not."""
+    """The start in hundredths of a second. ``create_time()`` changes when the system's clock is set; psutil's own
+    identity does not."""
     started: float | None = cast("Any", found)._ident[1]
     return "" if started is None else str(round(started * 100))
 
 
 def new_mark(*, own: bool = False) -> str:
-    """A value of ``SWECLI_JOB`` that no other command has: this process's id and start, and a random part. ``own``:
-    what runs is no command of the user or the model."""
+    """A unique value of ``SWECLI_JOB``: this process's id and start, and a random part. ``own``: the program is not a
+    command of the user or the model."""
     return f"{_own_marks()}{os.urandom(4).hex()}{_OWN if own else ''}"
 
 
@@ -141,12 +141,12 @@ def _own_marks() -> str:
 
 
 def members(leader: int, mark: str, *, gone: bool = False) -> list[Process]:
-    """Live processes of the command besides its leader: by session, by mark, and all their descendants. ``gone``: the
-    leader's status was taken, so that another process may have its id by now."""
+    """Live processes of the command except its leader: by session, by mark, and all their descendants. ``gone``: the
+    leader's status was collected, so another process may have its id."""
     marks = dict(_everyone())
     everyone = list(marks)
     found = {process.pid: process for process, each in marks.items() if each == mark}
-    # An id is not given anew as long as a group or a session is called by it.
+    # An id is not reused while a group or a session has it.
     if not gone or any(leader in (process.session, process.group) for process in found.values()):
         found |= {process.pid: process for process in everyone if leader in (process.session, process.group)}
     parents = set(found) if gone else {*found, leader}
@@ -172,7 +172,7 @@ async def _ended(process: Process) -> None:
             await asyncio.sleep(_POLL)
         return
     try:
-        if process.alive:  # else the descriptor may be that of a later process with this id
+        if process.alive:  # else the descriptor may belong to a later process with this id
             loop.add_reader(descriptor, ended.set)
             await ended.wait()
     finally:
@@ -181,8 +181,8 @@ async def _ended(process: Process) -> None:
 
 
 def leftovers(place: str = "") -> list[Process]:
-    """Live processes of commands whose swecli is gone: it was killed before it could end them. With ``place`` only
-    those of commands that were started there. Its own, which nobody asked for, are ended on the way."""
+    """Live processes of commands whose swecli was killed before it could end them. ``place`` restricts them to commands
+    started there. swecli's own helper processes among them are ended on the way."""
     abandoned = [(process, environment) for process, environment in _marked() if _is_abandoned(environment[MARK])]
     signal_each([process for process, environment in abandoned if environment[MARK].endswith(_OWN)], signal.SIGKILL)
     return [
@@ -199,7 +199,7 @@ def _is_abandoned(mark: str) -> bool:
 
 
 def owned() -> list[Process]:
-    """Live processes of commands that this process started, background ones included."""
+    """Live processes of commands that this process started, including background ones."""
     own = _own_marks()
     return [
         process
@@ -209,32 +209,32 @@ def owned() -> list[Process]:
 
 
 def end_owned() -> list[Process]:
-    """Kill what commands of this process left running; for the exit of swecli. Returns what was killed."""
+    """Kill the remaining processes of this process's commands at exit. Returns the killed ones."""
     processes = stopped(owned)
     signal_each(processes, signal.SIGKILL)
     return processes
 
 
 def stopped(members: Callable[[], list[Process]]) -> list[Process]:
-    """Stop the ``members``, look again, and go on until there are no others: what is stopped starts nothing. Returns
-    them all. Bounded, as somebody else may set them going again."""
+    """Stop the ``members``, then search again until no more appear: a stopped process starts none. Returns all.
+    Bounded, because another program may continue them."""
     found: dict[Process, None] = {}
-    for _ in range(_LOOKS):
+    for _ in range(_MAX_SEARCHES):
         fresh = [process for process in members() if process not in found]
         if not fresh:
             break
         found.update(dict.fromkeys(fresh))
         for group in {process.group for process in fresh}:
-            if group in {process.pid for process in found}:  # theirs, and not that of whoever started them
+            if group in {process.pid for process in found}:  # theirs, not that of their starter
                 signal_group(group, signal.SIGSTOP)
         signal_each(fresh, signal.SIGSTOP)
     return list(found)
 
 
 def adopt_orphans(on: bool) -> None:
-    """Make orphaned descendants children of this process (Linux), so that they can be waited for.
+    """Make orphaned descendants children of this process (Linux), so that it can wait for them.
 
-    Only switched on while a tree is being ended: whoever adopts must also collect every orphan that ends.
+    Enabled only while a tree is being ended: the adopter must also collect every orphan that ends.
     """
     if sys.platform == "linux":
         import ctypes
@@ -244,14 +244,14 @@ def adopt_orphans(on: bool) -> None:
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
-    """Signal a process group, if it is still there and ours."""
+    """Signal a process group, if it still exists and is ours."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
 async def end_group(process: asyncio.subprocess.Process, grace: float, first: float | None = None) -> None:
-    """Wait until a program whose input is closed has ended, else ask its group to end, else kill it. Each step takes
-    ``grace`` seconds at the most, waiting alone ``first`` where that is given."""
+    """Wait until a program with closed input has ended, else ask its group to end, else kill it. Each step takes at
+    most ``grace`` seconds, the initial wait ``first`` if given."""
     for number, seconds in (
         (None, grace if first is None else first),
         (signal.SIGTERM, grace),
@@ -262,11 +262,11 @@ async def end_group(process: asyncio.subprocess.Process, grace: float, first: fl
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), seconds)
             break
-    signal_group(process.pid, signal.SIGKILL)  # what it started and left behind
+    signal_group(process.pid, signal.SIGKILL)  # processes it left behind
 
 
 def signal_each(processes: list[Process], number: signal.Signals) -> None:
-    """Signal those that still run as the process they were."""
+    """Signal those that still run as the same process."""
     for process in processes:
         if process.alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -274,14 +274,14 @@ def signal_each(processes: list[Process], number: signal.Signals) -> None:
 
 
 def collect(processes: list[Process]) -> None:
-    """Take the exit status of those that ended as our children, so that no zombie stays."""
+    """Collect the exit status of ended children, so that no zombie stays."""
     for process in processes:
         with contextlib.suppress(ChildProcessError, OSError):
             os.waitpid(process.pid, os.WNOHANG)
 
 
 def is_ours(pid: int) -> bool:
-    """Whether there is a child of this process with this id, a zombie for example."""
+    """Whether this process has a child with this id, even a zombie."""
     import psutil
 
     try:
@@ -291,8 +291,8 @@ def is_ours(pid: int) -> bool:
 
 
 def collect_session(leader: int) -> None:
-    """The same for orphans that nobody knew: what ended in the leader's session while we adopted. The leader's
-    own status is left to whoever started it."""
+    """Collect unknown orphans: zombies in the leader's session that this process adopted. The leader's own status is
+    left to its starter."""
     if sys.platform != "linux":
         return
     import psutil
@@ -334,7 +334,7 @@ def _everyone() -> Iterator[tuple[Process, str]]:
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str]:
-    """The environment a process was started with; empty where it may not be read."""
+    """The environment a process was started with; empty if unreadable."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""Searching and listing files: ripgrep where the user has it, a worker process otherwise."""
+"""Search and listing of files: ripgrep if installed, a worker process otherwise."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from swecli.core.workspace.worker import MAX_COLUMNS, leaving_out
 
 _BOOT = "import sys;sys.path[:0]={paths!r};from swecli.core.workspace.worker import main;sys.exit(main())"
 _GRACE = 1.0
-"""Seconds that the worker gets beyond its own deadline, which it looks at between two files only."""
+"""Seconds beyond the worker's own deadline, which it checks only between files."""
 
 
 async def run_worker(
     request: Mapping[str, object], *, environment: Mapping[str, str], seconds: float, limit: int
 ) -> Captured:
-    """Send ``request`` to a new worker and wait for its result, ``seconds`` at most.
+    """Send ``request`` to a new worker and wait at most ``seconds`` for its result.
 
-    The interpreter runs isolated: neither the directory it starts in nor the environment adds modules.
+    The interpreter runs isolated: neither its working directory nor the environment adds modules.
     """
     boot = _BOOT.format(paths=module_folders())
     data = json.dumps({**request, "seconds": seconds}).encode()
@@ -43,7 +43,7 @@ async def run_worker(
 
 
 def module_folders() -> list[str]:
-    """Where swecli and what the worker needs of other packages are installed."""
+    """Installation folders of swecli and of the worker's dependencies."""
     specs = (find_spec("swecli"), find_spec("pathspec"))
     origins = [spec.origin for spec in specs if spec is not None and spec.origin is not None]
     return list(dict.fromkeys(str(Path(origin).resolve().parent.parent) for origin in origins))
@@ -57,8 +57,8 @@ class ListingError(Exception):
 
 
 class Listing(Struct, frozen=True):
-    """``entries`` sorted by path, relative to the start; ``total`` may be more than are listed. ``complete`` is
-    False when the walk was cut short, so that there may be more than ``total``."""
+    """``entries`` sorted by path, relative to the start; ``total`` may exceed their number. ``complete`` is False if
+    the walk was cut short, so that there may be more than ``total``."""
 
     entries: tuple[Entry, ...]
     total: int
@@ -102,7 +102,7 @@ _LINE = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
 
 
 class SearchError(Exception):
-    """The search can't be made: an invalid expression, shown with its position, or a program that failed."""
+    """The search failed: an invalid expression, shown with its position, or a program error."""
 
 
 class SearchRequest(Struct, frozen=True):
@@ -116,12 +116,12 @@ class SearchRequest(Struct, frozen=True):
     context: int = 0
     seconds: float = _SECONDS
     leave_out: str = ""
-    """A regular expression; files in which it finds something in ``/`` and the path in lower case, relative to the
-    workspace directory, are neither read for the result nor distinguished by what they hold, only counted."""
+    """A regular expression, matched against ``/`` plus the lower-case path relative to the workspace directory.
+    Matching files are only counted: they are not read for the result or distinguished by content."""
 
 
 class Line(Struct, frozen=True):
-    """One line of a result; ``matched`` is False for a line around a match."""
+    """One line of a result; ``matched`` is False for a context line."""
 
     path: Path
     number: int
@@ -130,18 +130,18 @@ class Line(Struct, frozen=True):
 
 
 class SearchResult(Struct, frozen=True):
-    """``lines`` by path and number. ``incomplete`` says why there may be more, empty when there is not."""
+    """``lines`` by path and number. ``incomplete`` says why there may be more; empty if complete."""
 
     lines: tuple[Line, ...]
     matches: int
     files: int
     incomplete: str = ""
     left_out: int = 0
-    """Files that ``leave_out`` kept out, whether or not they match."""
+    """Files that ``leave_out`` excluded, whether or not they match."""
 
 
 async def search(request: SearchRequest, environment: Mapping[str, str]) -> SearchResult:
-    """Lines that match ``request.pattern``. Ignored, binary and unreadable files are passed over.
+    """Lines that match ``request.pattern``. Ignored, binary and unreadable files are skipped.
 
     Raises:
         SearchError: the message is for the model.
@@ -158,7 +158,7 @@ async def search(request: SearchRequest, environment: Mapping[str, str]) -> Sear
 
 
 async def _to_leave_out(program: str, request: SearchRequest, environment: Mapping[str, str]) -> set[str] | None:
-    """What ripgrep would read and must not, as paths relative to the start; None where it does not tell."""
+    """Files that ripgrep would read but must not, as paths relative to the start; None if it does not list them."""
     if not request.leave_out or not request.start.is_dir():
         return set()
     argv = [program, *_REACH, "--files", "--null", *(["--glob", request.glob] if request.glob else [])]
@@ -175,7 +175,7 @@ async def _to_leave_out(program: str, request: SearchRequest, environment: Mappi
 
 
 def find_ripgrep(search_path: str, roots: tuple[Path, ...]) -> str | None:
-    """ripgrep of the user, never one that lies in the workspace."""
+    """The user's ripgrep, never one inside the workspace."""
     for folder in search_path.split(os.pathsep):
         if not os.path.isabs(folder):
             continue
@@ -187,13 +187,13 @@ def find_ripgrep(search_path: str, roots: tuple[Path, ...]) -> str | None:
 
 _REACH = ("--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--no-messages")
 _MAX_LEFT_OUT = 500
-"""Beyond as many the worker searches, which needs no list."""
+"""Above this number the worker searches, which needs no list."""
 
 
 async def _ripgrep(
     program: str, request: SearchRequest, environment: Mapping[str, str], left_out: Collection[str]
 ) -> Captured | None:
-    """None when this ripgrep does not know our options: then the worker does it."""
+    """Result of ripgrep; None if this version lacks our options: then the worker searches."""
     if len(left_out) > _MAX_LEFT_OUT:
         return None
     argv = [program, *_REACH, "--color=never", "--no-heading", "--with-filename", "--line-number", "--null", "--crlf"]
@@ -267,7 +267,7 @@ def _result(request: SearchRequest, done: Captured, left_out: int) -> SearchResu
 
 
 def _own_ignores(request: SearchRequest, paths: set[Path]) -> set[Path]:
-    """Those that ``.swecliignore`` leaves out: ripgrep does not read it."""
+    """Paths that ``.swecliignore`` excludes: ripgrep does not read it."""
     root = ignore_root(request.start, request.roots)
     rules = IgnoreRules(root, (".swecliignore",))
     start = "" if request.start == root else request.start.relative_to(root).as_posix()

@@ -1,4 +1,4 @@
-"""What a program that runs beside the session writes to stderr, kept in a file of bounded size."""
+"""Log of a background program's stderr, in a file of bounded size."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 from swecli.core.atomic_text import make_private
 
 LARGEST_LOG: Final = 1_000_000
-"""Bytes of a log; the half before that is kept in a second file."""
+"""Bytes of a log; the previous half is kept in a second file."""
 NEWEST: Final = 2_000
-"""Characters of the log that stay in memory, in whole lines, for messages."""
+"""Characters of the log kept in memory for messages, in whole lines."""
 OWN: Final = "[swecli] "
-"""Begins the lines that are not the program's."""
+"""Prefix of swecli's own lines."""
 STRAY: Final = "not a message: "
-"""Begins, after that, what the program wrote where a message was expected."""
+"""Marks, after that prefix, program output where a message was expected."""
 
 
 class ServerLog:
-    """What a server writes to stderr, and what swecli has to say about it. ``mask`` takes secrets out."""
+    """A server's stderr, with swecli's remarks. ``mask`` removes secrets."""
 
     def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class ServerLog:
         self.newest = ""
 
     def write(self, text: str) -> None:
-        """Add a text. A log that can't be written is only kept in memory."""
+        """Add a text. If the log can't be written, it is kept in memory only."""
         text = self._mask(text)
         self.newest = _ending(self.newest + text)
         if self.path is None:
@@ -52,18 +52,18 @@ class ServerLog:
         self.write(f"{OWN}{text}\n")
 
     def stray(self, text: str) -> None:
-        """The program wrote this where a message was expected."""
+        """Record program output that appeared where a message was expected."""
         self.line(f"{STRAY}{text}")
 
     @property
     def said(self) -> str:
-        """The newest line that the program itself wrote, on whatever stream; empty where there is none."""
+        """The newest line from the program itself, on any stream; empty if there is none."""
         lines = (line.removeprefix(OWN + STRAY).strip() for line in reversed(self.newest.splitlines()))
         return next((line for line in lines if line and not line.startswith(OWN)), "")
 
 
 def _ending(text: str) -> str:
-    """The newest whole lines, or the end of a line that is longer than what is kept."""
+    """The newest whole lines, or the end of a line longer than the limit."""
     if len(text) <= NEWEST:
         return text
     kept = text[-NEWEST:]

@@ -1,4 +1,4 @@
-"""Reading files that may be anything: regular ones only, as bytes or as text with an exact way back."""
+"""Reading arbitrary files: regular ones only, as bytes or as text with an exact way back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS = (
 
 
 class NotRegularError(OSError):
-    """The path exists but is no regular file. ``kind`` says what it is ("a directory")."""
+    """The path exists but is not a regular file. ``kind`` names its type ("a directory")."""
 
     def __init__(self, path: Path | str, kind: str) -> None:
         super().__init__(errno.EINVAL, f"is {kind}, not a regular file", str(path))
@@ -39,7 +39,7 @@ class NotRegularError(OSError):
 
 
 class TooLargeError(OSError):
-    """The file is larger than the caller reads. ``size`` is bytes."""
+    """The file exceeds the caller's limit. ``size`` is bytes."""
 
     def __init__(self, path: Path | str, size: int, limit: int) -> None:
         super().__init__(errno.EFBIG, f"is {size:,} bytes, more than {limit:,}", str(path))
@@ -47,7 +47,7 @@ class TooLargeError(OSError):
 
 
 class FileState(Struct, frozen=True):
-    """One file as it was at one moment. ``sha256`` is the hex digest of its bytes."""
+    """A file's state at one moment. ``sha256`` is the hex digest of its bytes."""
 
     sha256: str
     dev: int
@@ -59,7 +59,7 @@ class FileState(Struct, frozen=True):
 
 
 def kind_of(mode: int) -> str | None:
-    """What a ``st_mode`` that is no regular file is; None for a regular file."""
+    """The type of a non-regular ``st_mode`` in words; None for a regular file."""
     if stat.S_ISREG(mode):
         return None
     return next((name for test, name in _KINDS if test(mode)), "a special file")
@@ -73,12 +73,12 @@ def require_regular(path: Path | str, status: os.stat_result) -> None:
 
 @contextmanager
 def open_regular(path: Path) -> Generator[tuple[int, os.stat_result]]:
-    """A file descriptor for reading, and the status of what it is open on. ``path`` must be resolved.
+    """A file descriptor for reading, and its status. ``path`` must be resolved.
 
     Opening neither blocks on a pipe nor follows a link at the end of the path.
 
     Raises:
-        NotRegularError: no regular file.
+        NotRegularError: not a regular file.
         OSError: it can't be opened.
     """
     require_regular(path, os.lstat(path))
@@ -104,7 +104,7 @@ def read_bytes(path: Path, limit: int) -> tuple[bytes, FileState]:
     """The whole file and its state.
 
     Raises:
-        NotRegularError: no regular file.
+        NotRegularError: not a regular file.
         TooLargeError: more than ``limit`` bytes.
         OSError: it can't be read.
     """
@@ -118,7 +118,7 @@ def read_bytes(path: Path, limit: int) -> tuple[bytes, FileState]:
 
 
 def is_folder(name: str, base: Path) -> bool:
-    """Whether this names a folder that is there; what can be no name at all does not."""
+    """Whether this names an existing folder; False for an invalid name."""
     try:
         return _located(name, base).is_dir()
     except (OSError, ValueError):  # too long for a name, or with a null byte
@@ -126,7 +126,7 @@ def is_folder(name: str, base: Path) -> bool:
 
 
 def shown_path(path: str, cwd: Path | str) -> str:
-    """``path`` as the user knows it: relative to the working directory where it is inside."""
+    """``path`` as the user knows it: relative to the working directory if inside it."""
     inside = path.startswith(f"{cwd}{os.sep}")
     return os.path.relpath(path, cwd) if inside else path
 
@@ -135,7 +135,7 @@ def usable_folder(name: str, base: Path) -> Path:
     """The folder, with links followed.
 
     Raises:
-        ValueError: it can't be used; the message says why.
+        ValueError: it is unusable; the message says why.
     """
     path = _located(name, base)
     if not is_folder(name, base):
@@ -152,7 +152,7 @@ def usable_folder(name: str, base: Path) -> Path:
 def _located(name: str, base: Path) -> Path:
     try:
         return base / Path(name).expanduser()
-    except RuntimeError as error:  # ~name of an account that there is not
+    except RuntimeError as error:  # ~name of an unknown account
         raise ValueError(f"can't be used ({error})") from None
 
 
@@ -165,7 +165,7 @@ _BOMS: tuple[tuple[bytes, str, str], ...] = (
     (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE"),
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE"),
 )
-"""UTF-32 LE stands before UTF-16 LE, whose mark is its beginning."""
+"""UTF-32 LE precedes UTF-16 LE, whose mark is its beginning."""
 
 
 class TextFile(Struct, frozen=True):
@@ -179,9 +179,9 @@ class TextFile(Struct, frozen=True):
     errors: str
     """Error handler that makes the codec reversible for this file."""
     label: str
-    """Name of the encoding for people."""
+    """Encoding name for people."""
     tail: bytes = b""
-    """Bytes after the last whole code unit, which belong to no character."""
+    """Bytes after the last whole code unit, which form no character."""
 
     def encode(self, text: str) -> bytes:
         """A piece of ``self.text`` as the file's bytes."""
@@ -191,12 +191,12 @@ class TextFile(Struct, frozen=True):
         """New text as bytes of the file's encoding.
 
         Raises:
-            UnicodeEncodeError: the encoding has no such character.
+            UnicodeEncodeError: the encoding lacks a character.
         """
         return text.encode(self.codec, "strict")
 
     def holding(self, raw: bytes) -> TextFile:
-        """A file of the same encoding with other bytes, which an edit of this one made."""
+        """A file of the same encoding with the bytes of an edit."""
         end = len(raw) - len(self.tail)
         text = raw[len(self.bom) : end].decode(self.codec, self.errors)
         return replace(self, raw=raw, text=text)
@@ -214,12 +214,12 @@ class TextFile(Struct, frozen=True):
 
     @property
     def looks_binary(self) -> bool:
-        """Whether the text has a NUL character: no text that a person or a model would read."""
+        """Whether the text has a NUL character, so that it is unreadable for people and models."""
         return "\0" in self.text
 
 
 def decode(raw: bytes) -> TextFile:
-    """The text of ``raw``. Never fails: what is no Unicode text is read as a single-byte encoding."""
+    """The text of ``raw``. Never fails: invalid Unicode is read as a single-byte encoding."""
     for bom, codec, label in _BOMS:
         if raw.startswith(bom):
             found = _with_bom(raw, bom, codec, label)

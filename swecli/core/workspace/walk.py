@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 IGNORE_FILES = (".gitignore", ".ignore", ".swecliignore")
 _OWN_LOGS = (".swecli", "logs")
-"""What swecli writes of its sessions into a project: no part of it."""
+"""swecli's session logs in a project, which are not part of it."""
 GENERATED = frozenset(
     ("node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 )
 """Folders that tools fill and can fill again."""
 NOT_OWN = GENERATED | {".git", ".hg", ".svn"}
-"""Folders in which nobody looks for a project's own files."""
+"""Folders without a project's own files."""
 MOSTLY_BUILT = frozenset(("target", "dist", "build"))
-"""Folders that hold what was built, as a rule."""
+"""Folders that usually contain build results."""
 _LIMIT = 262_144
 _MAX_STARS = 3
-"""Wildcards in one part of a pattern. Patterns become regular expressions, and a repository could choose one
-that takes for ever; patterns beyond this are not applied."""
+"""Wildcards in one part of a pattern. Patterns become regular expressions, and a repository could choose an endlessly
+slow one; patterns beyond the limit are not applied."""
 
 
 class IgnoreRules:
-    """The rules of one tree. Ignore files are read when their directory is first asked for."""
+    """The rules of one tree. Ignore files are read on first use of their directory."""
 
     def __init__(self, root: Path, names: Iterable[str] = IGNORE_FILES) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class IgnoreRules:
         self._specs: dict[str, GitIgnoreSpec | None] = {}
 
     def entry_ignored(self, path: str, is_dir: bool) -> bool:
-        """Whether an entry is left out whose parent directories are not. ``path`` is relative, with slashes."""
+        """Whether an entry with no ignored parent is ignored. ``path`` is relative, with slashes."""
         parts = path.split("/")
         if parts[-1] == ".git" or tuple(parts[-2:]) == _OWN_LOGS:
             return True
@@ -60,7 +60,7 @@ class IgnoreRules:
         return False
 
     def ignored(self, path: str, is_dir: bool) -> bool:
-        """Whether ``path`` is left out, by itself or because a directory above it is."""
+        """Whether ``path`` or a directory above it is ignored."""
         parts = path.split("/")
         above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
         return any(self.entry_ignored(folder, True) for folder in above) or self.entry_ignored(path, is_dir)
@@ -86,7 +86,7 @@ class IgnoreRules:
 
 
 def ignore_root(start: Path, roots: Iterable[Path]) -> Path:
-    """Where the ignore files that count for ``start`` begin: its repository, else its workspace directory."""
+    """Where the ignore files for ``start`` begin: its repository, else its workspace directory."""
     for folder in (start, *start.parents):
         if (folder / ".git").exists():
             return folder
@@ -100,8 +100,8 @@ def _is_simple(line: str) -> bool:
 
 
 def _compiled(lines: list[str]) -> GitIgnoreSpec:
-    """The rules; a line that is no pattern is passed over, as git does."""
-    from pathspec import GitIgnoreSpec  # not needed before the first file is looked at
+    """The rules; invalid lines are skipped, as in git."""
+    from pathspec import GitIgnoreSpec  # not needed before the first file is examined
 
     try:
         return GitIgnoreSpec.from_lines(lines)
@@ -120,8 +120,8 @@ def _is_valid(line: str) -> bool:
 
 
 def left_out_by_ripgrep(directory: str) -> Callable[[str, bool], bool]:
-    """Whether ripgrep, started on ``directory`` without options, passes over an absolute path below it because of an
-    ignore file. It heeds git's only inside of a repository."""
+    """Whether ripgrep, started on ``directory`` without options, skips an absolute path below it because of an ignore
+    file. It uses git's only inside a repository."""
     start = Path(directory)
     root = ignore_root(start, ())
     names = (".gitignore", ".ignore", ".rgignore") if (root / ".git").exists() else (".ignore", ".rgignore")
@@ -139,8 +139,8 @@ _MAX_ALTERNATIVES = 64
 
 
 class Glob:
-    """A pattern without a slash is matched with the last name of a path, any other with the whole path,
-    relative to where the search starts. A leading ``!`` turns the meaning round."""
+    """A pattern without a slash matches the last name of a path, any other the whole path, relative to the start of the
+    search. A leading ``!`` inverts it."""
 
     def __init__(self, pattern: str) -> None:
         self._negated = pattern.startswith("!")
@@ -159,7 +159,7 @@ def _segments(pattern: str) -> tuple[str, ...]:
 
 
 def _expanded(pattern: str) -> list[str]:
-    """The alternatives of braces, up to a limit; beyond it braces are taken as they stand."""
+    """The alternatives of braces, up to a limit; beyond it braces are literal."""
     found = [pattern]
     while True:
         match = next((hit for one in found if (hit := _BRACES.search(one))), None)
@@ -193,7 +193,7 @@ _MAX_DEPTH = 64
 
 
 class Entry(Struct, frozen=True):
-    """``path`` is relative to where the walk started, with slashes; ``depth`` counts from 1."""
+    """``path`` is relative to the start of the walk, with slashes; ``depth`` counts from 1."""
 
     path: str
     is_dir: bool
@@ -210,10 +210,10 @@ def walk(
     stop: Callable[[], bool] = lambda: False,
     skip: Callable[[str], bool] = lambda folder: False,
 ) -> Iterator[Entry]:
-    """Entries below ``start``, a directory before what it holds and the deepest last, so that a bound cuts what is deep
-    down. Directories that can't be read, or whose path ``skip`` refuses, are passed over.
+    """Entries below ``start``, a directory before its contents and the deepest last, so that a limit cuts deep levels.
+    Unreadable directories, and those that ``skip`` rejects, are skipped.
 
-    A directory that is itself ignored can be walked by naming it: rules from above it don't count then.
+    An ignored directory can be walked by naming it: rules from above it don't count then.
     """
     root = ignore_root(start, roots)
     rules = IgnoreRules(root)

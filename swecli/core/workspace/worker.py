@@ -1,7 +1,7 @@
-"""The process that walks and searches: patterns from a model or a repository run where they can be killed.
+"""Worker process that walks and searches, so that patterns from a model or a repository can be killed.
 
-Reads one JSON request from stdin, writes the result to stdout. Exit status 2 and a message on stderr: the
-request can't be fulfilled.
+Reads one JSON request from stdin, writes the result to stdout. Exit status 2 with a message on stderr: the request
+can't be fulfilled.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MAX_COLUMNS = 400
 
 
 class PatternError(Exception):
-    """No valid regular expression; the message shows where."""
+    """Invalid regular expression; the message shows the position."""
 
 
 def compile_pattern(pattern: str, ignore_case: bool) -> re.Pattern[str]:
-    """The expression.
+    """The compiled expression.
 
     Raises:
         PatternError: with the position.
@@ -52,8 +52,8 @@ def grep(
     stop: Callable[[], bool],
     leave_out: str = "",
 ) -> None:
-    """Write ``path NUL number : text`` for each match, ``-`` in place of ``:`` for lines around it, as ripgrep
-    prints them, and at the end ``NUL number`` if files were left out."""
+    """Write ``path NUL number : text`` for each match, with ``-`` instead of ``:`` for context lines, as ripgrep does,
+    and finally ``NUL number`` if files were left out."""
     chosen = Glob(glob) if glob else None
     if start.is_file():
         _search(start, start.name, pattern, context, write)
@@ -71,7 +71,7 @@ def grep(
 
 
 def leaving_out(expression: str, start: Path, roots: tuple[Path, ...]) -> Callable[[str], bool]:
-    """Whether a path relative to ``start`` is one that the expression leaves out, by its place in the workspace."""
+    """Predicate: whether the expression excludes a path relative to ``start``, by its place in the workspace."""
     if not expression:
         return lambda path: False
     compiled = re.compile(expression)
@@ -144,7 +144,7 @@ def _list(request: dict[str, Any], stop: Callable[[], bool]) -> None:
 
 
 def _shallow(found: list[tuple[str, bool, int]], limit: int) -> list[tuple[str, bool, int]]:
-    """Whole levels of the tree as far as they fit, then the first of the next level."""
+    """Whole levels of the tree as far as they fit, then the first entries of the next level."""
     if len(found) <= limit:
         return found
     return sorted(found, key=lambda entry: (entry[2], entry[0]))[:limit]

@@ -1,1 +1,1 @@
-"""Wire protocols: requests in neutral form -> JSON, and pure decoders of what comes back."""
+"""Wire protocols: neutral requests to JSON, and pure decoders of the answers."""

@@ -1,4 +1,4 @@
-"""The Anthropic Messages protocol: requests and the decoder of its stream."""
+"""The Anthropic Messages protocol: requests and stream decoder."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ API_VERSION = "2023-06-01"
 CLEARING_BETA = "context-management-2025-06-27"
 MAX_BREAKPOINTS = 4
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
-"""Thinking budgets in tokens for models that take a number instead of a word."""
+"""Thinking budgets in tokens for models that accept a number instead of a word."""
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
 def build_request(request: ModelRequest, target: Target) -> WireRequest:
-    """The request body. At most four cache breakpoints: those of the system prompt first, then the newest."""
+    """The request body. At most four cache breakpoints: the system prompt's first, then the newest."""
     dialect = target.dialect
     limit = (
         request.max_output_tokens
@@ -115,8 +115,8 @@ def _text(text: str) -> JsonObject:
 def _messages(
     request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]]
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
-    """Messages with neighbours of one role merged, and for each message of the request the last block that a
-    breakpoint can stand on."""
+    """Messages with adjacent ones of the same role merged, and for each message of the request the last block that may
+    carry a breakpoint."""
     out: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
     for index, message in enumerate(request.messages):
@@ -134,7 +134,7 @@ def _messages(
 
 
 def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
-    """A message that broke off has no signatures yet, so its thinking is not sent."""
+    """Blocks of a message. An interrupted message has no signatures yet, so its thinking is not sent."""
     whole = message.response is None or message.response.complete
     unsigned = whole and target.dialect.unsigned_thinking
     made = (
@@ -156,7 +156,8 @@ def _found(part: ToolResultPart, target: Target, names: tuple[str, ...]) -> Json
 
 
 def _block(part: object, message: Message, target: Target, unsigned: bool) -> JsonObject | None:
-    """None for what must not or can't be sent: empty text, reasoning of another model or without signature."""
+    """A content block; None for parts that must not or can't be sent: empty text, reasoning of another model or without
+    a signature."""
     if isinstance(part, TextPart):
         citations = (target.echo(part.opaque) or {}).get("citations")
         if not part.text.strip():
@@ -210,7 +211,8 @@ def _image(image: ImagePart) -> JsonObject:
 
 
 def _append_tail(messages: list[JsonObject], request: ModelRequest) -> None:
-    """A last text block without breakpoint. A paused turn is resent as it is, so nothing may follow it."""
+    """Add the tail as a last text block without breakpoint. A paused turn is resent unchanged, so nothing may follow
+    it."""
     if messages and messages[-1]["role"] == "user":
         messages[-1]["content"] = [*as_list(messages[-1]["content"]), _text(request.tail)]
         return
@@ -221,7 +223,7 @@ def _append_tail(messages: list[JsonObject], request: ModelRequest) -> None:
 
 NAME = "anthropic-messages"
 CLEARED = "swecli_cleared_tokens"
-"""Key under which the figure of the server's clearing is kept with those of the usage."""
+"""Key of the figure for server-side clearing, stored with the usage."""
 
 _STOPS: dict[str, WireStop] = {
     "end_turn": "end",
@@ -249,7 +251,7 @@ _EVENTS = frozenset(
 
 
 class _Block:
-    """One content block under way. ``draft`` exists as soon as there is something to show or to keep."""
+    """One unfinished content block. ``draft`` exists once there is something to show or to keep."""
 
     def __init__(self, start: JsonObject) -> None:
         self.start = start
@@ -259,7 +261,7 @@ class _Block:
 
 
 class AnthropicDecoder(Decoder):
-    """Events of a streamed message, or one whole ``message``."""
+    """Decoder of a streamed message, or one whole ``message``."""
 
     _blocks: dict[int, _Block] | None = None
     _usage: JsonObject | None = None
@@ -358,7 +360,7 @@ class AnthropicDecoder(Decoder):
             self.answer.text(text, block.draft)
 
     def _fresh_text(self) -> TextDraft | None:
-        """A part of its own for each text block; with think tags the splitter decides."""
+        """A separate part for each text block; with think tags the splitter decides."""
         return None if self.answer.splits else self.answer.add(TextDraft())
 
     def _thinking(self, block: _Block, text: str, signature: str) -> None:
@@ -398,7 +400,7 @@ class AnthropicDecoder(Decoder):
         self.answer.stop(reason, _STOPS.get(reason, "unknown"), detail)
 
     def _merge_usage(self, usage: JsonObject) -> None:
-        """Counters are cumulative and restated in part: each replaces its predecessor."""
+        """Merge usage counters: they are cumulative and partly repeated, so each replaces its predecessor."""
         if not usage:
             return
         known = self._usage = self._usage or {}
@@ -414,14 +416,14 @@ def _start_for(delta: JsonObject) -> JsonObject:
 
 
 def _cleared(message: JsonObject) -> JsonObject:
-    """What the server's own clearing took out of the prompt, as one more figure of the usage."""
+    """Tokens that the server's own clearing removed from the prompt, as one more usage figure."""
     edits = [as_object(edit) for edit in as_list(as_object(message.get("context_management")).get("applied_edits"))]
     tokens = [count for edit in edits if (count := as_int(edit.get("cleared_input_tokens"))) is not None]
     return {CLEARED: sum(tokens)} if tokens else {}
 
 
 def read_usage(usage: JsonObject) -> Usage:
-    """Usage in the neutral vocabulary: Anthropic counts the cached parts of the prompt apart."""
+    """Usage in the neutral vocabulary: Anthropic counts the cached parts of the prompt separately."""
     read, write = as_int(usage.get("cache_read_input_tokens")), as_int(usage.get("cache_creation_input_tokens"))
     fresh = as_int(usage.get("input_tokens"))
     counted = [number for number in (fresh, read, write) if number is not None]

@@ -1,4 +1,4 @@
-"""Arguments and ids of tool calls: parsed once, rewritten only where no host or this one would take them."""
+"""Arguments and ids of tool calls: parsed once, rewritten only if a host would reject them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from swecli.core.llm.json_values import JsonObject, compact, is_object, parse_js
 from swecli.core.protocol.messages import Message
 
 IdAlphabet = Literal["any", "alnum9", "token40", "token64"]
-"""What a host accepts as the id of a call: anything; exactly 9 letters and digits; up to 40 or 64 of
-``[A-Za-z0-9_-]``."""
+"""Call ids that a host accepts: anything; exactly 9 letters and digits; up to 40 or 64 of ``[A-Za-z0-9_-]``."""
 
 _ACCEPTED: dict[IdAlphabet, re.Pattern[str]] = {
     "any": re.compile(r".*", re.S),
@@ -25,18 +24,18 @@ _ACCEPTED: dict[IdAlphabet, re.Pattern[str]] = {
 
 
 MAX_QUOTED = 200
-"""Characters that go back of arguments that are no JSON object."""
+"""Characters quoted from arguments that are not a JSON object."""
 
 
 class ParsedArguments(Struct, frozen=True):
-    """``value`` is None where the raw text is no JSON object (``ok`` False)."""
+    """``value`` is None if the raw text is not a JSON object (``ok`` False)."""
 
     value: JsonObject | None
     ok: bool
 
 
 def parse_arguments(raw: str) -> ParsedArguments:
-    """The arguments of a call. Nothing but blanks means no arguments."""
+    """The arguments of a call. Blank text means no arguments."""
     if not raw.strip():
         return ParsedArguments({}, True)
     try:
@@ -54,9 +53,8 @@ def is_whole(raw: str) -> bool:
 
 
 def arguments_object(raw: str, message: Message) -> JsonObject:
-    """The arguments of a call of ``message`` as they go back: an object whatever the model wrote, and the same one in
-    each request. Of what is none, and can't be read as one either, the beginning is quoted; of a call that was cut,
-    nothing is left."""
+    """The arguments of a call in ``message`` as resent: always an object, and the same one in each request. Unreadable
+    arguments are replaced by a quote of their beginning; those of a cut-off call are dropped."""
     for read in (parse_arguments, _parse_slips):
         if (value := read(raw).value) is not None:
             return value
@@ -66,8 +64,8 @@ def arguments_object(raw: str, message: Message) -> JsonObject:
 
 
 def arguments_text(raw: str, message: Message) -> str:
-    """``arguments_object`` for a protocol that wants text: as the model wrote it where it is a JSON object. Servers
-    that read the arguments of the history refuse each request that has others."""
+    """``arguments_object`` as text, for protocols that need it: the model's own text if it is a JSON object. Servers
+    that parse arguments in the history refuse requests with any other."""
     try:
         if is_object(parse_json(raw)):
             return raw
@@ -77,7 +75,7 @@ def arguments_text(raw: str, message: Message) -> str:
 
 
 def _parse_slips(raw: str) -> ParsedArguments:
-    """Arguments with slips that tools put up with: bare control characters, and an object encoded twice."""
+    """Arguments with tolerated slips: bare control characters, and a doubly encoded object."""
     try:
         value = parse_loose(raw)
         value = parse_loose(value) if isinstance(value, str) else value
@@ -87,8 +85,8 @@ def _parse_slips(raw: str) -> ParsedArguments:
 
 
 def rewrite_id(call_id: str, alphabet: IdAlphabet) -> str:
-    """The id as the host accepts it: unchanged where it fits, else a pure function of it, so that a call and
-    its result agree and stay the same in every request."""
+    """The id in a form that the host accepts: unchanged if valid, else a pure function of it, so that a call and its
+    result agree and stay the same in every request."""
     if _ACCEPTED[alphabet].fullmatch(call_id):
         return call_id
     digest = base64.b32encode(hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).digest()).decode().lower()

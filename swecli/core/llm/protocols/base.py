@@ -1,4 +1,4 @@
-"""What all protocols share: the decoder, drafts of an answer, and the transcript of a request."""
+"""Shared parts of all protocols: the decoder, drafts of an answer, and the transcript of a request."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ from swecli.core.protocol.messages import (
 
 
 class StreamedText(Struct, kw_only=True):
-    """Text that comes in pieces."""
-
     chunks: list[str] = field(default_factory=lambda: [])
     joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
 
@@ -58,12 +56,12 @@ class StreamedText(Struct, kw_only=True):
         return "".join(self.chunks)
 
     def replace(self, text: str) -> None:
-        """What the provider says in the end counts more than what it streamed."""
+        """Replace the streamed text by the provider's final one."""
         self.chunks, self.joiner = [clean(text)], SurrogateJoiner()
 
 
 class TextDraft(StreamedText, kw_only=True):
-    """Text or a refusal. ``data`` is what the provider wants back with it."""
+    """Text or a refusal. ``data`` must be returned to the provider with it."""
 
     index: int = 0
     refusal: bool = False
@@ -74,7 +72,7 @@ class TextDraft(StreamedText, kw_only=True):
 
 
 class ReasoningDraft(StreamedText, kw_only=True):
-    """Reasoning; ``hidden`` where only encrypted data came."""
+    """Reasoning; ``hidden`` if only encrypted data arrived."""
 
     index: int = 0
     summary: bool = False
@@ -86,8 +84,8 @@ class ReasoningDraft(StreamedText, kw_only=True):
 
 
 class CallDraft(Struct, kw_only=True):
-    """A tool call. ``wire_id`` is the id as it came, ``call_id`` the one that is used; ``value`` is set where
-    the arguments came as an object, ``chunks`` where they came as text."""
+    """A tool call. ``wire_id`` is the original id, ``call_id`` the one in use; ``value`` is set if the arguments
+    arrived as an object, ``chunks`` if as text."""
 
     index: int = 0
     wire_id: str | None = None
@@ -106,7 +104,7 @@ class CallDraft(Struct, kw_only=True):
 
     @property
     def arguments(self) -> str:
-        """The text that goes into the message: what came, or the object that came as text, never nothing."""
+        """The arguments for the message: the received text, or the received object as text, never empty."""
         if self.value is not None:
             return compact(self.value)
         raw = self.raw
@@ -117,7 +115,7 @@ class CallDraft(Struct, kw_only=True):
 
 
 class OpaqueDraft(Struct, kw_only=True):
-    """An item that is kept as it is."""
+    """An item kept unchanged."""
 
     index: int = 0
     data: JsonObject
@@ -136,7 +134,7 @@ def _opaque(origin: Origin, data: JsonObject | None) -> Opaque | None:
 
 
 PART_SIZE = 50
-"""Characters that a part counts for, beside its own: a stream of empty ones is an answer that never ends, too."""
+"""Size of a part beyond its characters, so that a stream of empty parts reaches the limit too."""
 
 
 def new_call_id() -> str:
@@ -144,9 +142,9 @@ def new_call_id() -> str:
 
 
 class Transcript:
-    """Collects parts. Each addition becomes an event at once, except half characters and what may still turn
-    out to be a think tag. ``changes`` counts everything that was added, for a watchdog, ``size`` the characters of all
-    parts and ``PART_SIZE`` for each part, for a limit."""
+    """Collects parts. Each addition becomes an event at once, except half characters and possible think tags.
+    ``changes`` counts all additions, for a watchdog; ``size`` the characters of all parts plus ``PART_SIZE`` for each,
+    for a limit."""
 
     def __init__(
         self, origin: Origin, think_tags: ThinkTags = "keep", make_id: Callable[[], str] = new_call_id
@@ -201,8 +199,8 @@ class Transcript:
         return draft
 
     def call_text(self, call: CallDraft, text: str) -> None:
-        """More of the arguments' JSON text; also tells of the call once its name is known. A call that is done stays
-        as it was told."""
+        """More JSON text of the arguments; announces the call once its name is known. A finished call does not
+        change."""
         if call.done:
             return
         text = call.joiner.feed(text)
@@ -222,7 +220,7 @@ class Transcript:
             call.done = True
 
     def settle(self) -> None:
-        """Give out what was held back: nothing more comes."""
+        """Release held-back text: no more arrives."""
         reasoning, text = self._splitter.end()
         if reasoning:
             self.reasoning(reasoning)
@@ -264,7 +262,7 @@ class Transcript:
             self._events.append(ReasoningDelta(draft.index, text, "summary" if draft.summary else "raw"))
 
     def _announce(self, call: CallDraft) -> None:
-        """The id is settled here: the one that came, unless there is none or another call has it."""
+        """Announce the call and fix its id: the received one, unless it is missing or already used."""
         call.started = True
         taken = {other.call_id for other in self.calls if other is not call}
         call.call_id = call.wire_id if call.wire_id and call.wire_id not in taken else self._make_id()
@@ -287,7 +285,7 @@ WireStop = Literal[
     "error",
     "unknown",
 ]
-"""Why a model stopped, in finer words than the neutral ``StopKind``."""
+"""A model's stop reason, more detailed than the neutral ``StopKind``."""
 
 _NEUTRAL: dict[WireStop, StopKind] = {
     "end": "end",
@@ -300,14 +298,14 @@ _NEUTRAL: dict[WireStop, StopKind] = {
     "context": "context_full",
 }
 _CUT: frozenset[WireStop] = frozenset(("length", "context", "content_filter", "error"))
-"""Reasons after which the last call may be half a call."""
+"""Reasons after which the last call may be incomplete."""
 
 Outcome = Literal["open", "completed", "truncated", "error"]
 
 
 class Answer(Transcript):
-    """Usage and stop reason are replaced, never added. After ``complete`` or ``fail`` the answer is closed and
-    takes nothing more."""
+    """The answer so far. Usage and stop reason are replaced, never added. After ``complete`` or ``fail`` the answer is
+    closed."""
 
     def __init__(
         self, origin: Origin, think_tags: ThinkTags = "keep", make_id: Callable[[], str] = new_call_id
@@ -324,7 +322,7 @@ class Answer(Transcript):
         self._started = False
 
     def start(self, model: str | None = None, response_id: str | None = None) -> None:
-        """Note what the provider says of itself; the first word of each counts."""
+        """Record the provider's data about the answer; the first value of each counts."""
         self.model = self.model or model or None
         self.response_id = self.response_id or response_id or None
         if not self._started:
@@ -341,7 +339,6 @@ class Answer(Transcript):
         self.changes += 1
 
     def complete(self) -> None:
-        """The answer is whole, as far as the provider says."""
         if self.outcome != "open":
             return
         self.settle()
@@ -355,7 +352,7 @@ class Answer(Transcript):
         self._events.append(Finished(self._message(complete=not (self.calls and self.stop_kind in _CUT))))
 
     def fail(self, outcome: Literal["truncated", "error"], error: ProviderError, wire: WireError | None = None) -> None:
-        """The answer ended early; what came so far is kept and marked as incomplete."""
+        """Mark the answer as ended early; the received part is kept and marked as incomplete."""
         if self.outcome != "open":
             return
         self.settle()
@@ -375,11 +372,11 @@ _DONE = "[DONE]"
 _GATEWAY_PAGE = re.compile(r"<title>[^<]*\b(429|5\d\d)\b", re.IGNORECASE)
 
 USUAL_OUTPUT: Mapping[str, int] = {"anthropic-messages": 8_192}
-"""Protocols that need a limit for the answer: what is asked for, in tokens, where nobody says."""
+"""Default answer limit, in tokens, for protocols that require one."""
 
 
 class Target(Struct, frozen=True):
-    """The model a request goes to. ``window`` is set where a server must be told it."""
+    """The model of a request. ``window`` is set if the server must be told."""
 
     origin: Origin
     dialect: Dialect
@@ -397,9 +394,8 @@ class Target(Struct, frozen=True):
 
 
 class WireRequest(Struct, frozen=True):
-    """A request ready to be sent. ``path`` follows the base URL (which ends without a slash), ``optional`` names
-    the keys of ``body`` (``outer.inner`` for a key within one) that the request can do without, in case a server
-    does not know them."""
+    """A request ready to send. ``path`` follows the base URL (without trailing slash), ``optional`` names the keys of
+    ``body`` (``outer.inner`` for a nested one) that can be omitted if a server does not know them."""
 
     path: str
     body: JsonObject
@@ -411,7 +407,7 @@ BuildRequest = Callable[[ModelRequest, Target], WireRequest]
 
 
 class Decoder(ABC):
-    """A pure state machine: wire events in, stream events out. The last event is ``Finished`` or ``Failed``."""
+    """A pure state machine from wire events to stream events. The last event is ``Finished`` or ``Failed``."""
 
     def __init__(
         self,
@@ -441,10 +437,10 @@ class Decoder(ABC):
         return self.answer.take_events()
 
     def _take(self, data: str, name: str) -> None:
-        """Take in the text of one event.
+        """Process the text of one event.
 
         Raises:
-            ValueError: it is no JSON.
+            ValueError: it is not JSON.
         """
         if self.closed:
             return
@@ -463,7 +459,7 @@ class Decoder(ABC):
             self.fail_wire(read_error(value, host=self.answer.origin.host))
 
     def _take_lines(self, data: str, name: str) -> bool:
-        """Events whose server forgot the blank lines between them. Returns whether they are that."""
+        """Process events without blank lines between them. Returns whether the data has that form."""
         lines = [line for line in data.split("\n") if line.strip()]
         if len(lines) < 2 or not all(line.strip() == _DONE or parse_object(line) is not None for line in lines):
             return False
@@ -476,43 +472,42 @@ class Decoder(ABC):
             return []
         self.on_end()
         if not self.closed and self._seen and not self._recognised:
-            said = f": {readable(self._strange)[:300]}" if self._strange else ""
-            self.fail("protocol", f"the answer is JSON, but not of this protocol{said}")
+            excerpt = f": {readable(self._strange)[:300]}" if self._strange else ""
+            self.fail("protocol", f"the answer is JSON, but not of this protocol{excerpt}")
         elif not self.closed:
             self.fail("truncated", "the answer ended before it was complete")
         return self.answer.take_events()
 
     @property
     def stopped(self) -> bool:
-        """Whether the reason why the model stopped has come, so that nothing but usage is to be expected."""
+        """Whether the stop reason has arrived, so that only usage can follow."""
         return not self.closed and self.answer.stop_raw is not None
 
     def end_open(self) -> list[StreamEvent]:
-        """Nothing more comes after the reason why the model stopped, but the server leaves the stream open: the answer
-        is whole."""
+        """Complete the answer although the server leaves the stream open after the stop reason."""
         self.on_whole()
         return self.answer.take_events()
 
     def cut_off(self) -> list[StreamEvent]:
-        """The answer is longer than any limit allows: what came until now is all of it, as at the output limit."""
+        """Cut an answer that exceeds every limit: the received part becomes the whole, as at the output limit."""
         self.answer.stop("swecli_limit", "length", "the answer did not end")
         self.answer.complete()
         return self.answer.take_events()
 
     def end_of_body(self, body: BodyParser) -> list[StreamEvent]:
-        """No more bytes come: like ``end``, with an explanation if the body was something else altogether. One JSON
-        object instead of a stream may be the whole answer, with or without the reason why the model stopped."""
+        """Handle the end of the body: like ``end``, with an explanation for a body in another format. One JSON object
+        instead of a stream may be the whole answer, with or without a stop reason."""
         if not self.closed and body.is_one_object and self.is_whole_answer:
             return self.end_open()
         if not self.closed and not self._seen and body.kind in ("html", "other"):
-            # A gateway may send its page with status 200; the one behind it is there again in a moment.
+            # A gateway may send its error page with status 200; its server usually returns in a moment.
             busy = _GATEWAY_PAGE.search(body.excerpt) is not None
             self.fail("server" if busy else "protocol", readable(body.excerpt))
             return self.answer.take_events()
         return self.end()
 
     def abort(self, error: ProviderError) -> list[StreamEvent]:
-        """The transport failed; what came so far is kept in the ``Failed`` event."""
+        """Handle a transport failure; the ``Failed`` event keeps the received part."""
         if not self.closed and not error.hint:
             other = ", or choose another model with /model" if error.kind == "stalled" else ""
             error = dataclasses.replace(error, hint=f"{self._kept()} Try again{other}.")
@@ -521,27 +516,27 @@ class Decoder(ABC):
 
     @abstractmethod
     def on_message(self, message: JsonObject, name: str) -> bool:
-        """Take in one JSON object of the stream. Returns whether it is of this protocol."""
+        """Process one JSON object of the stream. Returns whether it belongs to this protocol."""
 
     def on_done(self) -> None:
-        """The ``[DONE]`` marker came: no news where the protocol has a terminal event."""
+        """Handle the ``[DONE]`` marker; ignored if the protocol has a terminal event."""
         return
 
     @property
     def is_whole_answer(self) -> bool:
-        """Whether the only message that came has the form of a whole answer, without having closed it."""
+        """Whether the only message has the form of a whole answer, without having closed it."""
         return False
 
     def on_whole(self) -> None:
-        """All of the answer is there, although no terminal event of the protocol says so."""
+        """Complete the answer although no terminal event of the protocol arrived."""
         self.answer.complete()
 
     def on_end(self) -> None:
-        """The stream ended without a marker: complete the answer if the protocol allows that."""
+        """Handle a stream without end marker: complete the answer if the protocol allows that."""
         return
 
     def _kept(self) -> str:
-        """What becomes of the answer that breaks off here, as a sentence."""
+        """What is kept of an interrupted answer, as a sentence."""
         self.answer.settle()
         if self.answer.calls:
             return "The partial answer is kept; its tool calls were not run."
@@ -564,7 +559,7 @@ class Decoder(ABC):
         if event.name == "error":
             self.fail_wire(read_error(data, host=self.answer.origin.host))
         elif data.startswith(("{", "[")) and not event.partial:
-            kind = "truncated" if self._recognised else "protocol"  # after good events it is no other protocol
+            kind = "truncated" if self._recognised else "protocol"  # after valid events it can't be another protocol
             self.fail(kind, f"an event of the answer is no JSON: {readable(data)[:200]!r}")
 
 
@@ -583,13 +578,13 @@ def tool_messages_end(messages: Sequence[Message], start: int) -> int:
 
 
 SEARCH: Final = "tool_search"
-"""The tool that finds those which are withheld."""
+"""The tool that finds deferred tools."""
 
 
 def found_tools(request: ModelRequest) -> dict[str, tuple[str, ...]]:
-    """Names of tools by the call of a search that found them, each where it is named first: a provider that knows
-    searches takes their schemas there, and not before the conversation, whose cache then holds. What a compaction took
-    away of the results is not found."""
+    """Names of tools by the search call that first found them: a provider that supports tool search gets their
+    schemas there instead of before the conversation, which preserves its cache. Results removed by a compaction do
+    not count."""
     known = {tool.name for tool in request.tools if tool.source and tool.name != SEARCH}
     found: dict[str, tuple[str, ...]] = {}
     for message in request.messages:
@@ -604,5 +599,5 @@ def found_tools(request: ModelRequest) -> dict[str, tuple[str, ...]]:
 
 
 def plain(schema: Mapping[str, Any]) -> JsonObject:
-    """A tool's parameters as a JSON object, keys in the order given."""
+    """A tool's parameters as a JSON object, keys in order."""
     return dict(schema)

@@ -1,4 +1,4 @@
-"""Gemini's generateContent: requests and the decoder of its stream."""
+"""Gemini's generateContent: requests and stream decoder."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from swecli.core.protocol.messages import (
 )
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 2048, "medium": 8192, "high": 24576}
-"""Thinking budgets in tokens for models that take a number."""
+"""Thinking budgets in tokens for models that accept a number."""
 
 
 def build_request(request: ModelRequest, target: Target) -> WireRequest:
-    """The request body; neighbours of one role are one content, as the API wants it."""
+    """The request body; adjacent messages of one role form one content, as the API requires."""
     body: JsonObject = {}
     system = [{"text": block.text} for block in request.system if block.text]
     if system:
@@ -83,7 +83,7 @@ def _thinking(effort: str | None, target: Target) -> JsonObject:
 def _contents(request: ModelRequest, target: Target) -> list[JsonObject]:
     out: list[JsonObject] = []
     given: dict[str, str] = {}
-    """Ids that the API itself gave to calls: only those may come back with a result."""
+    """Contents of the messages. Only ids that the API itself assigned to calls may be returned with a result."""
     for message in request.messages:
         role = "model" if message.role == "assistant" else "user"
         parts = _model_parts(message, target, given) if role == "model" else _user_parts(message, given)
@@ -164,11 +164,11 @@ _MARKS = frozenset(("thought", "thoughtSignature"))
 
 
 class GeminiDecoder(Decoder):
-    """Pieces of a ``GenerateContentResponse``, or a whole one."""
+    """Decoder of ``GenerateContentResponse`` pieces, or a whole one."""
 
     @property
     def is_whole_answer(self) -> bool:
-        return bool(self.answer.drafts)  # pieces without a framing of their own come as a list
+        return bool(self.answer.drafts)  # pieces without framing arrive as a list
 
     def on_message(self, message: JsonObject, name: str) -> bool:
         known = "candidates" in message or "usageMetadata" in message or "promptFeedback" in message
@@ -206,7 +206,7 @@ class GeminiDecoder(Decoder):
             self.answer.add(OpaqueDraft(data=dict(part), note=kind))
 
     def _text(self, text: str, thought: bool, data: JsonObject | None) -> None:
-        """A signed part stays a part of its own, as it must go back as it came."""
+        """Add text; a signed part stays separate, because it must be returned unchanged."""
         if thought:
             last = self.answer.last
             fresh = data is not None or (isinstance(last, ReasoningDraft) and last.data is not None)

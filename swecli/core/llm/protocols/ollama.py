@@ -1,4 +1,4 @@
-"""Ollama's own chat protocol: requests and the decoder of its stream."""
+"""Ollama's own chat protocol: requests and stream decoder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from swecli.core.protocol.messages import ImagePart, Message, ReasoningPart, Usa
 
 
 def build_request(request: ModelRequest, target: Target) -> WireRequest:
-    """The request body. The window is asked for by name, because the server's default is small, and cutting
-    the prompt silently is switched off."""
+    """The request body. It sets the window explicitly, because the server's default is small, and disables silent
+    cutting of the prompt."""
     options: JsonObject = {}
     if target.window is not None:
         options["num_ctx"] = target.window
@@ -108,18 +108,18 @@ _STOPS: dict[str, WireStop] = {"stop": "end", "length": "length"}
 
 
 class OllamaDecoder(Decoder):
-    """Lines of ``/api/chat``. Calls come whole, their arguments as objects."""
+    """Decoder of ``/api/chat`` lines. Calls arrive whole, their arguments as objects."""
 
     def on_message(self, message: JsonObject, name: str) -> bool:
         known = "message" in message or "done" in message
         if known:
             self.answer.start(as_text(message.get("model")))
-        said = as_object(message.get("message"))
-        if thinking := as_text(said.get("thinking")):
+        answer = as_object(message.get("message"))
+        if thinking := as_text(answer.get("thinking")):
             self.answer.reasoning(thinking)
-        if content := as_text(said.get("content")):
+        if content := as_text(answer.get("content")):
             self.answer.text(content)
-        for item in as_items(said.get("tool_calls")):
+        for item in as_items(answer.get("tool_calls")):
             self._call(as_object(item))
         if message.get("done") is True:
             self._finish(message)

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions: requests and the decoder of its stream."""
+"""OpenAI Chat Completions: requests and stream decoder."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from swecli.core.protocol.messages import (
 
 
 def build_request(request: ModelRequest, target: Target) -> WireRequest:
-    """The request body. Keys are in a fixed order with the messages last, so that a longer history gives bytes
-    that begin with those of the shorter one."""
+    """The request body. Keys are in a fixed order with the messages last, so that the bytes for a longer history begin
+    with those of the shorter one."""
     dialect = target.dialect
     body: JsonObject = {"model": target.model, "stream": True}
     optional: list[str] = []
@@ -127,7 +127,7 @@ def _image_part(image: ImagePart) -> JsonObject:
 
 
 def _user_content(message: Message, marked: bool) -> str | list[JsonObject]:
-    """Text as a string, as every host takes it; a list only where there are images or a breakpoint."""
+    """Text as a string, which every host accepts; a list only with images or a breakpoint."""
     images = [part for part in message.parts if isinstance(part, ImagePart)]
     if not images and not marked:
         return message.text
@@ -142,7 +142,7 @@ def _user_content(message: Message, marked: bool) -> str | list[JsonObject]:
 
 
 def _tool_results(messages: Sequence[Message], target: Target) -> list[JsonObject]:
-    """One message for each result. Images can't stand in a tool message: they follow in one of the user."""
+    """One message for each result. Tool messages can't contain images: they follow in a user message."""
     out: list[JsonObject] = []
     pictures: list[JsonObject] = []
     for result in (result for message in messages for result in message.tool_results):
@@ -170,7 +170,7 @@ def _id(call_id: str, target: Target) -> str:
 
 
 def _assistant(message: Message, target: Target) -> JsonObject | None:
-    """None for a message without anything that may be sent."""
+    """The assistant message; None if it has nothing to send."""
     text, calls = message.text, [_call(call, message, target) for call in message.tool_calls]
     if not text and not calls:
         return None
@@ -200,7 +200,7 @@ def _call(call: ToolCallPart, message: Message, target: Target) -> JsonObject:
 
 
 def _echo_reasoning(message: Message, target: Target, out: JsonObject) -> None:
-    """Put reasoning back where it came from: details unmodified and in order, else the field by its name."""
+    """Return reasoning to its source field: details unmodified and in order, else the field by its name."""
     dialect = target.dialect
     if dialect.echo_reasoning == "never":
         return
@@ -230,7 +230,7 @@ def _echo_reasoning(message: Message, target: Target, out: JsonObject) -> None:
 
 
 def _detail(detail: JsonObject, text: str) -> JsonObject:
-    """The detail as it came, its text (which came in pieces) in the place where it stood."""
+    """The original detail, with its text (which arrived in pieces) in the original place."""
     key = {"reasoning.text": "text", "reasoning.summary": "summary"}.get(as_text(detail.get("type")))
     if key is None or (not text and key not in detail):
         return detail
@@ -238,8 +238,8 @@ def _detail(detail: JsonObject, text: str) -> JsonObject:
 
 
 def _append_tail(out: list[JsonObject], tail: str) -> None:
-    """The tail goes to the end of the newest message of user or tool, so that everything before it keeps its
-    bytes and roles still alternate."""
+    """Append the tail to the newest user or tool message, so that all earlier bytes stay the same and roles still
+    alternate."""
     last = out[-1] if out else {}
     content = last.get("content")
     if last.get("role") in ("user", "tool") and is_list(content):
@@ -274,7 +274,7 @@ _TICKS_PER_DOLLAR = Decimal(10**10)
 
 
 class ChatDecoder(Decoder):
-    """Chunks of ``chat.completion.chunk``, or one whole ``chat.completion``."""
+    """Decoder of ``chat.completion.chunk`` pieces, or one whole ``chat.completion``."""
 
     _reasoning_field = ""
     _calls: _CallTracker | None = None
@@ -313,7 +313,7 @@ class ChatDecoder(Decoder):
     def _choice(self, choice: JsonObject) -> None:
         delta = as_object(choice.get("delta"))
         if not self.answer.drafts and not any(delta.get(key) for key in delta.keys() - {"role"}):
-            whole = as_object(choice.get("message"))  # one whole answer instead of a stream
+            whole = as_object(choice.get("message"))  # a whole answer instead of a stream
             self._whole, delta = bool(whole), whole or delta
         self._reasoning(delta)
         self._content(delta.get("content"))
@@ -330,13 +330,13 @@ class ChatDecoder(Decoder):
             self.answer.stop(reason, _STOPS.get(reason, "unknown"))
 
     def _signed_text(self, extra: JsonObject) -> None:
-        """Gemini's signature of the text so far, which goes back with the message."""
+        """Store Gemini's signature of the text so far, which is returned with the message."""
         last = self.answer.last
         draft = last if isinstance(last, TextDraft) else self.answer.add(TextDraft())
         draft.data = {"extra_content": extra}
 
     def _content(self, content: object) -> None:
-        """A string, or Mistral's list of text and thinking."""
+        """Process a string, or Mistral's list of text and thinking."""
         if isinstance(content, str):
             if content:
                 self.answer.text(content)
@@ -350,7 +350,8 @@ class ChatDecoder(Decoder):
                 self.answer.text(as_text(part.get("text")))
 
     def _reasoning(self, delta: JsonObject) -> None:
-        """One text, however many fields carry it; ``reasoning_details`` first, as only they can be echoed."""
+        """Process reasoning, which several fields may repeat; ``reasoning_details`` first, because only they can be
+        echoed."""
         details = [as_object(item) for item in as_list(delta.get("reasoning_details"))]
         for detail in details:
             self._detail(detail)
@@ -371,7 +372,7 @@ class ChatDecoder(Decoder):
             draft.data = {"field": name}
 
     def _detail(self, detail: JsonObject) -> None:
-        """Pieces of one detail come with its index; they are joined, whatever else a piece says is kept."""
+        """Join the pieces of one detail by index; other data of a piece is kept."""
         kind, text = as_text(detail.get("type")), _detail_text(detail)
         draft = self._same_detail(detail)
         if draft is None:
@@ -399,7 +400,7 @@ class ChatDecoder(Decoder):
 
 
 class _CallTracker:
-    """Tells which call a piece belongs to."""
+    """Assigns each piece to its call."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._answer = decoder.answer
@@ -439,20 +440,20 @@ class _CallTracker:
         return known
 
     def _begins_another(self, known: CallDraft, call_id: str, name: str, has_arguments: bool) -> bool:
-        """A reused index (or none at all): another id with a name, or a name and arguments where the known
-        call is whole and neither has an id that says otherwise."""
+        """Whether a piece with a reused or missing index begins another call: another id with a name, or a name and
+        arguments after a complete call if no id contradicts."""
         if not name:
             return False
         if call_id and known.wire_id:
             return call_id != known.wire_id
         if not has_arguments:
             return False
-        ended = bool(known.chunks) and known.chunks[-1].rstrip().endswith("}")  # a look at the end costs little
+        ended = bool(known.chunks) and known.chunks[-1].rstrip().endswith("}")  # looking at the end is cheap
         return known.value is not None or (ended and is_whole(known.raw))
 
 
 def _name(call: CallDraft, name: str, fragment: bool) -> None:
-    """Some hosts repeat the name in each piece; a few send it in pieces before the arguments."""
+    """Set the name: some hosts repeat it in each piece; a few send it in pieces before the arguments."""
     if not name or name == call.name:
         return
     if not call.name or name.startswith(call.name):
@@ -473,8 +474,7 @@ def _detail_text(detail: JsonObject) -> str:
 
 
 def read_usage(usage: JsonObject) -> Usage:
-    """Usage in the neutral vocabulary. Where the total shows that reasoning is not part of the completion,
-    it is added."""
+    """Usage in the neutral vocabulary. If the total shows that reasoning is not part of the completion, it is added."""
     prompt, output = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
     details = as_object(usage.get("prompt_tokens_details"))
     finer = as_object(usage.get("completion_tokens_details"))

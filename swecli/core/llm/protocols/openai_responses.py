@@ -1,4 +1,4 @@
-"""OpenAI Responses: requests and the decoder of its stream."""
+"""OpenAI Responses: requests and stream decoder."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _function(tool: ToolSchema) -> JsonObject:
 
 
 def _search(tool: ToolSchema) -> JsonObject:
-    """The search as the protocol knows it: what it finds joins at its result."""
+    """The protocol's own tool search: found tools are added at its result."""
     return {
         "type": "tool_search",
         "execution": "client",
@@ -146,8 +146,8 @@ def _content(message: Message) -> list[JsonObject]:
 
 
 def _assistant(message: Message, target: Target) -> list[JsonObject]:
-    """Items in their order. Reasoning is held until the item that it belongs to follows: alone it is refused. An item
-    whose reasoning can't go back goes without its id: by that the server would know that the reasoning is missing."""
+    """Items in order. Reasoning waits for the item it belongs to: alone it is refused. An item whose reasoning can't be
+    returned is sent without its id, from which the server would know that reasoning is missing."""
     out: list[JsonObject] = []
     held: list[JsonObject] = []
     bereft = False
@@ -225,20 +225,20 @@ _TERMINAL = ("response.completed", "response.incomplete", "response.failed", "re
 
 
 class _Item:
-    """One output item under way."""
+    """One unfinished output item."""
 
     def __init__(self, start: JsonObject) -> None:
         self.start = start
         self.kind = as_text(start.get("type"))
         self.drafts: list[Draft] = []
         self.streamed: dict[tuple[int, bool], str] = {}
-        """Text by its place in the content; refusals apart."""
+        """Text by its place in the content; refusals separately."""
         self.section: int | None = None
         self.final: JsonObject = {}
         self.done = False
 
     def is_other(self, final: JsonObject) -> bool:
-        """Whether ``final`` is another item, although it came at the place of this one, which is finished."""
+        """Whether ``final`` is another item at the place of this finished one."""
         known = self.final
         if known.get("type") != final.get("type") or known.get("call_id") != final.get("call_id"):
             return True
@@ -250,7 +250,7 @@ class _Item:
 
 
 class ResponsesDecoder(Decoder):
-    """Typed events of a streamed response, or one whole ``response``."""
+    """Decoder of a streamed response's typed events, or one whole ``response``."""
 
     _items: dict[int, _Item] | None = None
 
@@ -287,7 +287,7 @@ class ResponsesDecoder(Decoder):
         return self._items
 
     def _place(self, index: int | None) -> int:
-        """Without a place, an event belongs to the newest item."""
+        """The place of an event; without an index it belongs to the newest item."""
         return index if index is not None else max(self._known(), default=0)
 
     def _item(self, index: int | None, kind: str) -> _Item:
@@ -355,7 +355,7 @@ class ResponsesDecoder(Decoder):
             self._settle_text(item, {**item.streamed, spot: whole}, refusal)
 
     def _settle_text(self, item: _Item, texts: dict[tuple[int, bool], str], refusal: bool) -> None:
-        """The finished text counts: what the deltas lacked is added, what differs from them takes their place."""
+        """Apply the finished text: missing parts of the deltas are added, differing ones replaced."""
         if self.answer.splits:
             return
         drafts = [draft for draft in item.drafts if isinstance(draft, TextDraft) and draft.refusal == refusal]
@@ -382,7 +382,7 @@ class ResponsesDecoder(Decoder):
         self.answer.reasoning(text, draft)
 
     def _arguments(self, item: _Item, whole: str) -> None:
-        """The arguments as the finished item has them: only what the deltas lacked is new."""
+        """Add the part of the finished item's arguments that the deltas lacked."""
         call = self._call(item)
         raw = call.raw
         if whole.startswith(raw):
@@ -467,7 +467,7 @@ class ResponsesDecoder(Decoder):
 
 
 def _is_search(item: JsonObject) -> bool:
-    """Whether the model searches for tools and leaves it to us; a search of the provider's own is kept as it is."""
+    """Whether the model searches for tools and leaves it to swecli; a provider's own search is kept unchanged."""
     return item.get("type") == "tool_search_call" and item.get("execution") == "client"
 
 

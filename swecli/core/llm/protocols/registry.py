@@ -1,4 +1,4 @@
-"""The protocols by name. Each is imported when it is first asked for."""
+"""The protocols by name, each imported on first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROTOCOLS = ("openai-chat", "anthropic-messages", "openai-responses", "gemini-ge
 def decoder_for(
     protocol: str, origin: Origin, think_tags: ThinkTags = "keep", context: ErrorContext | None = None
 ) -> Decoder:
-    """A fresh decoder.
+    """A new decoder.
 
     Raises:
         ValueError: there is no such protocol.
@@ -23,7 +23,7 @@ def decoder_for(
 
 
 def request_builder(protocol: str) -> BuildRequest:
-    """The function that builds requests of a protocol.
+    """The request builder of a protocol.
 
     Raises:
         ValueError: there is no such protocol.

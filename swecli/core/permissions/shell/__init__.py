@@ -1,1 +1,1 @@
-"""What a shell command does, as far as its text and the file system prove it. Fails closed everywhere."""
+"""Effects of a shell command, as far as its text and the file system prove them. Fails closed everywhere."""

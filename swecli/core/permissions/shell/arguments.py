@@ -1,4 +1,4 @@
-"""One command's arguments against its table: options, operands, and the files among them."""
+"""Check of one command's arguments against its table: options, operands, and the files among them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from swecli.core.permissions.shell.tables import Table
 _NAME_PATTERNS = frozenset(("-g", "--glob", "--iglob", "--include"))
 
 _SIGNATURES = re.compile(r"%G|%\(\*?signature|^(--sort=)?-?\*?signature")
-"""Asks git to check signatures, which another program does."""
+"""Options that make git check signatures, which starts another program."""
 
 _DEREFERENCE = frozenset(("-L", "-D", "-H", "--dereference", "--dereference-args"))
 
@@ -38,14 +38,14 @@ class _Parsed(Struct):
     """Files that options name."""
     operands: list[str] = field(default_factory=lambda: list[str]())
     paths_from: int | None = None
-    """How many operands stood before ``--``."""
+    """How many operands preceded ``--``."""
 
 
 def check_table(name: str, table: Table, arguments: Sequence[str | None], situation: Situation) -> None:
-    """Raise unless these arguments only make the command read what may be read.
+    """Raise unless these arguments only read, and only what may be read.
 
     Raises:
-        UnprovenError: they may do more, or name what needs a question.
+        UnprovenError: they may do more, or name something that needs a question.
     """
     if table.operands == "any":
         return
@@ -138,7 +138,7 @@ def _next(name: str, option: str, rest: list[str]) -> str:
     return value
 
 
-# --- judging them --------------------------------------------------------------------------------------------------
+# --- judging options -----------------------------------------------------------------------------------------------
 
 
 def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
@@ -212,7 +212,7 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
 
 
 def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
-    """What is read below the operands, besides what they name."""
+    """Check everything read below the operands, besides the operands themselves."""
     operands = parsed.operands
     start = 1 if operands and not table.pattern_by & parsed.options else 0
     if name in ("grep", "egrep", "fgrep"):
@@ -238,7 +238,7 @@ def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situati
 
 
 def _may_be_path(operand: str, situation: Situation) -> bool:
-    """Whether git may take an operand for a path rather than for a revision."""
+    """Whether git may treat an operand as a path rather than a revision."""
     if operand.startswith(":") or any(char in operand for char in "*?[\\"):
         return True
     return any(situation.facts.kind(path) != "missing" for path in absolute(operand, situation))
@@ -261,7 +261,7 @@ def _check_subcommand(name: str, table: Table, parsed: _Parsed) -> None:
 def _check_revisions(operands: Sequence[str], parsed: _Parsed, situation: Situation) -> None:
     for index, operand in enumerate(operands):
         if parsed.paths_from is not None and index >= parsed.paths_from:
-            if not operand.startswith((":!", ":^")):  # what is left out
+            if not operand.startswith((":!", ":^")):  # excluded
                 check_content(operand, situation)
         else:
             check_revision(operand, situation)

@@ -1,4 +1,4 @@
-"""Commands that destroy, escape or persist: those that are always asked about, and the few that are refused."""
+"""Commands that destroy, escape or persist: most always ask, a few are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_SHOWN = 20
 
 
 def matching(path: str, facts: FileFacts) -> list[str]:
-    """What a path with wildcards in its last name stands for; itself where nothing matches, as in the shell."""
+    """Paths that a wildcard in the last name matches; the path itself if none, as in the shell."""
     folder, _, name = path.rpartition("/")
     names = facts.names(folder or "/")
     if names is None or not name:
@@ -36,13 +36,13 @@ def matching(path: str, facts: FileFacts) -> list[str]:
 
 
 def blast_radius_lines(paths: Iterable[str], facts: FileFacts, *, filtered: bool = False) -> tuple[str, ...]:
-    """One line with count and bytes, then the paths, for a person to read. ``filtered``: only a part of it."""
+    """One line with count and bytes, then the paths, for people. ``filtered``: only part of it is meant."""
     unique = list(dict.fromkeys(paths))
     there = [path for path in unique if facts.kind(path) != "missing"]
     total = BlastRadius()
     for path in there:
         if total.files + total.folders >= ENOUGH:
-            # More would only take time: a person knows by now that it is much.
+            # Listing more only costs time: the size is clear by now.
             total += BlastRadius(whole=False)
             break
         total += facts.blast_radius(path)
@@ -69,8 +69,8 @@ _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 
 class Danger(Struct, frozen=True):
-    """``reason`` is a sentence. ``refuse``: nothing lifts it. ``spelled``: only an allow rule does that begins with
-    these very words. ``loss`` is what would be gone, where that is known beforehand."""
+    """``reason`` is a sentence. ``refuse``: no rule or mode lifts it. ``spelled``: only an allow rule beginning with
+    these very words lifts it. ``loss`` is the predicted loss, if known."""
 
     reason: str
     refuse: bool = False
@@ -80,7 +80,7 @@ class Danger(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a command would run. ``bases`` are the directories that relative names may be in."""
+    """Where a command would run. ``bases`` are the possible bases of relative names."""
 
     facts: FileFacts
     roots: tuple[str, ...]
@@ -88,7 +88,7 @@ class Place(Struct, frozen=True):
     own_dirs: tuple[str, ...]
     bases: tuple[str, ...]
     certain: bool = True
-    """False where the script changes to a directory that is not known."""
+    """False if the script changes to an unknown directory."""
 
 
 class _Lists(Struct, frozen=True):
@@ -132,7 +132,7 @@ def place_of(
 
 
 def dangers(items: Iterable[Started], place: Place) -> list[Danger]:
-    """Everything dangerous about the commands, refusals first."""
+    """All dangers of the commands, refusals first."""
     found: list[Danger] = []
     for item in items:
         found += _redirects(item, place)
@@ -161,13 +161,13 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     yield from _protected(item, place)
 
 
-def _gone(paths: Sequence[str], place: Place, *, some: bool = False) -> Loss | None:
+def _deletion(paths: Sequence[str], place: Place, *, some: bool = False) -> Loss | None:
     loss = counted("deletes", paths, place.facts, place.bases[0], some=some)
     return loss if loss.paths else None
 
 
 def _loss(item: Started, place: Place) -> Loss | None:
-    """What a command that is dangerous by its words would destroy, as far as it can be told."""
+    """What a command known to be dangerous would destroy, as far as it can be determined."""
     if item.name == "git":
         words = list(item.words[1:])
         if not place.certain or len(place.bases) != 1 or not all(word.known and not word.glob for word in words):
@@ -239,9 +239,9 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
     targets = [word for word in words if not word.text.startswith("-") or not word.known]
     recursive = any(_is_option(option, "[rR]", "--recursive") for option in options)
     for target in targets:
-        # What a variable adds in front is not known, so such a word asks and is not refused.
-        for path in _meant(target, place):
-            special = _special(path, place)
+        # The part that a variable prepends is unknown, so such a word asks instead of being refused.
+        for path in _possible_paths(target, place):
+            special = _never_removed(path, place)
             if special is not None:
                 yield Danger(f"{item.name} would remove {path}: {special}.", refuse=True, evidence=(path,))
     if not targets:
@@ -259,12 +259,12 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
         reason = "removes files for good"
     if reason is not None:
         known = all(target.known and "{}" not in target.text for target in targets) and place.certain
-        loss = _gone(_removed(targets, place), place) if known else None
+        loss = _deletion(_removed(targets, place), place) if known else None
         yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, place), loss=loss)
 
 
-def _meant(target: ScanWord, place: Place) -> list[str]:
-    """The paths that a known word means, wildcards as written and as what they stand for now."""
+def _possible_paths(target: ScanWord, place: Place) -> list[str]:
+    """The paths that a known word means: wildcards as written and as expanded now."""
     if not target.known:
         return []
     paths = _paths(target, place)
@@ -278,7 +278,7 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
     removing = "-delete" in words or any(word.rpartition("/")[2] in _lists().names["removers"] for word in words)
     if not removing:
         return
-    # What comes behind the action does not hold it back.
+    # A filter after the action does not limit it.
     filters = [
         word
         for word in takewhile(lambda word: word not in _FIND_ACTIONS, words)
@@ -291,17 +291,17 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
         starts.append(word)
     for start in starts or [ScanWord(".")]:
         for path in _paths(start, place):
-            special = _special(path, place)
+            special = _never_removed(path, place)
             if special is not None and not filters:
                 yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
     evidence = _blast_radius(starts or [ScanWord(".")], place, filtered=bool(filters))
     known = all(start.known for start in starts) and place.certain
-    loss = _gone(_removed(starts or [ScanWord(".")], place), place, some=bool(filters)) if known else None
+    loss = _deletion(_removed(starts or [ScanWord(".")], place), place, some=bool(filters)) if known else None
     yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence, loss=loss)
 
 
 def _blast_radius(targets: Sequence[ScanWord], place: Place, *, filtered: bool = False) -> tuple[str, ...]:
-    """What the words stand for now, with count and bytes; a word that is computed can't be counted."""
+    """The paths that the words match now, with count and bytes; a computed word can't be counted."""
     unknown = any(not target.known or "{}" in target.text for target in targets)
     found = _removed(targets, place)
     note = ("Part of what it removes is known only when it runs.",) if unknown else ()
@@ -309,14 +309,14 @@ def _blast_radius(targets: Sequence[ScanWord], place: Place, *, filtered: bool =
 
 
 def _removed(targets: Sequence[ScanWord], place: Place) -> tuple[str, ...]:
-    """The paths that the known words stand for now."""
+    """The paths that the known words match now."""
     paths = [path for target in targets if target.known for path in _paths(target, place)]
     globs = {path for target in targets if target.known and target.glob for path in _paths(target, place)}
     return tuple(each for path in paths for each in (matching(path, place.facts) if path in globs else [path]))
 
 
 def _paths(word: ScanWord, place: Place) -> list[str]:
-    """The absolute paths that a word may mean, links followed up to its last name."""
+    """The absolute paths that a word may mean, with links followed except in the last name."""
     text = word.text
     if not word.known and not text:
         return []
@@ -331,8 +331,8 @@ def _paths(word: ScanWord, place: Place) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-def _special(path: str, place: Place) -> str | None:
-    """Why nothing may remove this path, for the few for which it holds."""
+def _never_removed(path: str, place: Place) -> str | None:
+    """Why this path must never be removed; None for most paths."""
     folder, _, name = path.rpartition("/")
     wildcard = name in ("*", ".*", "**", "?*", "{*,.*}", "*.*") or name.startswith((".[", "..?"))
     target = (folder or "/") if wildcard else path
@@ -389,7 +389,7 @@ def _written(path: str, resolved: str, place: Place) -> Iterable[Danger]:
 
 
 def _protected(item: Started, place: Place) -> Iterable[Danger]:
-    """Protected places among the words of a command that may write there."""
+    """Dangers of protected places named by a command that may write there."""
     names = _lists().names
     if item.name not in names["steered_readers"] and (
         item.name in tables().commands or (item.name in PROGRAMS or item.name == "find") or item.name == "cd"
@@ -405,7 +405,7 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
             for path in _paths(ScanWord(text), place):
                 resolved = place.facts.resolve(path)
                 if runs and at == 0 and _SKILL_FILE.search(path) and _SKILL_FILE.search(resolved):
-                    continue  # it runs the script, and skills are there to be run
+                    continue  # it runs the script, which is what skills are for
                 yield from _protected_path(item, path, resolved, writer, place)
 
 

@@ -1,7 +1,7 @@
-"""Commands that are edits: they change files of the workspace as the file tools do, and start nothing else.
+"""Commands that are edits: they change workspace files as the file tools do, and start nothing else.
 
-``mkdir``, ``touch``, ``cp``, ``mv``, ``ln -s`` and formatters. What would lose a file's content, touch protected or
-secret names, or lead outside is none of them.
+``mkdir``, ``touch``, ``cp``, ``mv``, ``ln -s`` and formatters. Excluded is anything that would lose a file's content,
+touch protected or secret names, or lead outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import Options
 
 EditKind = Literal["folder", "file", "name", "format"]
-"""New folders; new empty files; other names or copies; formatted content."""
+"""New folders; new empty files; renames or copies; formatted content."""
 
 
 class _Tables(Struct, frozen=True):
@@ -48,7 +48,7 @@ def _tables() -> _Tables:
 
 
 def edit_kind(arguments: Sequence[str | None], situation: Situation) -> EditKind | None:
-    """What the command does to files of the workspace, if it does nothing else."""
+    """The edit the command makes to workspace files, if it does nothing else."""
     words = [word for word in arguments if word is not None]
     if len(words) != len(arguments) or not words or len(situation.cwds) != 1 or any("\0" in word for word in words):
         return None
@@ -71,7 +71,7 @@ def _of_files(name: str, rest: Sequence[str], situation: Situation) -> EditKind 
     if not operands or not all(operands):
         return None
     if name in ("mkdir", "touch"):
-        fine = all(_may_make(path, situation) for path in _absolute(operands, situation))
+        fine = all(_may_create(path, situation) for path in _absolute(operands, situation))
         return None if not fine else "folder" if name == "mkdir" else "file"
     if len(operands) < 2:
         return None
@@ -85,8 +85,7 @@ def _absolute(words: Sequence[str], situation: Situation) -> list[str]:
     return [posixpath.join(situation.cwds[0], word) for word in words]
 
 
-def _may_make(path: str, situation: Situation) -> bool:
-    """Whether a name of the workspace may be written."""
+def _may_create(path: str, situation: Situation) -> bool:
     resolved = situation.facts.resolve(path)
     for each in (posixpath.normpath(path), resolved):
         if inside(each, situation.roots) is None or is_secret_in(each, situation.roots) or is_own(each, ()):
@@ -99,8 +98,8 @@ def _may_make(path: str, situation: Situation) -> bool:
 
 
 def _pairs(operands: Sequence[str], situation: Situation) -> list[tuple[str, str]]:
-    """Each source with every name that it may get, as absolute paths; none where that is not clear. A target that is
-    not there may become a folder before the command gets to it."""
+    """Each source with every name it may get, as absolute paths; empty if unclear. A missing target may become a folder
+    before the command reaches it."""
     *sources, target = _absolute(operands, situation)
     kind = situation.facts.kind(target)
     names = [posixpath.basename(posixpath.normpath(source)) for source in sources]
@@ -113,15 +112,15 @@ def _pairs(operands: Sequence[str], situation: Situation) -> list[tuple[str, str
 
 
 def _may_put(source: str, target: str, situation: Situation) -> bool:
-    """Whether a file or folder may get another name or be copied there, with all that is below it. Nothing may be
-    overwritten: what is there would be lost unread."""
+    """Whether a file or folder, with its contents, may be renamed or copied there. It must not overwrite: existing
+    content would be lost unread."""
     facts = situation.facts
     if facts.kind(target) != "missing" or facts.kind(source) not in ("file", "directory"):
         return False
-    if not _may_make(source, situation) or not _may_make(target, situation):
+    if not _may_create(source, situation) or not _may_create(target, situation):
         return False
     if posixpath.normpath(source) != facts.resolve(source):
-        return False  # a link: what it leads to may change
+        return False  # a link: its target may change
     if facts.kind(source) == "file":
         return True
     if facts.leads_outside(source, situation.roots) or facts.secrets_below(source, Reach()) != ():
@@ -140,7 +139,7 @@ def _root(path: str, situation: Situation) -> str:
 
 
 def _may_link(operands: Sequence[str], options: frozenset[str], situation: Situation) -> bool:
-    """Whether a new symbolic link stays in the workspace, and away from what is protected or secret."""
+    """Whether a new symbolic link stays in the workspace, and away from protected and secret places."""
     if len(operands) != 2:
         return False
     facts = situation.facts
@@ -149,7 +148,7 @@ def _may_link(operands: Sequence[str], options: frozenset[str], situation: Situa
         link = f"{link}/{posixpath.basename(posixpath.normpath(operands[0]))}"
     relative = not {"-r", "--relative"} & options
     target = posixpath.join(posixpath.dirname(link) if relative else situation.cwds[0], operands[0])
-    return facts.kind(link) == "missing" and _may_make(link, situation) and _may_make(target, situation)
+    return facts.kind(link) == "missing" and _may_create(link, situation) and _may_create(target, situation)
 
 
 # --- formatters ----------------------------------------------------------------------------------------------------
@@ -176,7 +175,7 @@ def _formats(words: list[str], situation: Situation) -> bool:
 
 
 def _is_installed(word: str, starter: Sequence[str], situation: Situation) -> bool:
-    """Whether the program is one of the system, or was installed in the workspace: edits there always ask."""
+    """Whether the program is the system's or installed in the workspace, where edits always ask."""
     facts, cwd = situation.facts, situation.cwds[0]
     if starter:
         return (
@@ -202,7 +201,7 @@ def _may_format(path: str, situation: Situation) -> bool:
 
 
 def _runs_code(name: str, operands: Sequence[str], situation: Situation) -> bool:
-    """Whether settings around the operands may make the formatter run code of the workspace."""
+    """Whether settings around the operands may make the formatter run workspace code."""
     facts = situation.facts
     configured = _tables().configured.get(name, ())
     for operand in (situation.cwds[0], *operands) if configured else ():
@@ -212,13 +211,13 @@ def _runs_code(name: str, operands: Sequence[str], situation: Situation) -> bool
         places = [posixpath.join(operand, path) for path in below]
         for folder in _above(operand, situation):
             places += [posixpath.join(folder, re.split("[=:]", entry)[0]) for entry in configured]
-        if any(_steers(place, entry, situation) for place in places for entry in configured):
+        if any(_configures_code(place, entry, situation) for place in places for entry in configured):
             return True
     return False
 
 
-def _steers(place: str, entry: str, situation: Situation) -> bool:
-    """Whether the file at ``place`` is one of an entry under ``configured``, and says what makes it one."""
+def _configures_code(place: str, entry: str, situation: Situation) -> bool:
+    """Whether the file at ``place`` matches an entry of ``configured``, including its required word or key."""
     facts = situation.facts
     name, kind, word = re.fullmatch(r"([^=:]+)([=:]?)(.*)", entry).groups()  # type: ignore[union-attr]
     if not place.endswith(f"/{name}") or facts.kind(place) == "missing":
@@ -229,7 +228,7 @@ def _steers(place: str, entry: str, situation: Situation) -> bool:
 
 
 def _above(path: str, situation: Situation) -> Iterator[str]:
-    """The folders from a path up to the root of its workspace."""
+    """The folders from a path up to its workspace root."""
     folder = situation.facts.resolve(path)
     root = _root(folder, situation)
     while inside(folder, (root,)):

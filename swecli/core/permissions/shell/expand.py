@@ -1,4 +1,4 @@
-"""From words of the tree to the arguments that a program would get."""
+"""Expansion of the tree's words to the arguments that a program would get."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swecli.core.permissions.shell.tables import may_be_shown
 
 MAX_EXPANSIONS = 500
 PROCESS = "/dev/fd/63"
-"""Stands for the name of a pipe to commands that are judged by themselves."""
+"""Placeholder for a pipe to commands that are judged separately."""
 
 _ANY_TEXT, _ANY_CHARACTER = "**", "??"
 """Wildcards among single characters."""
@@ -25,8 +25,8 @@ _BRACKET = re.compile(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
 
 
 class Situation(Struct, frozen=True):
-    """What is known at one point of the script. ``cwds`` are all directories that may be the current one;
-    empty when unknown. ``start`` is where the command as a whole starts."""
+    """State at one point of the script. ``cwds`` are all possible current directories; empty if unknown. ``start`` is
+    where the whole command starts."""
 
     facts: FileFacts
     roots: tuple[str, ...]
@@ -35,21 +35,21 @@ class Situation(Struct, frozen=True):
     cwds: tuple[str, ...]
     variables: Mapping[str, str | None] = field(default_factory=lambda: {})
     piped: bool = False
-    """Whether its input is the output of the command before."""
+    """Whether its input is the output of the previous command."""
 
 
 def expand(word: Word, situation: Situation) -> list[str | None]:
-    """The arguments of one word; None is an argument whose text is not known.
+    """The arguments of one word; None is an argument with unknown text.
 
     Raises:
-        UnprovenError: what it becomes can't be told.
+        UnprovenError: the expansion is unknown.
     """
     text = ""
     pattern: list[str] = []
     """Characters and wildcards."""
     globbing = word.has_glob
     unknown = [None] if _all_quoted(word) else [None, None]
-    """Without quotes it may become any number of arguments, so it stands for more than one."""
+    """An unquoted word may become any number of arguments; two stand for more than one."""
     for segment in word.segments:
         if segment.kind == "process":
             return [PROCESS]
@@ -88,7 +88,7 @@ def _is_pwd(script: Script) -> bool:
 
 
 def _check_numbers(expression: str, situation: Situation) -> None:
-    """Raise unless the names of an arithmetic expression hold plain numbers: the shell would evaluate anything else."""
+    """Raise unless the names in an arithmetic expression hold plain numbers: the shell would evaluate anything else."""
     for name in re.findall(r"[A-Za-z_$][A-Za-z0-9_]*", expression):
         value = situation.variables.get(name.removeprefix("$"))
         if value is None or not re.fullmatch(r"-?[0-9]+", value):
@@ -123,7 +123,7 @@ def _unsplit(name: str, value: str, *, quoted: bool) -> str:
 
 
 def _pieces(text: str, *, active: bool) -> list[str]:
-    """Characters, and wildcards that match at least what bash matches."""
+    """Characters, and wildcards that match at least everything bash matches."""
     pieces: list[str] = []
     at = 0
     while at < len(text):
@@ -145,7 +145,7 @@ def _pieces(text: str, *, active: bool) -> list[str]:
 
 
 def _fits(pattern: Sequence[str], name: str) -> bool:
-    """Whether a name matches; the time is at most the product of both lengths, whatever the pattern."""
+    """Whether a name matches, in time at most the product of both lengths."""
     at = here = 0
     star, resume = -1, 0
     while at < len(name):
@@ -170,7 +170,7 @@ def _matches(text: str, pattern: list[str], situation: Situation) -> list[str | 
     found = _walk(components, situation)
     if any(item.startswith("-") for item in found):
         raise UnprovenError("the wildcards match a name that looks like an option")
-    # Where brackets or dots are involved more may be found here than by bash, which then takes the word as it stands.
+    # With brackets or dots this may match more than bash does; bash then keeps the word literal.
     if not found or "[" in text or any(path.rpartition("/")[2] in (".", "..") for path in found):
         found.append(text)
     return sorted(set(found))  # pyright: ignore[reportReturnType]
@@ -195,7 +195,7 @@ def _walk(components: list[list[str]], situation: Situation) -> list[str]:
         if not _is_glob(component):
             paths = [path + "".join(component) + separator for path in paths]
             if index > first_glob:
-                # Names behind a wildcard have to be there, or the wildcard does not match.
+                # Names after a wildcard must exist for it to match.
                 paths = [path for path in paths if situation.facts.kind(_from(path, situation)) != "missing"]
             continue
         hidden = component[0] == "."
@@ -241,7 +241,7 @@ def check_name(text: str, situation: Situation) -> str:
 
 
 def check_entry(text: str, situation: Situation) -> None:
-    """As ``check_name`` for commands that look at a link instead of following it."""
+    """``check_name`` for commands that look at a link itself instead of following it."""
     folder, slash, name = text.rpartition("/")
     if name in ("", ".", ".."):
         check_name(text, situation)
@@ -250,7 +250,7 @@ def check_entry(text: str, situation: Situation) -> None:
 
 
 def check_content(text: str, situation: Situation) -> None:
-    """Raise unless it is an ordinary file or directory of the workspace, or not there, and not secret."""
+    """Raise unless it is an ordinary workspace file or directory, or missing, and not secret."""
     if text in _STREAMS:
         return
     for path in absolute(text, situation):
@@ -276,7 +276,7 @@ def check_revision(text: str, situation: Situation) -> None:
 
 
 def _open_target(text: str, path: str, situation: Situation) -> str:
-    """Where ``path`` leads once links are followed. Raises where that is outside the workspace or may be secret."""
+    """The target of ``path`` with links followed. Raises if it is outside the workspace or may be secret."""
     resolved = situation.facts.resolve(path)
     if inside(resolved, situation.roots) is None:
         raise UnprovenError(f"{text} is outside the workspace", soft=True)
@@ -286,14 +286,14 @@ def _open_target(text: str, path: str, situation: Situation) -> str:
 
 
 def check_git_settings(name: str, situation: Situation) -> None:
-    """Raise where git's settings, which the command shows, hold a password or token."""
+    """Raise if git's settings, which the command shows, contain a password or token."""
     for path in situation.facts.git_settings(situation.start):
         if situation.facts.credentials_in(path):
             raise UnprovenError(f"{name} may show a password or token of {path}", soft=True)
 
 
 def check_tree(text: str, situation: Situation) -> None:
-    """Raise unless following every link below a directory stays inside the workspace."""
+    """Raise unless every link below a directory stays inside the workspace."""
     for path in absolute(text, situation):
         if situation.facts.leads_outside(path, situation.roots):
             raise UnprovenError(f"links below {text} may lead outside the workspace", soft=True)
@@ -303,7 +303,7 @@ def absolute(text: str, situation: Situation) -> tuple[str, ...]:
     """Every absolute path that the text may mean; ``..`` is left to the file system.
 
     Raises:
-        UnprovenError: the current directory is not known.
+        UnprovenError: the current directory is unknown.
     """
     if text.startswith("/"):
         return (text,)
@@ -313,7 +313,7 @@ def absolute(text: str, situation: Situation) -> tuple[str, ...]:
 
 
 def looks_for_secrets(pattern: str) -> bool:
-    """Whether a name or wildcard pattern is for secret files rather than for files in general."""
+    """Whether a name or wildcard pattern targets secret files rather than files in general."""
     name = pattern.rpartition("/")[2]
     if not name or pattern.startswith("!"):
         return False

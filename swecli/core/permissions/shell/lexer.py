@@ -1,6 +1,6 @@
-"""The strict reader of shell text: a small, exactly known part of bash, everything else is unproven.
+"""Strict reader of shell text: it accepts a small, exactly known part of bash; everything else is unproven.
 
-It reads for the proof only, so it refuses where it is not certain that bash reads the same.
+It serves only the proof, so it rejects whatever bash might read differently.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def decode_ansi(body: str) -> str:
 def _ansi_character(match: re.Match[str]) -> str:
     code = match.group(1)
     if code in ("u", "U", "x"):
-        return f"\\{code}"  # without digits it is no escape
+        return f"\\{code}"  # without digits it is not an escape
     if code[0] in "uUx":
         number = int(code[1:], 16)
         return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else ""
@@ -63,8 +63,8 @@ def has_braces(plain: str) -> bool:
 
 
 def expanded(word: str, home: str | None) -> list[str] | None:
-    """The words, each with its tilde expanded where ``home`` is known; None where they are too many or of a form that
-    is not understood, such as ranges."""
+    """The words, each with its tilde expanded if ``home`` is known; None if there are too many or a form is not
+    supported, such as ranges."""
     pending, done = [word], list[str]()
     while pending and len(pending) + len(done) <= _MOST:
         item = pending.pop(0)
@@ -86,7 +86,7 @@ _SHELL_LOOKALIKES = frozenset(";&|<>$`\\")
 
 
 def hidden_character(text: str) -> str | None:
-    """The first character that a person can't see or tell apart, as U+XXXX; newline and tab are fine."""
+    """The first invisible or ambiguous character, as U+XXXX; newline and tab are fine."""
     if text.isascii() and text.isprintable():
         return None
     for char in text:
@@ -100,10 +100,10 @@ def hidden_character(text: str) -> str | None:
 
 
 def check_visible(text: str) -> None:
-    """Refuse characters that a person can't see or tell apart.
+    """Reject invisible and ambiguous characters.
 
     Raises:
-        UnprovenError: there is one.
+        UnprovenError: the text contains one.
     """
     hidden = hidden_character(text)
     if hidden is not None:
@@ -125,10 +125,10 @@ _OPERATORS = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">")
 
 
 def read_script(text: str) -> Script:
-    """The tree of ``text``.
+    """The syntax tree of ``text``.
 
     Raises:
-        UnprovenError: it is too long, hides something, or uses more of the shell than is understood.
+        UnprovenError: it is too long, hides something, or uses unsupported shell syntax.
     """
     check_visible(text)
     if len(text) > MAX_CHARACTERS:
@@ -143,7 +143,7 @@ def read_script(text: str) -> Script:
 
 
 class _Reader(WordReader):
-    """Recursive descent over the text; each method reads one construct at the position."""
+    """Recursive descent over the text; each method reads one construct at the current position."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -394,8 +394,8 @@ class _Reader(WordReader):
         return Redirect(fd, operator, None, body, literal_body=any(segment.quoted for segment in target.segments))
 
     def _here_document(self, end: str, strip: bool) -> str:
-        """The body of a here-document: it starts after the current line, which may go on behind the operator.
-        The body is cut out of the text so that reading goes on behind it."""
+        """The body of a here-document: it starts after the current line, which may continue behind the operator. The
+        body is cut out of the text so that reading continues behind it."""
         newline = self.text.find("\n", self.at)
         if newline < 0:
             raise UnprovenError("a here-document is not closed")

@@ -1,4 +1,4 @@
-"""What a command would destroy, counted, and whether that can be brought back: fields, and the one line of them."""
+"""Predicted loss of a command, counted, and whether it can be restored: the fields and their one-line form."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ENOUGH: Final = 5_000
 
 
 class Loss(Struct, frozen=True):
-    """``paths`` (absolute) are what would be gone, ``files`` how many files that is, ``unknown`` how many of them git
-    does not track; None without a repository, or where that can't be told. ``whole``: all were counted. ``some``: only
-    a part of them is meant. ``beyond`` names what no checkpoint has, such as "the remote branch"."""
+    """Paths that would be lost (``paths``, absolute), how many files that is (``files``) and how many of them git does
+    not track (``unknown``; None without a repository or if undetermined). ``whole``: all were counted. ``some``: only
+    part of them is meant. ``beyond`` names what checkpoints don't cover, such as "the remote branch"."""
 
     what: What = ""
     files: int = 0
@@ -32,7 +32,7 @@ class Loss(Struct, frozen=True):
 
     @property
     def count(self) -> str:
-        """ "36 files git does not know"; empty where nothing was counted."""
+        """ "36 files git does not know"; empty if not counted."""
         if not self.what:
             return ""
         if not self.whole and not self.files:
@@ -49,12 +49,12 @@ class Loss(Struct, frozen=True):
 
     @property
     def clause(self) -> str:
-        """ "deletes 36 files git does not know"; empty where nothing was counted."""
+        """ "deletes 36 files git does not know"; empty if not counted."""
         return f"{self.what} {self.count}" if self.what else ""
 
     def line(self, unrestorable: str) -> str:
-        """The loss as a clause, with what of it can't be undone. ``unrestorable`` says what of the paths checkpoints
-        don't have; empty where they have all."""
+        """The loss as a clause, with the part that can't be undone. ``unrestorable`` names what checkpoints lack of the
+        paths; empty if they cover all."""
         lost = [one for one in (self.beyond, unrestorable if self.paths else "") if one]
         parts = [self.clause] if self.what else []
         if lost:
@@ -67,7 +67,7 @@ class Loss(Struct, frozen=True):
 def counted(
     what: What, paths: Iterable[str], facts: FileFacts, cwd: str, *, some: bool = False, beyond: str = ""
 ) -> Loss:
-    """The loss of what is at and below ``paths`` now."""
+    """The loss of everything now at and below ``paths``."""
     unique = [path for path in dict.fromkeys(paths) if facts.kind(path) != "missing"]
     files, entries, whole = 0, 0, True
     for path in unique:
@@ -84,7 +84,7 @@ _STRONGEST: Final[tuple[What, ...]] = ("deletes", "overwrites", "discards change
 
 
 def merged(losses: Sequence[Loss]) -> Loss | None:
-    """Several losses of one command as one; None where there is none. Different words become the strongest."""
+    """Several losses of one command combined; None if there are none. The strongest verb wins."""
     found = [loss for loss in losses if loss.what or loss.beyond]
     if not found:
         return None
@@ -106,8 +106,7 @@ def merged(losses: Sequence[Loss]) -> Loss | None:
 
 
 def of_git(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
-    """What a git command (its words from the subcommand on, all known) would destroy; None for one of which nothing is
-    known."""
+    """What a git command (its words from the subcommand on, all known) would destroy; None if unknown."""
     match list(words):
         case ["clean", *rest]:
             return _of_clean(rest, facts, cwd)
@@ -119,7 +118,7 @@ def of_git(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
             paths = rest[rest.index("--") + 1 :] if "--" in rest else [w for w in rest if not w.startswith("-")]
             if not paths or (name == "checkout" and "--" not in rest and paths not in (["."], [":/"])):
                 return None
-            # Another source than the index may change any of these files.
+            # With a source other than the index, any of these files may change.
             elsewhere = any(w.startswith(("-s", "--source", "-S", "--staged")) for w in rest)
             before = [word for word in rest[: rest.index("--")] if not word.startswith("-")] if "--" in rest else []
             return None if elsewhere or before else _of_changes((), paths, facts, cwd)
@@ -177,7 +176,7 @@ _REMOTE: Final = frozenset(
 
 
 def beyond_files(name: str) -> str:
-    """What a program changes that no file of the workspace is; empty for any other."""
+    """What a program changes apart from workspace files; empty for any other program."""
     if name in _DATABASES:
         return "the database"
     if name in ("docker", "docker-compose", "podman"):

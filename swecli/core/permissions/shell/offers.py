@@ -1,4 +1,4 @@
-"""The narrowest useful rule that "always" may add for one simple command, and why there is none."""
+"""The narrowest useful rule that "always" may add for a simple command, or the reason for none."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from msgspec import Struct
 from swecli.core.permissions.shell.tables import Options
 
 MAX_RULE = 300
-"""Characters of a rule that a person may be expected to read."""
+"""Characters of a rule that a person can be expected to read."""
 
 IsScript = Callable[[str], bool]
-"""Whether a word names a script of the workspace."""
+"""Whether a word names a workspace script."""
 
 
 class Offered(Struct, frozen=True):
-    """The words of a rule. ``rest``: anything may follow them. ``script`` is the file that they run."""
+    """The words of a rule. ``rest``: anything may follow them. ``script`` is the file they run."""
 
     words: tuple[str, ...]
     rest: bool = False
@@ -33,7 +33,7 @@ class NoOffer(Struct, frozen=True):
 
 class _Table(Struct, frozen=True):
     forms: Mapping[str, tuple[tuple[str, ...], ...]]
-    """By program, each without it."""
+    """By program; each form omits the program's name."""
     options: Mapping[str, Options]
     never: Mapping[str, str]
 
@@ -55,7 +55,7 @@ def _table() -> _Table:
 
 
 def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word: False) -> Offered | NoOffer:
-    """The words of the rule for a command."""
+    """The words of a rule that covers a command."""
     if not words or words[0] is None:
         return NoOffer("its name is known only when it runs")
     program = _program(words[0])
@@ -70,8 +70,7 @@ def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word
 
 
 def spelled_out(words: Sequence[str], name: str) -> tuple[str, ...]:
-    """The words that a rule has to spell out for this command of a program that otherwise always asks; none where no
-    form has it."""
+    """The words that a rule must spell out to cover this command of an always-asking program; empty if no form fits."""
     found = _by_form(words, name, lambda word: False)
     return found.words if isinstance(found, Offered) and found.rest else ()
 
@@ -105,7 +104,7 @@ def _by_form(words: Sequence[str | None], program: str, is_script: IsScript) -> 
 def _fits(
     form: Sequence[str], words: Sequence[str | None], options: Options, is_script: IsScript
 ) -> Offered | NoOffer | None:
-    """What a form offers for these words; None where they don't begin like it."""
+    """The offer of a form for these words; None if they don't begin like it."""
     at, script = 1, ""
     for token in form:
         if token == "*":
@@ -145,7 +144,7 @@ def _started(words: Sequence[str | None], at: int, is_script: IsScript) -> Offer
         return None
     inner = offered_words(words[at:], is_script)
     if isinstance(inner, NoOffer):
-        # A later form of the same program may know better, as for a script by its name alone.
+        # A later form of the same program may fit better, such as a script by its name alone.
         return None if is_script(words[at] or "") else inner
     head = tuple(word for word in words[:at] if word is not None)
     return Offered((*head, *inner.words), inner.rest, inner.script)

@@ -1,4 +1,4 @@
-"""Commands whose arguments are a small language: find, sed, awk, jq, test, ps, tar and others."""
+"""Commands with a small language as arguments: find, sed, awk, jq, test, ps, tar and others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT = r"(?:(?!{d})[^\\\n]|\\[^\n])*"
 
 
 def check_sed(arguments: list[str], situation: Situation) -> None:
-    """Raise unless sed only prints what may be read.
+    """Raise unless sed only prints, and only what may be read.
 
     Raises:
         UnprovenError: it may do more.
@@ -57,8 +57,8 @@ def check_sed(arguments: list[str], situation: Situation) -> None:
 
 
 def script_is_harmless(script: str) -> bool:
-    """Whether a script only has addresses, blocks, prints, deletes, hold-space commands, texts, y and s without w and
-    e."""
+    """Whether a script only has addresses, blocks, prints, deletes, hold-space commands, texts, and y and s without w
+    and e."""
     at = depth = 0
     while True:
         prefix = _PREFIX.match(script, at)
@@ -75,7 +75,7 @@ def script_is_harmless(script: str) -> bool:
             at += 1
             continue
         elif letter in "aic":
-            # Its text goes up to the end, so nothing behind it is a command.
+            # Its text extends to the end, so no command follows.
             return depth == 0 and _TEXT_COMMAND.fullmatch(script, at) is not None
         else:
             match = _substitution(script, at) if letter in "sy" else _COMMAND.match(script, at)
@@ -109,12 +109,12 @@ _NO_OPERANDS = frozenset(
         *("exit", "length", "switch", "function", "func"),
     )
 )
-"""Words behind which a slash is not known to divide."""
+"""Words after which a slash may start a regular expression instead of dividing."""
 _STRING = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
 
 
 def check_awk(arguments: list[str], situation: Situation) -> None:
-    """Raise unless awk only prints what may be read.
+    """Raise unless awk only prints, and only what may be read.
 
     Raises:
         UnprovenError: it may do more.
@@ -145,7 +145,7 @@ def check_awk(arguments: list[str], situation: Situation) -> None:
 
 
 def program_is_harmless(program: str) -> bool:
-    """Whether a program can neither start programs, write or read other files, nor see the environment."""
+    """Whether a program can neither start programs, nor access other files, nor see the environment."""
     if _EFFECT.search(program) or "\\" in re.sub(r"\\[^\n]", "", program):
         return False
     code = _without_strings(program)
@@ -155,7 +155,7 @@ def program_is_harmless(program: str) -> bool:
 
 
 def _without_strings(program: str) -> str:
-    """The program with its strings and regular expressions empty, where they can be told; else as it is."""
+    """The program with its strings and regular expressions emptied if they can be recognised; else unchanged."""
     code, at = "", 0
     while at < len(program):
         char = program[at]
@@ -172,13 +172,13 @@ def _without_strings(program: str) -> str:
 
 
 def _divides(code: str) -> bool:
-    """Whether a slash behind this code divides: it does behind a name, a number or an index."""
+    """Whether a slash after this code divides: it does after a name, a number or an index."""
     operand = re.search(r"(?:(?<![\w.])[\w.]+|\])[ \t]*$", code)
     return operand is not None and operand.group().strip() not in _NO_OPERANDS
 
 
 def _only_compares(code: str) -> bool:
-    """Whether each ``>`` compares: it does in parentheses and outside of actions, elsewhere it may name a file."""
+    """Whether each ``>`` compares: it does in parentheses and outside actions; elsewhere it may name a file."""
     if any(char in code for char in "/#'\\") or '"' in code.replace('""', ""):
         return False
     braces = parentheses = 0
@@ -202,7 +202,7 @@ Check = Callable[[list[str], Situation], None]
 
 
 def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
-    """Raise unless find only lists. Returns the commands that it starts, which have to be judged as well."""
+    """Raise unless find only lists. Returns the commands it starts, which must be judged as well."""
     starts: list[str] = []
     started: list[list[str]] = []
     rest, follow = list(arguments), False
@@ -312,7 +312,7 @@ def _double_bracket(arguments: list[str], situation: Situation) -> None:
     inner = arguments[:-1]
     if inner[:1] == ["!"]:
         inner = inner[1:]
-    # Between two words [[ ]] may do arithmetic, which can run commands; comparing texts can't.
+    # Between two words, [[ ]] may do arithmetic, which can run commands; comparing texts can't.
     if len(inner) == 3 and inner[1] in ("=", "==", "!="):
         return
     if len(inner) != 2 or inner[0] not in _TEST_FILE | _TEST_TEXT:
@@ -366,7 +366,7 @@ def _printenv(arguments: list[str], situation: Situation) -> None:
 
 def _yq(arguments: list[str], situation: Situation) -> None:
     operands = [word for word in arguments if word not in ("-r", "-c")]
-    # Two programs have this name; both only read with a filter of keys, indexes and pipes.
+    # Two programs have this name; both only read if the filter has just keys, indexes and pipes.
     if not operands or not re.fullmatch(r"(\.[\w-]*|\.?\[\d*\]|\.\"[\w -]+\"|\s|\||keys|length)+", operands[0]):
         raise UnprovenError("the yq filter may do more than read")
     for operand in operands[1:]:
@@ -424,7 +424,7 @@ def _not_about_secrets(key: str) -> None:
 
 
 def _test_of_texts(arguments: Sequence[str | None]) -> bool:
-    """Whether a test only looks at texts, so that it does not matter what they are."""
+    """Whether a test only looks at texts, so that their content does not matter."""
     return (len(arguments) == 2 and arguments[0] in _TEST_TEXT) or (
         len(arguments) == 3 and arguments[1] in _TEST_BETWEEN
     )
@@ -451,7 +451,7 @@ PROGRAMS: Mapping[str, Check] = {
 """Programs by name; the functions raise ``UnprovenError``."""
 
 BUILTINS = frozenset(("test", "[", "[[", "printf", "command"))
-"""Those of them that the shell itself runs."""
+"""The programs that the shell itself runs."""
 
 MAY_BE_UNKNOWN: Mapping[str, Callable[[Sequence[str | None]], bool]] = {
     "printf": lambda arguments: bool(arguments) and arguments[0] is not None,
@@ -459,4 +459,4 @@ MAY_BE_UNKNOWN: Mapping[str, Callable[[Sequence[str | None]], bool]] = {
     "[[": lambda arguments: arguments[-1] == "]]" and _test_of_texts(arguments[:-1]),
     "test": lambda arguments: _test_of_texts(arguments),
 }
-"""Where an argument whose text is not known does no harm."""
+"""Programs for which an argument with unknown text is harmless."""

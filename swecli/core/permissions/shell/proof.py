@@ -1,4 +1,4 @@
-"""The proof that a script only reads: every simple command of it, in every directory it may run in."""
+"""The proof that a script only reads: every simple command, in every directory it may run in."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _DURATION = re.compile(r"\d+(\.\d+)?[smhd]?")
 
 
 def unwrap(name: str, arguments: Sequence[str | None], harmless: Callable[[str, str], bool]) -> list[str | None] | None:
-    """The command that is started; None when ``name`` is no such program.
+    """The command that ``name`` starts; None if it starts none.
 
     Raises:
-        UnprovenError: it is one, in a form that is not understood.
+        UnprovenError: it does, in an unsupported form.
     """
     rest = list(arguments)
     match name:
@@ -94,12 +94,13 @@ _SETTINGS = re.compile(
     r"|CARGO_TERM_COLOR|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|PYTHONUTF8|PYTHONIOENCODING"
     r"|PYTHONWARNINGS|HYPOTHESIS_PROFILE|UPDATE_SNAPSHOTS?|UPDATE_GOLDENS|PORT|TEST_ENV"
 )
-"""What a rule about the command's words need not mention: values that programs look at, and never run or load."""
+"""Variables that a rule about the command need not mention: programs look at their values, but never run or load
+them."""
 _GIT_GLOBAL = frozenset(("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
 
 
 def harmless_assignment(name: str, value: str) -> bool:
-    """Whether setting this variable for a command changes nothing but how its output looks."""
+    """Whether setting this variable for a command only changes how its output looks."""
     if (name, value) in _HARMLESS_EXACT:
         return True
     if name == "TZ":
@@ -108,8 +109,8 @@ def harmless_assignment(name: str, value: str) -> bool:
 
 
 def only_settings(name: str, value: str, situation: Situation) -> bool:
-    """Whether a rule about a command also holds where this variable is set for it: a plain setting, or a folder of the
-    workspace for Python to look for modules in, which it does anyway."""
+    """Whether a rule about a command still applies with this variable set: a plain setting, or a workspace folder for
+    Python to search for modules, which it does anyway."""
     if name == "PYTHONPATH":
         places = [path for entry in value.split(":") if entry for path in absolute(entry, situation)]
         return bool(places) and all(inside(situation.facts.resolve(path), situation.roots) for path in places)
@@ -207,15 +208,15 @@ def check_program(name: str, situation: Situation) -> None:
 MAX_COMMANDS = 20
 MAX_ROUNDS = 60
 SHELL = "bash"
-"""What reads every command: it has to be a program of the system as well."""
+"""The shell that reads every command; it must be a system program as well."""
 
 
 class Part(Struct, frozen=True):
-    """One simple command, or the redirection of a compound one, and what stands against running it.
+    """A simple command, or the redirection of a compound one, and the objection to running it.
 
-    ``words`` are its arguments as far as they are known. ``reason`` is None when it is proven. ``writes`` are
-    files that redirections would write. ``fixed`` objections can't be lifted by a rule about the words. ``edit`` says
-    what it does to files of the workspace where it does nothing else ("name": it gives them other names).
+    ``words`` are its arguments as far as known. ``reason`` is None if it is proven. ``writes`` are files that
+    redirections would write. A word rule can't lift a ``fixed`` objection. ``edit`` is its only effect, on workspace
+    files ("name": it renames them).
     """
 
     words: tuple[str | None, ...]
@@ -243,12 +244,12 @@ def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], ho
 
 
 class _Walker:
-    """Follows the script the way the shell would, keeping track of where it may be."""
+    """Follows the script as the shell would, keeping track of the possible directories."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self._producer: tuple[str | None, ...] | None = None
-        """The words of the command whose output the present one reads, for xargs."""
+        """The words of the command whose output the current one reads, for xargs."""
 
     def script(self, script: Script, situation: Situation, *, certain: bool) -> Situation:
         for item in script.items:
@@ -316,7 +317,7 @@ class _Walker:
         return replace(situation, variables={**situation.variables, node.variable: None})
 
     def _while(self, node: While, situation: Situation) -> Situation:
-        # What a later round finds in a variable is not known in the first one.
+        # The first round does not know what a later one finds in a variable.
         first = next(simple_commands(node.condition), None)
         if first is None or not first.words or first.words[0].literal != "read":
             self.parts.append(Part((), "a loop may never end", fixed=True))
@@ -435,7 +436,7 @@ class _Walker:
 
 
 def _check_assignments(node: Simple, situation: Situation) -> str:
-    """What stands against the variables that are set for a command, where a rule about it can lift that; else empty.
+    """The objection to the variables set for a command, if a rule about it can lift that; else empty.
 
     Raises:
         UnprovenError: no rule can.
@@ -461,7 +462,7 @@ def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
     if problem is not None:
         raise UnprovenError(problem)
     check_name(target, situation)
-    # The shell keeps a directory's name as it was given, the kernel does not: they agree only where no link is.
+    # The shell keeps a directory's name as given, the kernel does not: they agree only without links.
     places: list[str] = []
     for path in absolute(target, situation):
         resolved = situation.facts.resolve(path)
@@ -474,7 +475,7 @@ def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
 
 
 def _read(arguments: Sequence[str | None], situation: Situation) -> Situation:
-    """``read -r name …`` sets plain variables to something that is not known."""
+    """``read -r name …`` sets plain variables to unknown values."""
     names = [argument for argument in arguments if argument != "-r"]
     for name in names:
         if name is None or not is_plain_variable(name):

@@ -1,7 +1,7 @@
-"""The tolerant reader of shell text: finds every command in it, however deep, as well as it can.
+"""Tolerant reader of shell text: it finds every command, however deep, as well as it can.
 
 It serves deny and ask rules and the search for destructive commands, so it only ever makes the outcome stricter.
-What it can't know (variables, substitutions) it marks as unknown.
+Variables and substitutions it can't resolve are marked as unknown.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from swecli.core.permissions.shell.lexer import decode_ansi, expanded, has_brace
 
 
 class ScanError(ValueError):
-    """The text ends inside of a quote or a bracket."""
+    """The text ends inside a quote or bracket."""
 
 
 class ScanWord(Struct, frozen=True):
-    """``text`` holds what is known of it; ``known`` is False where parts are computed."""
+    """``text`` is the known part; ``known`` is False if parts are computed."""
 
     text: str
     known: bool = True
@@ -27,8 +27,8 @@ class ScanWord(Struct, frozen=True):
 
 
 class FoundCommand(Struct, frozen=True):
-    """A simple command. ``stdin`` is the text of a here-document or here-string, ``piped`` whether another command
-    feeds it."""
+    """A simple command. ``stdin`` is the text of a here-document or here-string; ``piped``: another command feeds
+    it."""
 
     words: tuple[ScanWord, ...]
     writes: tuple[ScanWord, ...] = ()
@@ -79,11 +79,11 @@ class _Current(Struct):
 
 
 def scan(text: str, known: Mapping[str, str]) -> tuple[FoundCommand, ...]:
-    """Every simple command of the text, those in substitutions, functions and here-documents included. ``known``
-    are variables with their values.
+    """Every simple command of the text, including those in substitutions, functions and here-documents. ``known`` are
+    variables with their values.
 
     Raises:
-        ScanError: a quote or bracket is not closed, or it is nested too deeply.
+        ScanError: a quote or bracket is not closed, or nesting is too deep.
     """
     found: list[FoundCommand] = []
     _Scanner(text, found, dict(known), 0).commands("")
@@ -100,7 +100,7 @@ class _Scanner:
         self._variables = variables
         self._depth = depth
         self._cases = 0
-        """How many ``case`` are open: inside of them a parenthesis may close a pattern."""
+        """Number of open ``case`` commands: inside them a parenthesis may close a pattern."""
         self._documents: list[tuple[str, bool, bool, _Current]] = []
 
     def commands(self, closer: str) -> None:
@@ -139,10 +139,10 @@ class _Scanner:
         if char == "\n":
             self._bodies()
         if char == "(" and self._text[self._at :].lstrip(" \t").startswith(")"):
-            # The head of a function, whose body follows.
+            # The head of a function, followed by its body.
             self._at = self._text.index(")", self._at) + 1
         elif char == "(" and not (self._cases and not current.words):
-            # A group, an array or a pattern has to find its own end.
+            # A group, an array or a pattern needs its own end.
             self._finish(current)
             self._nested(")")
             return _Current()
@@ -154,7 +154,7 @@ class _Scanner:
 
     def _finish(self, current: _Current) -> None:
         if not current.words:
-            # Before a command an assignment is for that command only, and not yet for its own words.
+            # An assignment before a command applies to that command only, and not yet to its own words.
             for name, value in current.assignments:
                 self._variables.pop(name, None)
                 if value is not None:
@@ -357,7 +357,7 @@ class _Scanner:
         self._embedded(inner)
         default = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*:?[-=](.*)", inner, re.DOTALL)
         if default is not None and not any(char in default.group(1) for char in "$`"):
-            # It may as well be the default, which is the part that can be judged.
+            # The default may be used; it is the part that can be judged.
             return default.group(1), False
         return "", False
 
@@ -388,7 +388,7 @@ class _Scanner:
         self._at = inner._at
 
     def _embedded(self, text: str) -> None:
-        """Substitutions inside of text that is otherwise not code."""
+        """Scan substitutions inside text that is otherwise not code."""
         inner = _Scanner(text, self._found, self._variables, self._depth + 1)
         while inner._at < len(text):
             char = text[inner._at]

@@ -1,4 +1,4 @@
-"""What a command reads of a tree: whether a search, or git, may show lines of files that hold secrets."""
+"""Files that a command reads from a tree: whether a search, or git, may show lines from files with secrets."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _PATCH_BY_DEFAULT = frozenset(("git diff", "git show", "git diff-index", "git di
 
 
 def check_grep(options: Collection[str], texts: Texts, operands: Sequence[str], situation: Situation) -> None:
-    """Raise where a recursive grep over these operands reads a secret.
+    """Raise if a recursive grep over these operands reads a secret.
 
     Raises:
-        UnprovenError: it does, or that can't be told.
+        UnprovenError: it does, or that is unknown.
     """
     pruned = tuple(value.rstrip("/") for option, value in texts if option == "--exclude-dir")
     chosen = [(option, value) for option, value in texts if option in ("--include", "--exclude")]
@@ -66,11 +66,11 @@ def check_grep(options: Collection[str], texts: Texts, operands: Sequence[str], 
 
 
 def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str], situation: Situation) -> None:
-    """Raise where ripgrep over these operands reads a secret. It leaves hidden and ignored files out by itself, unless
-    a glob or an option asks for them.
+    """Raise if ripgrep over these operands reads a secret. It skips hidden and ignored files unless a glob or an option
+    asks for them.
 
     Raises:
-        UnprovenError: it does, or that can't be told.
+        UnprovenError: it does, or that is unknown.
     """
     if not operands and situation.piped:
         return
@@ -107,10 +107,10 @@ def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str
 def check_listed(
     name: str, predicates: Sequence[str], starts: Sequence[str], situation: Situation, reach: Reach | None = None
 ) -> None:
-    """Raise where a command that reads what find lists gets a secret.
+    """Raise if a command that reads the files find lists gets a secret.
 
     Raises:
-        UnprovenError: it does, or that can't be told.
+        UnprovenError: it does, or that is unknown.
     """
     alternatives = {"-o", "-or", ",", "!", "-not"} & set(predicates)
     names = [
@@ -127,10 +127,10 @@ def check_listed(
 
 
 def check_trees(name: str, operands: Sequence[str], situation: Situation) -> None:
-    """Raise where a command that compares whole trees reads a secret.
+    """Raise if a command that compares whole trees reads a secret.
 
     Raises:
-        UnprovenError: it does, or that can't be told.
+        UnprovenError: it does, or that is unknown.
     """
     _check(name, operands, Reach(), lambda path: True, situation)
 
@@ -150,7 +150,7 @@ def _check(name: str, starts: Sequence[str], reach: Reach, read: Callable[[str],
 
 
 def _glob_takes(pattern: str, path: str, *, loose: bool, fold: bool) -> bool:
-    """Whether a glob may take a path. ``loose`` errs towards yes, otherwise towards no."""
+    """Whether a glob may match a path. ``loose`` errs towards yes, otherwise towards no."""
     text = pattern.casefold() if fold else pattern
     expression, at, depth = "", 0, 0
     while at < len(text):
@@ -181,11 +181,11 @@ def _glob_takes(pattern: str, path: str, *, loose: bool, fold: bool) -> bool:
 
 
 def check_git(name: str, options: Collection[str], paths: Sequence[str], situation: Situation) -> None:
-    """Raise where a git command shows lines of a file that may hold secrets. ``paths`` are the words that limit it to
-    some files; without any it shows all that git tracks.
+    """Raise if a git command shows lines of a file that may hold secrets. ``paths`` limits it to some files; empty
+    means all tracked files.
 
     Raises:
-        UnprovenError: it does, or that can't be told.
+        UnprovenError: it does, or that is unknown.
     """
     given = set(options)
     shows = (
@@ -213,10 +213,10 @@ def check_git(name: str, options: Collection[str], paths: Sequence[str], situati
 
 
 def check_pathspec(text: str) -> None:
-    """Raise where the wildcards of a path for git can stand for a file that holds secrets, rather than for any file.
+    """Raise if the wildcards of a git path target files with secrets rather than files in general.
 
     Raises:
-        UnprovenError: they can.
+        UnprovenError: they do.
     """
     if text.startswith((":!", ":^")):
         return
@@ -229,7 +229,7 @@ def check_pathspec(text: str) -> None:
 
 
 def _covers(limit: str, secret: str, situation: Situation) -> bool:
-    """Whether a path for git may take a file; magic words count as yes."""
+    """Whether a git path may match a file; magic words count as yes."""
     if limit.startswith(":"):
         return True
     for path in absolute(limit, situation):
@@ -243,7 +243,7 @@ def _covers(limit: str, secret: str, situation: Situation) -> bool:
 
 
 def _excluded(secret: str, paths: Sequence[str], situation: Situation) -> bool:
-    """Whether one of the paths leaves the file out by its plain name or folder."""
+    """Whether one of the paths excludes the file by its plain name or folder."""
     for text in paths:
         bare = text[2:] if text.startswith((":!", ":^")) else ""
         if bare and re.search(r"[*?\[\\:(]", bare) is None:

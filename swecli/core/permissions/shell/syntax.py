@@ -1,4 +1,4 @@
-"""The part of the shell language that the strict lexer understands, as a tree."""
+"""Syntax tree for the part of the shell language that the strict lexer understands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 class UnprovenError(Exception):
     """A command, or a part of it, is not proven to change nothing; the message says why, as a clause.
 
-    ``soft`` is set where the only objection is what it reads (outside the workspace, secrets), not what it does.
+    ``soft`` is set if the only objection is to what it reads (outside the workspace, secrets), not to what it does.
     """
 
     def __init__(self, reason: str, *, soft: bool = False) -> None:
@@ -23,8 +23,8 @@ class UnprovenError(Exception):
 
 
 class Segment(Struct, frozen=True):
-    """A piece of a word. ``home`` is an unquoted tilde, ``commands`` a command substitution, ``process`` the whole
-    word ``<( … )``, ``number`` an arithmetic expansion."""
+    """A piece of a word. ``home`` is an unquoted tilde, ``commands`` a command substitution, ``process`` the whole word
+    ``<( … )``, ``number`` an arithmetic expansion."""
 
     kind: Literal["text", "variable", "commands", "home", "process", "number"]
     text: str = ""
@@ -37,7 +37,7 @@ class Word(Struct, frozen=True):
 
     @property
     def literal(self) -> str | None:
-        """The word's value where it is plain text without active wildcards."""
+        """The word's value if it is plain text without active wildcards."""
         if any(segment.kind != "text" for segment in self.segments) or self.has_glob:
             return None
         return "".join(segment.text for segment in self.segments)
@@ -93,7 +93,7 @@ class For(Struct, frozen=True):
 
 
 class If(Struct, frozen=True):
-    """Conditions and branches in the order in which they stand."""
+    """Conditions and branches in source order."""
 
     scripts: tuple[Script, ...]
     redirects: tuple[Redirect, ...]
@@ -113,7 +113,7 @@ class Pipeline(Struct, frozen=True):
 
 
 class AndOr(Struct, frozen=True):
-    """Pipelines, each with what joins it to the one before: nothing, ``&&`` or ``||``."""
+    """Pipelines, each with the operator that joins it to the previous one: nothing, ``&&`` or ``||``."""
 
     items: tuple[tuple[str, Pipeline], ...]
 
@@ -123,7 +123,7 @@ class Script(Struct, frozen=True):
 
 
 def simple_commands(script: Script) -> Iterator[Simple]:
-    """Every simple command in the tree, those inside of substitutions included."""
+    """Every simple command in the tree, including those in substitutions."""
     for and_or in script.items:
         for _, pipeline in and_or.items:
             for command in pipeline.commands:
@@ -162,15 +162,15 @@ _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BRACES = re.compile(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
 _RANGE = re.compile(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
 _NUMBERS = re.compile(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
-"""One piece of an arithmetic expression, besides its parentheses."""
+"""One piece of an arithmetic expression, except its parentheses."""
 _RECALLS = re.compile(r"(?<!\[)![A-Za-z0-9_./!$*^#?:-]")
-"""An unquoted ``!`` by which a shell with a history may put in an earlier command."""
+"""An unquoted ``!`` with which a shell with history may recall an earlier command."""
 _RECALLS_IN_QUOTES = re.compile(r"!(?:[!$]|-?[0-9]|\*[\"\s])")
 _CHANGES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}=")
 
 
 def _without_braces(segments: list[Segment]) -> list[list[Segment]]:
-    """The words that braces make of one: understood is a single ``{a,b,…}`` of plain text in unquoted text."""
+    """The words that braces expand to; supported is a single ``{a,b,…}`` of plain, unquoted text."""
     unquoted = "".join(segment.text for segment in segments if segment.kind == "text" and not segment.quoted)
     whole = "".join(segment.text for segment in segments)
     if "{" not in unquoted or not _may_be_list(whole):
@@ -194,7 +194,7 @@ def _may_be_list(text: str) -> bool:
 
 
 def _choices(inner: str) -> list[str]:
-    """What ``{inner}`` stands for: a list, or a short range of numbers."""
+    """The expansion of ``{inner}``: a list, or a short range of numbers."""
     if ".." not in inner:
         return inner.split(",")
     numbers = _RANGE.fullmatch(inner)
@@ -208,8 +208,6 @@ def _choices(inner: str) -> list[str]:
 
 
 class WordReader(ABC):
-    """Reads words at a position of the text."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.at: int = 0
@@ -224,11 +222,11 @@ class WordReader(ABC):
 
     @abstractmethod
     def substitution(self) -> Script:
-        """The commands behind ``$(``, which is consumed, up to and with its parenthesis."""
+        """The commands after ``$(``, which is consumed, up to and including its parenthesis."""
 
     @abstractmethod
     def commands_of(self, text: str) -> Script:
-        """The commands that stand in backticks."""
+        """The commands inside backticks."""
 
     def word(self) -> Word:
         words = self.words()
@@ -237,7 +235,7 @@ class WordReader(ABC):
         return words[0]
 
     def words(self) -> list[Word]:
-        """One word, or those that a plain ``{a,b}`` in it stands for."""
+        """One word, or the words that a plain ``{a,b}`` in it expands to."""
         if self.at_end or self.peek() in METACHARACTERS:
             raise UnprovenError(f"a word is missing before {self.rest!r}")
         return [self._checked(segments) for segments in _without_braces(self._segments())]
@@ -363,7 +361,7 @@ class WordReader(ABC):
     def _backticks(self, *, quoted: bool) -> Segment:
         end = self.text.find("`", self.at + 1)
         body = self.text[self.at + 1 : end]
-        # Within backticks, backslashes and, in quotes, quotes have rules of their own.
+        # Backticks, backslashes and, in quotes, quotes follow rules of their own.
         if end < 0 or "\\" in body or (quoted and '"' in body):
             raise UnprovenError("these backticks are not understood")
         self.at = end + 1
@@ -403,7 +401,7 @@ class WordReader(ABC):
             elif self.text.startswith("\\\n", self.at):
                 self.at += 2
             elif self.peek() == "#":
-                # Called only between words, so this is a comment.
+                # Reached only between words, so this is a comment.
                 newline = self.text.find("\n", self.at)
                 self.at = len(self.text) if newline < 0 else newline
             else:

@@ -1,4 +1,4 @@
-"""The option tables of commands, read once from ``commands.toml``."""
+"""Option tables of commands, read once from ``commands.toml``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from msgspec import Struct
 
 
 class Options(Struct, frozen=True):
-    """``alone`` take no value and may be patterns; ``valued`` take one, behind ``=`` or as the next word."""
+    """Known options: ``alone`` take no value and may be patterns; ``valued`` take one, after ``=`` or as the next
+    word."""
 
     alone: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, text: str) -> Options:
-        """Of a table's line: those that take a value end with ``=``."""
+        """Parse a table line; options that take a value end with ``=``."""
         words = text.split()
         return cls(
             frozenset(word for word in words if not word.endswith("=")),
@@ -27,7 +28,7 @@ class Options(Struct, frozen=True):
         )
 
     def operands(self, words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]] | None:
-        """The options and the operands among the words; None where an option is not known."""
+        """The options and the operands among the words; None if an option is unknown."""
         found: set[str] = set()
         operands: list[str] = []
         rest = list(words)
@@ -50,7 +51,7 @@ class Options(Struct, frozen=True):
         return frozenset(found), tuple(operands)
 
     def length(self, word: str) -> int:
-        """How many words this option takes; 0 where it is none that is known."""
+        """Words that this option occupies; 0 if it is unknown."""
         option, equals, _ = word.partition("=")
         if option in self.valued:
             return 1 if equals else 2
@@ -63,7 +64,7 @@ _LISTS = ("words", "follow", "require", "recursive", "pattern_by", "list_by", "r
 
 
 class Table(Struct, frozen=True):
-    """What one command may be given; the fields are explained in ``commands.toml``."""
+    """Arguments that one command accepts; ``commands.toml`` explains the fields."""
 
     operands: str
     flags: frozenset[str]
@@ -95,9 +96,9 @@ class Table(Struct, frozen=True):
 class Tables(Struct, frozen=True):
     commands: Mapping[str, Table]
     versions: Mapping[str, frozenset[str]]
-    """Programs by the single argument that only asks for their version."""
+    """Programs by the single argument that only prints their version."""
     lists: Mapping[str, frozenset[str]]
-    """Words that the languages of single programs know."""
+    """Words in the languages of individual programs."""
 
 
 @cache
@@ -143,5 +144,5 @@ def is_plain_variable(name: str) -> bool:
 
 
 def may_be_shown(name: str) -> bool:
-    """Whether its value, which is not known, holds nothing private."""
+    """Whether the variable's unknown value is never private."""
     return name in ("?", "$", "#", "0") or name in tables().lists["shown_variables"]

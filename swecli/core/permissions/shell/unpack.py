@@ -1,4 +1,4 @@
-"""What a found command really starts: wrappers, shells, eval, find -exec and xargs looked through."""
+"""The commands behind a found command: looks through wrappers, shells, eval, find -exec and xargs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swecli.core.permissions.shell.syntax import Command, Simple, UnprovenError,
 from swecli.core.permissions.shell.tables import tables
 
 NAME_TO_COME = "./{}"
-"""Stands for each name of the list."""
+"""Placeholder for each name of the list."""
 _XARGS = "what xargs hands on"
 _SHELL = "what $(…) gives here"
 _UNDERSTOOD = "{} is not known to be names of files"
@@ -76,10 +76,10 @@ def _only_plain_names(predicates: Sequence[str]) -> bool:
 def unwrap_xargs(
     producer: Sequence[str | None], arguments: Sequence[str | None], situation: Situation
 ) -> list[str | None]:
-    """The command that ``xargs`` starts with what ``producer`` prints. The producer is judged elsewhere.
+    """The command that ``xargs`` starts with the output of ``producer``. The producer is judged elsewhere.
 
     Raises:
-        UnprovenError: it may get operands that it must not get.
+        UnprovenError: it may get forbidden operands.
     """
     rest = list(arguments)
     placeholder: str | None = None
@@ -104,11 +104,11 @@ def unwrap_xargs(
 def with_names(
     producer: Sequence[str | None], arguments: Sequence[str | None], situation: Situation
 ) -> list[str | None]:
-    """The command whose last operands are what ``producer`` prints, split by the shell. The producer is judged
-    elsewhere.
+    """The command that takes the output of ``producer``, split by the shell, as its last operands. The producer is
+    judged elsewhere.
 
     Raises:
-        UnprovenError: it may get operands that it must not get.
+        UnprovenError: it may get forbidden operands.
     """
     inner = [word for word in arguments if word is not None]
     if len(inner) != len(arguments):
@@ -151,7 +151,7 @@ def _check_names(
 
 
 def _check_listed(words: Sequence[str], name: str, situation: Situation) -> None:
-    """Raise where the names that git, grep or ripgrep list go to ``name`` with a secret among them."""
+    """Raise if the names that git, grep or ripgrep list for ``name`` may include a secret."""
     if words[0] == "git" and not {"-o", "--others"} & set(words):
         check_git("git grep", (), (), situation)
         return
@@ -161,12 +161,12 @@ def _check_listed(words: Sequence[str], name: str, situation: Situation) -> None
 
 
 def producer(commands: Sequence[Command]) -> tuple[str | None, ...] | None:
-    """The words of the command whose lines come out of a pipeline; what only drops or sorts lines is passed over.
-    None where that is not one plain command."""
+    """The words of the command whose lines a pipeline prints, ignoring commands that only drop or sort lines. None if
+    it is not one plain command."""
     for command in reversed(commands):
         if not isinstance(command, Simple) or command.assignments:
             return None
-        # What goes to stderr is not in the pipe.
+        # stderr does not enter the pipe.
         if any(redirect.fd != "2" or redirect.operator not in (">", ">>") for redirect in command.redirects):
             return None
         words = tuple(word.literal for word in command.words)
@@ -176,7 +176,8 @@ def producer(commands: Sequence[Command]) -> tuple[str | None, ...] | None:
 
 
 def list_of_names(words: Sequence[Word]) -> tuple[str | None, ...] | None:
-    """What prints the last operands, where these are an unquoted ``$( … )`` of one pipeline and all before is known."""
+    """The command that prints the last operands, if these are an unquoted ``$( … )`` of one pipeline and all before is
+    known."""
     last = words[-1].segments
     lists = tables().lists
     if words[0].literal not in lists["listed_names"] | lists["listed_search"] | lists["listed_content"]:
@@ -193,7 +194,7 @@ def list_of_names(words: Sequence[Word]) -> tuple[str | None, ...] | None:
 
 
 def _only_selects(words: Sequence[str | None]) -> bool:
-    """Whether a command hands on whole lines that it reads, and nothing else."""
+    """Whether a command only passes on whole lines of its input."""
     known = [word for word in words if word is not None]
     if len(known) != len(words):
         return False
@@ -213,7 +214,7 @@ def _only_selects(words: Sequence[str | None]) -> bool:
 
 
 def _check_producer(words: Sequence[str], names: str) -> None:
-    """Raise unless the command prints names that it finds and nothing else."""
+    """Raise unless the command only prints names that it finds."""
     lists = tables().lists
     options = [word for word in words[1:] if word.startswith("-")]
     match words[0]:
@@ -264,7 +265,7 @@ _RUNNERS = frozenset(
         *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm"),
     )
 )
-"""Programs that start another one among many other things: a computed argument of theirs is rarely a program."""
+"""Programs that start another one as one of many uses: a computed argument is rarely a program."""
 _SCRIPT_TAKERS = SHELLS | {
     *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "eval", "tmux", "screen", "xargs"),
     *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl"),
@@ -275,7 +276,7 @@ _PROGRAM_OPTION = re.compile(
     r"(?:-I|-e|--(?:filter|to-command|use-compress-program|compress-program|rsh-command|info-script|new-volume-script"
     r"|checkpoint-action|rsh|pre|hostname-bin)(?:=|$))(?:exec=)?"
 )
-"""An option of the programs below with what they start; it may be the next word."""
+"""An option of the programs below with the program it starts, which may be the next word."""
 _SHORT_OPTION = {"-I": ("tar", "gtar", "bsdtar"), "-e": ("rsync",)}
 _PROGRAM_OPTION_TAKERS = frozenset(("tar", "gtar", "bsdtar", "split", "sort", "rsync", "rg"))
 _GIT_KEYS = re.compile(
@@ -289,8 +290,8 @@ _EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "
 
 
 class Started(Struct, frozen=True):
-    """A command that may run. ``name`` is the program without its directory, empty when it is computed.
-    ``computed`` says that a shell gets text that is not known."""
+    """A command that may run. ``name`` is the program without its directory, empty if computed. ``computed``: a shell
+    gets unknown text."""
 
     name: str
     words: tuple[ScanWord, ...]
@@ -302,7 +303,7 @@ def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
     """Every command that the text may start.
 
     Raises:
-        ScanError: it can't be read.
+        ScanError: the text can't be read.
     """
     result: list[Started] = []
     pending: list[tuple[FoundCommand, int]] = [(found, 0) for found in scan(text, known)]
@@ -318,7 +319,7 @@ def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
 
 
 def _unpacked(found: FoundCommand) -> Iterator[tuple[Started, list[str]]]:
-    """The command itself, then what it wraps, each with the scripts that it hands to a shell."""
+    """The command itself, then the commands it wraps, each with the scripts that it passes to a shell."""
     for words in _suffixes(found.words):
         name = _name(words[0])
         item = Started(name, words, found)
@@ -349,7 +350,7 @@ def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
             if word.text.startswith("-") or re.match(r"[A-Za-z_]\w*=", word.text):
                 continue
             if word.known and re.search(r"\s", word.text):
-                # No program is named like this; texts that a shell would run are read elsewhere.
+                # No program has a name like this; texts that a shell would run are read elsewhere.
                 continue
             if word.known or not runner:
                 yield words[index:]
@@ -377,13 +378,13 @@ def _sed_may_run(word: str) -> bool:
 
 
 def _is_git_program(text: str) -> bool:
-    """Whether it is a setting whose value git may start."""
+    """Whether the text is a setting whose value git may start."""
     key, equals, _ = text.partition("=")
     return bool(equals) and len(key) < 200 and "." in key and _GIT_KEYS.search(key) is not None
 
 
 def _git_scripts(words: tuple[ScanWord, ...]) -> list[str]:
-    """Texts among the words of git that it may hand to a shell: values of settings, and commands of some commands."""
+    """Git arguments that it may pass to a shell: values of settings, and arguments of some subcommands."""
     texts = [word.text for word in words]
     scripts = [text.partition("=")[2].lstrip().removeprefix("!") for text in texts if _is_git_program(text)]
     scripts += [text.partition("=")[2] for text in texts if text.partition("=")[0] in _GIT_RUNS]
