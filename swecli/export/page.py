@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from html import escape
-from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,7 +79,7 @@ def page_of(transcript: Transcript) -> str:
 
 @cache
 def _part(name: str) -> str:
-    return (files("swecli.export") / name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -32,9 +32,9 @@ class _Programs(Struct, frozen=True):
 
 @cache
 def _programs() -> _Programs:
-    from importlib.resources import files
+    from pathlib import Path
 
-    data = toml.decode(files("swecli.tui").joinpath("terminal_programs.toml").read_bytes())
+    data = toml.decode(Path(__file__).with_name("terminal_programs.toml").read_bytes())
     rules = {name: tuple(tuple(entry.split()) for entry in entries) for name, entries in data["with"].items()}
     return _Programs(frozenset(data["always"].split()), frozenset(data["alone"].split()), rules)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -56,5 +56,5 @@ class Ecosystems(Struct, frozen=True):
 
 @cache
 def ecosystems() -> Ecosystems:
-    text = (files(__package__ or "") / "ecosystems.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("ecosystems.toml").read_text(encoding="utf-8")
     return msgspec.toml.decode(text, type=Ecosystems)

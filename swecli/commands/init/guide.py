@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -62,7 +62,7 @@ class Guide(Struct, frozen=True):
 
 @cache
 def template() -> str:
-    return (files(__package__ or "") / f"{FILE_NAME}.template").read_text(encoding="utf-8")
+    return Path(__file__).with_name(f"{FILE_NAME}.template").read_text(encoding="utf-8")
 
 
 def build_guide(project: Project, prose: Prose, existing: str, today: str) -> Guide:

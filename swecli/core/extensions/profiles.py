@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
@@ -183,7 +182,7 @@ BUILT_IN = "built in"
 @cache
 def built_in_profiles() -> tuple[AgentProfile, ...]:
     """Built-in profiles; a file with the same name replaces one."""
-    folder = Path(str(files("swecli.core.extensions") / "agents"))
+    folder = Path(__file__).parent / "agents"
     source = Source("agents", folder, BUILT_IN)
     found: list[AgentProfile] = []
     for path in sorted(folder.glob("*.md")):

@@ -7,7 +7,6 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -80,7 +79,7 @@ class Surroundings(Struct, frozen=True):
 @cache
 def known() -> Mapping[str, LanguageServer]:
     """Servers that work without settings, by name."""
-    text = files("swecli.core.language_servers").joinpath("known.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("known.toml").read_text(encoding="utf-8")
     return {
         name: LanguageServer(
             name,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -336,7 +336,7 @@ class Catalog:
 
 @cache
 def load_catalog() -> Catalog:
-    data = files("swecli.core.llm").joinpath("catalog.json").read_bytes()
+    data = Path(__file__).with_name("catalog.json").read_bytes()
     document = msgspec.json.decode(data, type=_Document)
     return Catalog(document.models, document.sources)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -92,7 +92,7 @@ def find_dialect(protocol: str, host: str, model: str) -> Dialect:
 @cache
 def _rules() -> tuple[_Rule, ...]:
     """The rules of ``dialects.toml``, with quirks next to their scope."""
-    data = files("swecli.core.llm").joinpath("dialects.toml").read_bytes()
+    data = Path(__file__).with_name("dialects.toml").read_bytes()
     tables = msgspec.toml.decode(data, type=dict[Literal["rule"], tuple[dict[str, Any], ...]])["rule"]
     own = set(_Rule.__struct_fields__) - {"quirks"}
     rules: list[_Rule] = []

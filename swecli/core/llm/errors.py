@@ -7,9 +7,8 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -212,6 +211,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _date(text: str) -> datetime | None:
+    from email.utils import parsedate_to_datetime  # a start needs no more of email
+
     try:
         moment = parsedate_to_datetime(text)
     except ValueError:
@@ -725,7 +726,7 @@ def _is_code(value: object) -> bool:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    text = files("swecli.core.llm").joinpath("overflow.toml").read_text("utf-8")
+    text = Path(__file__).with_name("overflow.toml").read_text("utf-8")
     return tuple(re.compile(as_text(item), re.I | re.S) for item in as_list(tomllib.loads(text).get("patterns")))
 
 

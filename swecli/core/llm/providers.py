@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -174,7 +174,7 @@ def default_model(env: Mapping[str, str]) -> str:
 
 @cache
 def known_providers() -> Mapping[str, ProviderConfig]:
-    data = files("swecli.core.llm").joinpath("providers.toml").read_bytes()
+    data = Path(__file__).with_name("providers.toml").read_bytes()
     tables = msgspec.toml.decode(data, type=dict[Literal["provider"], dict[str, dict[str, Any]]])["provider"]
     return {name: msgspec.convert({"name": name, **table}, ProviderConfig) for name, table in tables.items()}
 

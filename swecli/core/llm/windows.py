@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
@@ -69,7 +68,7 @@ def _beginnings(name: str) -> Iterator[str]:
 
 @cache
 def load_windows() -> WindowTable:
-    return msgspec.json.decode(files("swecli.core.llm").joinpath("model_windows.json").read_bytes(), type=WindowTable)
+    return msgspec.json.decode(Path(__file__).with_name("model_windows.json").read_bytes(), type=WindowTable)
 
 
 SMALLEST, LARGEST = 256, 100_000_000

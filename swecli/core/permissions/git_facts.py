@@ -45,9 +45,8 @@ class _Harmless(Struct, frozen=True):
 @cache
 def _harmless_settings() -> _Harmless:
     import tomllib
-    from importlib.resources import files
 
-    data = tomllib.loads(files(__package__ or "").joinpath("git_config.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(Path(__file__).with_name("git_config.toml").read_text(encoding="utf-8"))
     return _Harmless(
         frozenset(data["environment"].split()),
         frozenset(data["environment_cat"].split()),

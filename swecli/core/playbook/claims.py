@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from swecli.core.playbook.specificity import (
@@ -136,7 +136,7 @@ _GIVEN: Final = re.compile(r"(?i)\b(?:because|since|as|otherwise)\b|^an? ")
 @cache
 def _weights() -> dict[str, float]:
     """Weights by trait; the empty trait is the bias."""
-    text = (files("swecli.core.playbook") / "weights_of_traits.txt").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("weights_of_traits.txt").read_text(encoding="utf-8")
     lines = (line.split(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {trait: float(weight) for weight, trait in lines}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from swecli.core.playbook.commands import signature
@@ -70,7 +70,7 @@ _QUOTED: Final = re.compile(r'"([^"`]+ [^"`]+)"')
 @cache
 def listed(name: str) -> frozenset[str]:
     """Lower-case lines of a list in this package."""
-    text = (files("swecli.core.playbook") / f"{name}.txt").read_text(encoding="utf-8")
+    text = Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8")
     lines = (line.strip().casefold() for line in text.splitlines() if not line.startswith("#"))
     return frozenset(filter(None, lines))
 

@@ -1,5 +1,1 @@
-<<<<<<< HEAD
-"""Sessions on disk: the SQLite store, its journal, search, snapshots, logs."""
-=======
-"""Storage of sessions: their events, large results, logs and search index."""
->>>>>>> docstr1
+"""Sessions on disk: the SQLite store, its journal, results, search, snapshots and logs."""

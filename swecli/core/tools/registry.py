@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -60,7 +59,7 @@ def is_offered(tool: str, model: str) -> bool:
 
 @cache
 def _families() -> Mapping[str, tuple[str, ...]]:
-    text = files("swecli.core.tools").joinpath("families.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("families.toml").read_text(encoding="utf-8")
     return {tool: tuple(str(pattern) for pattern in table["models"]) for tool, table in tomllib.loads(text).items()}
 
 

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 @cache
 def known() -> tuple[Scheme, ...]:
     """The well-known themes that come with the program."""
-    text = (Path(__file__).parent / "known.toml").read_text("utf-8")
+    text = Path(__file__).with_name("known.toml").read_text("utf-8")
     return tuple(scheme_of(name, colours) for name, colours in tomllib.loads(text).items())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from swecli.core.protocol.events import Mode
@@ -38,7 +38,7 @@ LEAN_WINDOW = 16_384
 
 @cache
 def read_prompt(name: PromptName) -> str:
-    return (files(__name__) / f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
+    return Path(__file__).with_name(f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
 
 
 def system_prompt(window: int) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import lzma
 import struct
-from importlib.resources import files
 from itertools import accumulate
+from pathlib import Path
 
 _MAGIC = b"RNK1"
 _FILE = "o200k_base.rnk"
@@ -30,7 +30,7 @@ def read_ranks() -> dict[bytes, int]:
         RanksError: the file is broken.
         OSError: it can't be read.
     """
-    data = (files(__name__) / _FILE).read_bytes()
+    data = Path(__file__).with_name(_FILE).read_bytes()
     if hashlib.sha256(data).hexdigest() != _SHA256:
         raise RanksError(f"the packed ranks ({_FILE}) are damaged; install swecli again")
     return unpack(data)

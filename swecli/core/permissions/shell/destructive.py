@@ -102,9 +102,9 @@ class _Lists(Struct, frozen=True):
 @cache
 def _lists() -> _Lists:
     import tomllib
-    from importlib.resources import files
+    from pathlib import Path
 
-    data = tomllib.loads(files(__package__ or "").joinpath("destructive.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(Path(__file__).with_name("destructive.toml").read_text(encoding="utf-8"))
     always = {name: reason for reason, names in data["always"].items() for name in names.split()}
     conditional = {name: tuple(tuple(entry.split()) for entry in entries) for name, entries in data["with"].items()}
     names = {name: frozenset(words.split()) for name, words in data["names"].items()}

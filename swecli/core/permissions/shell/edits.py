@@ -35,9 +35,9 @@ class _Tables(Struct, frozen=True):
 @cache
 def _tables() -> _Tables:
     import tomllib
-    from importlib.resources import files
+    from pathlib import Path
 
-    text = files(__package__ or "").joinpath("edits.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("edits.toml").read_text(encoding="utf-8")
     data = cast("dict[str, dict[str, str]]", tomllib.loads(text))
     return _Tables(
         {name: Options.of(options) for name, options in data["files"].items()},

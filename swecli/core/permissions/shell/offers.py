@@ -41,9 +41,9 @@ class _Table(Struct, frozen=True):
 @cache
 def _table() -> _Table:
     import tomllib
-    from importlib.resources import files
+    from pathlib import Path
 
-    data = tomllib.loads(files(__package__ or "").joinpath("offers.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(Path(__file__).with_name("offers.toml").read_text(encoding="utf-8"))
     forms: dict[str, tuple[tuple[str, ...], ...]] = {}
     for line in cast("str", data["forms"]).splitlines():
         if line.strip():

@@ -104,9 +104,9 @@ class Tables(Struct, frozen=True):
 @cache
 def tables() -> Tables:
     import tomllib
-    from importlib.resources import files
+    from pathlib import Path
 
-    data = tomllib.loads(files(__package__ or "").joinpath("commands.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
     shared = cast("dict[str, dict[str, Any]]", data["options"])
     raw = cast("dict[str, dict[str, Any]]", data["commands"])
     commands = {name: _table(raw[entry.get("same", name)], shared) for name, entry in raw.items()}
