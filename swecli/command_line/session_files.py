@@ -137,7 +137,7 @@ def _is_own(text: str) -> bool:
 
 
 def cover_of(folder: Path) -> Callable[[str], str]:
-    """Puts stars in place of keys, as in what sessions of this folder store."""
+    """Masks keys as in the stored sessions of this folder."""
     from swecli.app import known_secrets
     from swecli.assembly.startup import startup_of
     from swecli.core.llm.secrets import masker_of
@@ -165,7 +165,7 @@ def _store(folder: Path, *, make: bool) -> SessionStore:
 
 
 def _told(do: Callable[[], T]) -> T:
-    """What ``do`` gives; a failure of the store is one line."""
+    """Result of ``do``; a failure of the store becomes one line."""
     from swecli.core.sessions.store import SessionError
 
     try:

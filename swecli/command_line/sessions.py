@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def parser_of(word: str, about: str, *, every: bool = False, dry: bool = False) -> Parser:
-    """The arguments that the subcommands share: ``every`` can be about all folders, ``dry`` takes something away."""
+    """Arguments shared by the subcommands: ``every`` adds all folders, ``dry`` a preview of a deletion."""
     parser = Parser(prog=f"swecli sessions {word}", description=about)
     parser.add_argument("-C", "--cwd", metavar="DIR", help="use this folder instead")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
@@ -55,7 +55,7 @@ def database_of(folder: Path) -> Path:
 
 @contextmanager
 def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
-    """The store of a folder; what is wrong with it is said. ``changes``: one that can only be read is of no use.
+    """The store of a folder; reports its problems. ``changes``: a read-only store is useless.
 
     Raises:
         StartError: nothing is stored for the folder, or it can't be used.
@@ -84,7 +84,7 @@ _BAD = ExitCode.BAD_INPUT
 NO_TITLE = "(no message)"
 
 
-# --- looking ---------------------------------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------------------------------------
 
 
 def list_sessions(arguments: Sequence[str]) -> int:
@@ -228,7 +228,7 @@ def purge(arguments: Sequence[str]) -> int:
 
 
 def _rules(folder: Path, older_than: float | None, size: str | None) -> Retention:
-    """What was asked for with flags holds whatever the age; without flags, the settings."""
+    """Flags apply to sessions of any age; without flags, the settings apply."""
     from swecli.assembly.session_list import Retention
     from swecli.assembly.startup import startup_of
 
@@ -261,7 +261,7 @@ def relink(arguments: Sequence[str]) -> int:
     return print_text(f"{verb} {count} session{'' if count == 1 else 's'} from {old} to {new}\n")
 
 
-# --- what they share -------------------------------------------------------------------------------------------
+# --- shared parts ----------------------------------------------------------------------------------------------
 
 
 def _first(sessions: Iterable[SessionInfo], limit: int) -> Iterable[SessionInfo]:
@@ -269,7 +269,7 @@ def _first(sessions: Iterable[SessionInfo], limit: int) -> Iterable[SessionInfo]
 
 
 def _folders(folder: Path, *, every: bool) -> list[Folder]:
-    """The database of the folder, or of all, the one used last first."""
+    """The database of the folder, or of all folders, the most recently used first."""
     from swecli.assembly.session_list import databases, folder_of
     from swecli.assembly.storage import changed_at
 
@@ -278,7 +278,7 @@ def _folders(folder: Path, *, every: bool) -> list[Folder]:
     if own.exists() and not every:
         from swecli.core.sessions.database import LOOKED_AT, open_database
 
-        database = open_database(own, purpose=LOOKED_AT)  # mends and migrates it
+        database = open_database(own, purpose=LOOKED_AT)  # repairs and migrates it
         for problem in database.problems if not database.copied else ():
             complain(f"warning: {problem}")
         database.close()
@@ -331,7 +331,7 @@ def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object)
 
 _AGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([hdw]?)", re.IGNORECASE)
 _MOST_BYTES = 1e18
-"""A size from which on it is none."""
+"""Sizes from here on are invalid."""
 _BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
