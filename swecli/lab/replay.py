@@ -474,7 +474,7 @@ class _Replay:
         self._result.lost |= {anchor for anchor in anchors if _folded(anchor) not in text}
 
     def _look_back(self, call: ToolCallPart, item: str) -> None:
-        """Whether the call requests content that the model had and lost."""
+        """Count a call that requests content that the model had and lost."""
         key = (call.name, target_of(call))
         known = self._seen.get(key)
         if call.name not in REREAD or known == item:

@@ -78,7 +78,7 @@ class MakesExact(Protocol):
     def exact(self) -> bool: ...
 
     async def make_exact(self) -> bool:
-        """Wait until counts are exact; False where they can't be."""
+        """Wait until counts are exact; False if they can't be."""
         ...
 
 

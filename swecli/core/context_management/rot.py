@@ -187,7 +187,7 @@ def _failures(here: _Here) -> Iterator[Rot]:
 
 
 def _failure(record: ItemRecord) -> str | None:
-    """Key of a command's failure; empty if the failure alone is known, None without a failure."""
+    """Key of a command's failure; empty without output, None without a failure."""
     if record.exit_status == 0 or (record.exit_status is None and record.status == "ok"):
         return None
     text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")

@@ -169,7 +169,7 @@ def _demands(text: str) -> tuple[str, ...]:
 
 
 def missing(anchors: list[Anchor], text: str) -> list[Anchor]:
-    """Anchors with words missing from the text, whatever its line breaks and case."""
+    """Anchors that the text does not contain, ignoring line breaks and case."""
     present = " ".join(text.casefold().split())
     return [anchor for anchor in anchors if anchor.text.casefold() not in present]
 
