@@ -16,14 +16,14 @@ def main(argv: list[str] | None = None) -> int:
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             return refuse_closed_output()
     try:
-        return _told(_run(arguments))
+        return _flushed(_run(arguments))
     except SystemExit as ended:  # --help
         if not isinstance(ended.code, int | None):
             raise
-        raise SystemExit(_told(ended.code or 0)) from None
+        raise SystemExit(_flushed(ended.code or 0)) from None
 
 
-def _told(status: int) -> int:
+def _flushed(status: int) -> int:
     """The exit status, after flushing Python's buffered output."""
     try:
         sys.stdout.flush()

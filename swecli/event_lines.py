@@ -302,7 +302,7 @@ def trouble_line(event: Event) -> str:
 
 # --- undo and rewind, equal in every front-end -----------------------------------------------------------------
 
-_NAMED: Final = 3
+_NAMED_FILES: Final = 3
 """Files of an undo to name."""
 
 
@@ -322,8 +322,8 @@ def restored_line(body: FilesRestored) -> str:
     if not body.files:
         return ""
     verb = "undone" if body.direction == "undo" else "redone"
-    named = ", ".join(file.path for file in body.files[:_NAMED])
-    more = f" and {len(body.files) - _NAMED:,} more" if len(body.files) > _NAMED else ""
+    named = ", ".join(file.path for file in body.files[:_NAMED_FILES])
+    more = f" and {len(body.files) - _NAMED_FILES:,} more" if len(body.files) > _NAMED_FILES else ""
     left = f"; {len(body.conflicts):,} left alone" if body.conflicts else ""
     return f"Changes of files {verb}: {named}{more}{left}."
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FILE = "playbook.jsonl"
 LOCK = "playbook"
 _READMES = ("README.md", "README.rst", "README.txt", "README", "CONTRIBUTING.md")
-_LARGEST = 200_000
+_MAX_BYTES = 200_000
 """Bytes of a text to read."""
 
 
@@ -82,7 +82,7 @@ def playbook_opener(
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_LARGEST).decode("utf-8", "replace")
+            return file.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

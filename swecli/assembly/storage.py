@@ -308,9 +308,9 @@ def _moved_words(database: Path | None) -> list[str]:
         return []
     others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
     said: list[str] = []
-    for path in sorted(others, key=changed_at, reverse=True)[:_LOOKED_INTO]:
+    for path in sorted(others, key=changed_at, reverse=True)[:_EXAMINED_FOLDERS]:
         for cwd, count in read_database(path, _counts, []):
-            if cwd and not os.path.isdir(cwd) and len(said) < _GONE:
+            if cwd and not os.path.isdir(cwd) and len(said) < _NAMED_FOLDERS:
                 many = "1 session" if count == 1 else f"{count:,} sessions"
                 relink = f"swecli sessions relink {shlex.quote(cwd)}"
                 said.append(f"{cwd} is gone and has {many}; `{relink}` moves them here.")
@@ -321,9 +321,9 @@ def _counts(connection: sqlite3.Connection) -> list[tuple[str, int]]:
     return connection.execute("SELECT cwd, count(*) FROM sessions WHERE turns > 0 GROUP BY cwd").fetchall()
 
 
-_LOOKED_INTO: Final = 40
+_EXAMINED_FOLDERS: Final = 40
 """Databases of other folders to read, the most recently used."""
-_GONE: Final = 3
+_NAMED_FOLDERS: Final = 3
 """Missing folders to report."""
 
 

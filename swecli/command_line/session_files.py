@@ -68,7 +68,7 @@ def _exported(folder: Path, name: str, wanted: ExportFormat) -> str:
 
     cover = cover_of(folder)
     with closing(_store(folder, make=False)) as store:
-        session = _told(lambda: stored_session(store, name, lambda text: complain(f"warning: {text}")))
+        session = _or_start_error(lambda: stored_session(store, name, lambda text: complain(f"warning: {text}")))
     if wanted == "json":
         return portable_document(session, cover)
     return readable(session.events, wanted, cover, session.title)
@@ -92,7 +92,7 @@ def import_session(arguments: Sequence[str]) -> int:
 
     cover = cover_of(folder)
     with closing(_store(folder, make=True)) as store:
-        identifier = _told(lambda: take_in(store, session, str(folder), cover, f"imported {path.name}"))
+        identifier = _or_start_error(lambda: take_in(store, session, str(folder), cover, f"imported {path.name}"))
         turns = store.get(identifier).turns
     for line in session.left_out:
         complain(f"swecli: {line}")
@@ -164,7 +164,7 @@ def _store(folder: Path, *, make: bool) -> SessionStore:
     return SessionStore(database)
 
 
-def _told(do: Callable[[], T]) -> T:
+def _or_start_error(do: Callable[[], T]) -> T:
     """Result of ``do``; a failure of the store becomes one line."""
     from swecli.core.sessions.store import SessionError
 

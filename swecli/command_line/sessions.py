@@ -200,7 +200,7 @@ def delete(arguments: Sequence[str]) -> int:
         raise StartError(f"session {held[0]} is open in another swecli; close it first. Nothing was deleted.", _BAD)
     if not chosen.dry_run:
         _removed(database_of(folder), named)
-    return _told(((session, "named") for session in named), as_json=chosen.json, dry=chosen.dry_run)
+    return _reported(((session, "named") for session in named), as_json=chosen.json, dry=chosen.dry_run)
 
 
 def purge(arguments: Sequence[str]) -> int:
@@ -224,7 +224,7 @@ def purge(arguments: Sequence[str]) -> int:
         if found and not chosen.dry_run:
             _removed(one.database, [each.session for each in found], vacuum=True)
         gone += found
-    return _told(((one.session, one.why) for one in gone), as_json=chosen.json, dry=chosen.dry_run)
+    return _reported(((one.session, one.why) for one in gone), as_json=chosen.json, dry=chosen.dry_run)
 
 
 def _rules(folder: Path, older_than: float | None, size: str | None) -> Retention:
@@ -296,7 +296,7 @@ def _removed(database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = 
         raise StartError(f"{error}", _BAD) from error
 
 
-def _told(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) -> int:
+def _reported(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) -> int:
     listed = list(gone)
     if as_json:
         return print_lines(_json_of(session, why=why, deleted=not dry) for session, why in listed)
@@ -330,7 +330,7 @@ def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object)
 
 
 _AGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([hdw]?)", re.IGNORECASE)
-_MOST_BYTES = 1e18
+_MAX_BYTES = 1e18
 """Sizes from here on are invalid."""
 _BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
@@ -345,7 +345,7 @@ def _days(text: str) -> float:
 def _bytes(text: str) -> int:
     found = _BYTES.fullmatch(text.strip())
     size = float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2].upper()] if found else math.inf
-    if size >= _MOST_BYTES:
+    if size >= _MAX_BYTES:
         raise UsageError(f"--max-size {text!r} is not a size such as 500M")
     return int(size)
 

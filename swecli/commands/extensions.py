@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SUMMARY = 100
 """Characters of a description in a list."""
-_MOST = 50
+_MAX_PROBLEMS = 50
 """Problems of each kind to list."""
 _WHERE = {
     "skills": "a folder with a SKILL.md in skills/",
@@ -139,7 +139,10 @@ def _trouble(kind: Kind, files: ExtensionFiles) -> list[DisplayBlock]:
 
 
 def _bounded(lines: Sequence[str]) -> list[str]:
-    return [*lines[:_MOST], *([f"… and {len(lines) - _MOST} more"] if len(lines) > _MOST else [])]
+    return [
+        *lines[:_MAX_PROBLEMS],
+        *([f"… and {len(lines) - _MAX_PROBLEMS} more"] if len(lines) > _MAX_PROBLEMS else []),
+    ]
 
 
 async def _approve(files: ExtensionFiles, kind: Kind, names: Sequence[str]) -> CommandResult:

@@ -68,8 +68,8 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
 
 
 def _untracked_as_usual(files: Sequence[LeftFile], cwd: Path) -> TextBlock:
-    names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in files[:_NAMED]))
-    more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+    names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in files[:_NAMED_FILES]))
+    more = f" and {len(files) - _NAMED_FILES:,} more" if len(files) > _NAMED_FILES else ""
     return TextBlock(f"Not tracked, as usual: {names}{more}", "dim")
 
 
@@ -201,7 +201,7 @@ ADD_DIR = SlashCommand(
 
 USAGE = "/undo reverts the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
 _SHOWN = 20
-_NAMED = 6
+_NAMED_FILES = 6
 _CALL = re.compile(r"t\d+")
 _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 

@@ -35,7 +35,7 @@ TRUNKS = ("main", "master", "trunk", "develop")
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
 _SUBJECT = 100
 """Characters of a subject to show."""
-_NAMED = 10
+_NAMED_FILES = 10
 """Files to name."""
 
 
@@ -127,7 +127,7 @@ async def change_of(git: Git, arguments: str) -> Change:
         if named is not None:
             return Change(*named, rest)
         if _looks_named(word, alone=not rest):
-            raise GitError(f"There is no branch, commit, range or file {word} here. {await _there_is(git)}")
+            raise GitError(f"There is no branch, commit, range or file {word} here. {await _available_changes(git)}")
     return await _default(git, arguments.strip())
 
 
@@ -138,7 +138,7 @@ def _looks_named(word: str, *, alone: bool) -> bool:
     )
 
 
-async def _there_is(git: Git) -> str:
+async def _available_changes(git: Git) -> str:
     """The branches and changed files, as a hint."""
     branches = (await git("for-each-ref", "--format=%(refname:short)", "--sort=-committerdate", "refs/heads")).split()
     tree = read_status(await git("status", "--porcelain"))
@@ -299,7 +299,7 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         f"The diff:\n{_cut(diff, session, 'git diff')}",
     ]
     place = git_facts(session.view.cwd)
-    contents = _what_goes_in(tree, detached=place is not None and place.branch is None)
+    contents = _commit_question(tree, detached=place is not None and place.branch is None)
     asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", contents),)
     while True:
         answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
@@ -316,7 +316,7 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejects it and says: {run.said}")
 
 
-def _what_goes_in(tree: GitStatus, *, detached: bool) -> str:
+def _commit_question(tree: GitStatus, *, detached: bool) -> str:
     """/commit's question, with the files that the commit includes and leaves out."""
     inside = tree.staged or tree.changed
     parts = [f"Commits {_listed(inside)}."]
@@ -330,8 +330,8 @@ def _what_goes_in(tree: GitStatus, *, detached: bool) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    more = f" and {len(names) - _NAMED_FILES} more" if len(names) > _NAMED_FILES else ""
+    return f"{', '.join(names[:_NAMED_FILES])}{more}"
 
 
 def _committed(run: ToolRun, message: str, tree: GitStatus) -> CommandResult:
@@ -341,7 +341,7 @@ def _committed(run: ToolRun, message: str, tree: GitStatus) -> CommandResult:
     if run.is_error:
         text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.why}"
         return CommandResult.text(text, "warning")
-    left = f" Not included, because not staged: {', '.join(_left(tree))}." if _left(tree) else ""
+    left = f" Not included, because not staged: {', '.join(_left_out(tree))}." if _left_out(tree) else ""
     return CommandResult.text(f"Committed: {subject}.{left}")
 
 
@@ -356,7 +356,7 @@ def _nothing_to_commit(tree: GitStatus) -> str:
     return "Nothing to commit: the work tree is clean."
 
 
-def _left(tree: GitStatus) -> list[str]:
+def _left_out(tree: GitStatus) -> list[str]:
     """Files that a commit of this tree leaves out."""
     return [*(tree.changed if tree.staged else ()), *tree.untracked][:10]
 

@@ -28,7 +28,7 @@ MOST_MATCHES: Final = 10
 MOST_PATTERNS: Final = 5
 LONGEST_LISTING: Final = 1_000
 """Characters of a listing."""
-_LARGEST: Final = 65_536
+_MAX_BYTES: Final = 65_536
 """Bytes of a named file that count as read."""
 
 
@@ -168,7 +168,7 @@ def _existing(names: Sequence[str], root: Path) -> dict[str, str]:
             path = (root / Path(name).expanduser()).resolve()
             if not path.is_relative_to(root) or not path.is_file() or not is_indexed(path.name):
                 continue
-            data, _ = read_bytes(path, _LARGEST)
+            data, _ = read_bytes(path, _MAX_BYTES)
             text = text_of(data) or ""
         except (OSError, ValueError, RuntimeError):
             continue

@@ -35,11 +35,11 @@ MAX_BYTES: Final = 4_000_000
 """Largest bundle to read, in bytes."""
 LARGEST_FILE: Final = 64_000_000
 """Largest file to compare, in bytes."""
-_LONG: Final = 4_000
+_LONG_TEXT: Final = 4_000
 """Characters of the goal and of the last answer."""
-_SHORT: Final = 600
+_SHORT_TEXT: Final = 600
 """Characters of every other text."""
-_MOST: Final = 200
+_MAX_ENTRIES: Final = 200
 """Entries of a list."""
 _FENCE: Final = re.compile(r"^```json swecli-handoff[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 
@@ -119,12 +119,12 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
     written = {file.path for file in changed}
     read = [_relative(file.path, cwd) for file in work.files()]
 
-    def clip(words: str, longest: int = _SHORT) -> str:
+    def clip(words: str, longest: int = _SHORT_TEXT) -> str:
         told = cover(words.strip())
         return told if len(told) <= longest else f"{told[:longest]}… ({len(told) - longest:,} characters left out)"
 
     return Handoff(
-        goal=clip(requests[0], _LONG),
+        goal=clip(requests[0], _LONG_TEXT),
         created=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         requests=tuple(clip(one) for one in requests[-30:]),
         constraints=tuple(clip(anchor.text) for anchor in constraints(ledger)),
@@ -134,7 +134,7 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
         todos=tuple(Todo(clip(todo.text), todo.status) for todo in state.todos),
         checks=tuple(Check(clip(command), record.exit_status, record.status) for command, record in work.checks()),
         errors=tuple(clip(line) for line in work.open_errors()),
-        answer=clip(text, _LONG),
+        answer=clip(text, _LONG_TEXT),
         pointers=Pointers(
             session=events[0].session,
             folder=str(cwd),
@@ -156,7 +156,7 @@ def _changed(ledger: Ledger, work: WorkLog, cwd: Path) -> tuple[ChangedFile, ...
         order.pop(change.path, None)
         order[change.path] = None
     found: list[ChangedFile] = []
-    for path in list(order)[-_MOST:]:
+    for path in list(order)[-_MAX_ENTRIES:]:
         now = _hash_of(cwd / path)
         if now == first[path]:
             continue
@@ -168,7 +168,7 @@ def _changed(ledger: Ledger, work: WorkLog, cwd: Path) -> tuple[ChangedFile, ...
         now = _hash_of(cwd / path) if edited and path not in known else None
         if now is not None:
             found.append(ChangedFile(path, now, "modified"))
-    return tuple(found[-_MOST:])
+    return tuple(found[-_MAX_ENTRIES:])
 
 
 def _relative(path: str, cwd: Path) -> str:
@@ -308,7 +308,7 @@ def compared(handoff: Handoff, cwd: Path) -> Compared:
     """Compare the files that a bundle names, in ``cwd`` only. Reads them: not for the event loop."""
     kinds: dict[str, list[str]] = {"same": [], "different": [], "missing": [], "unchecked": []}
     root = os.path.realpath(cwd)
-    for file in handoff.files[:_MOST]:
+    for file in handoff.files[:_MAX_ENTRIES]:
         place = _inside(file.path, root)
         if place is None:
             kinds["unchecked"].append(file.path)

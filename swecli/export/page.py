@@ -53,9 +53,9 @@ _IMAGE_KINDS: Final = {
 _CHART: Final = 900
 _HEIGHT: Final = 110
 """Pixels of the chart's height; its width grows with the number of bars."""
-_MOST_BARS: Final = 100
+_MAX_BARS: Final = 100
 _NARROWEST: Final = 9
-_WIDEST: Final = 64
+_BAR_WIDTH: Final = 64
 """Pixels of one bar."""
 
 
@@ -242,12 +242,12 @@ def _chart(turns: Sequence[Turn]) -> str:
     """One bar for each request, or for the last one of each turn if there are many: the fill of the context, and the
     part from the cache."""
     shown = [(turn, number, point) for turn in turns for number, point in enumerate(turn.context, 1)]
-    if len(shown) > _MOST_BARS:
+    if len(shown) > _MAX_BARS:
         shown = [(turn, len(turn.context), turn.context[-1]) for turn in turns if turn.context]
     if not shown:
         return ""
     most = max(max(point.used, point.effective) for _, _, point in shown) or 1
-    wide = max(_NARROWEST, min(_WIDEST, _CHART // len(shown)))
+    wide = max(_NARROWEST, min(_BAR_WIDTH, _CHART // len(shown)))
     bars = "".join(_bar(place * wide, wide, *one, most) for place, one in enumerate(shown))
     last = shown[-1][2]
     room = f", the line at {tokens(last.effective)} is the room there was" if last.effective > 0 else ""

@@ -150,7 +150,7 @@ class Outcome:
         """Reason for the failure to open a session."""
         self.shown: Shown | None = None
         """Output of the slash command, if the run was one."""
-        self._went: list[str] = []
+        self._undone: list[str] = []
         """Undone actions, because the command for that has no output of its own."""
         self.signal: ExitCode | None = None
         """Set by the run after a signal."""
@@ -197,7 +197,7 @@ class Outcome:
         """The newest answer: the output of a slash command, else the text of the last step with text, complete or
         not."""
         if self.shown is not None:
-            return self.shown.text or "\n".join(self._went)
+            return self.shown.text or "\n".join(self._undone)
         texts = [*self._step_text]
         for text in filter(None, self._partial.values()):
             _join(texts, text, self._cut and len(texts) == len(self._step_text))
@@ -290,11 +290,11 @@ class Outcome:
             case ItemCompleted() as completed:
                 self._complete(completed)
             case Rewound() | RewindUndone():
-                self._went += rewind_lines(event.body)
+                self._undone += rewind_lines(event.body)
             case CompactionUndone():
-                self._went.append(UNDONE)
+                self._undone.append(UNDONE)
             case CompactionRedone():
-                self._went.append(REDONE)
+                self._undone.append(REDONE)
             case Notice(level="error") as notice:
                 self.error_notice = self.error_notice or notice
             case _:

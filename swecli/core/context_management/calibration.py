@@ -422,8 +422,8 @@ def _clamp(ratio: float) -> float:
     return min(HIGHEST_RATIO, max(LOWEST_RATIO, ratio))
 
 
-_MOST_MODELS = 300
-_MOST_BYTES = 1_000_000
+_MAX_MODELS = 300
+_MAX_BYTES = 1_000_000
 _VERSION = 1
 _UNIT = "o200k_base"
 
@@ -487,7 +487,7 @@ class LearnedRatios:
         """The file's content; None if it is missing or of another format."""
         try:
             with self._path.open("rb") as file:
-                data = parse_object(file.read(_MOST_BYTES + 1).decode("utf-8", "replace"))
+                data = parse_object(file.read(_MAX_BYTES + 1).decode("utf-8", "replace"))
         except OSError:
             return None
         ours = data is not None and data.get("version") == _VERSION and data.get("unit") == _UNIT
@@ -523,4 +523,4 @@ def _number(value: object) -> float | None:
 def _newest(models: JsonObject) -> JsonObject:
     """The models learned most recently, up to a sensible number."""
     days = sorted(models, key=lambda model: as_text(as_object(models[model]).get("day")), reverse=True)
-    return {model: models[model] for model in days[:_MOST_MODELS]}
+    return {model: models[model] for model in days[:_MAX_MODELS]}

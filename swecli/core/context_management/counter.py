@@ -375,7 +375,7 @@ short run does not load at all."""
 
 _REMEMBERED_FROM = 200
 """Characters. Shorter texts are counted again rather than remembered."""
-_MOST_REMEMBERED = 4_096
+_MAX_REMEMBERED = 4_096
 """Counts to remember. Messages keep their sizes themselves; this serves texts counted twice in a row."""
 
 
@@ -486,7 +486,7 @@ class HybridCounter:
             return
         with self._lock:
             self._known[(len(text), hash(text))] = tokens
-            while len(self._known) > _MOST_REMEMBERED:
+            while len(self._known) > _MAX_REMEMBERED:
                 self._known.popitem(last=False)
 
 

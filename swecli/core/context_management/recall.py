@@ -26,15 +26,15 @@ MOST_OCCURRENCES = 5_000
 _STRIDE = WINDOW // 2
 _K1 = 1.2
 _B = 0.5
-_PHRASE = 1.5
+_PHRASE_FACTOR = 1.5
 """Factor for a document that contains the query verbatim."""
-_ABOUT = 0.5
+_DESCRIPTION_WEIGHT = 0.5
 """Weight of a term in the description, relative to its weight in the text."""
-_LEAST = 0.5
+_LEAST_WEIGHT = 0.5
 """Least weight of a term however common, and of a window with scattered terms."""
-_CLOSE = 80
+_PROXIMITY = 80
 """Distance in characters within which words belong together, about a sentence."""
-_LOOKED_AT = 6
+_EXAMINED_WINDOWS = 6
 """Windows of a document to examine closely."""
 _TOKEN = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
@@ -125,16 +125,16 @@ def _scan(document: Document, terms: Sequence[str]) -> _Scan:
 def _ranked(scan: _Scan, rarity: Mapping[str, float], phrase: str) -> Ranked:
     """Score the windows with the highest sums: terms close together count more than scattered ones."""
     document = scan.document
-    named = sum(_ABOUT * (_LEAST + rarity[term]) for term in scan.named)
+    named = sum(_DESCRIPTION_WEIGHT * (_LEAST_WEIGHT + rarity[term]) for term in scan.named)
     sums = {at: _sum(counts, len(document.text), rarity) for at, counts in scan.windows.items()}
     best, place = 0.0, 0
-    for at in sorted(sums, key=lambda start: (-sums[start], start))[:_LOOKED_AT]:
+    for at in sorted(sums, key=lambda start: (-sums[start], start))[:_EXAMINED_WINDOWS]:
         within = scan.places[bisect_left(scan.places, (at, "")) : bisect_left(scan.places, (at + WINDOW, ""))]
-        score = sums[at] * (_LEAST + _together(within, rarity))
+        score = sums[at] * (_LEAST_WEIGHT + _together(within, rarity))
         if score > best:
             best, place = score, at
     if len(rarity) > 1 and phrase in " ".join(document.text[place : place + 2 * WINDOW].casefold().split()):
-        best *= _PHRASE
+        best *= _PHRASE_FACTOR
     return Ranked(document, best + named, place)
 
 
@@ -144,17 +144,17 @@ def _sum(counts: Mapping[str, int], length: int, rarity: Mapping[str, float]) ->
 
 
 def _together(places: Sequence[tuple[int, str]], rarity: Mapping[str, float]) -> float:
-    """Largest share of the query, 0 to 1 by weight, within ``_CLOSE`` characters."""
+    """Largest share of the query, 0 to 1 by weight, within ``_PROXIMITY`` characters."""
     best = 0.0
     end = 0
     inside: Counter[str] = Counter()
     for start, term in places:
-        while end < len(places) and places[end][0] < start + _CLOSE:
+        while end < len(places) and places[end][0] < start + _PROXIMITY:
             inside[places[end][1]] += 1
             end += 1
-        best = max(best, sum(_LEAST + rarity[one] for one, count in inside.items() if count))
+        best = max(best, sum(_LEAST_WEIGHT + rarity[one] for one, count in inside.items() if count))
         inside[term] -= 1
-    return best / sum(_LEAST + weight for weight in rarity.values())
+    return best / sum(_LEAST_WEIGHT + weight for weight in rarity.values())
 
 
 def _lowered(text: str) -> str:
@@ -190,7 +190,7 @@ def excerpt(text: str, at: int, query: str, size: int = EXCERPT) -> str:
     places = sorted((place, term) for term in terms_of(query) for place in _occurrences(window, lowered, term, 20))
 
     def different(place: int) -> int:
-        return len({term for other, term in places if place <= other < place + _CLOSE})
+        return len({term for other, term in places if place <= other < place + _PROXIMITY})
 
     begin = max((place for place, _ in places), key=different, default=0)
     start = max(0, at + begin - size // 4)
@@ -220,7 +220,7 @@ def gone(ledger: Ledger, view: Sequence[ViewEntry]) -> dict[str, Gone]:
 
 
 _RANGE = re.compile(r"\s*(\S+?)\s*[-–—]\s*(\S+)\s*")
-_MOST_STORED = 4_000_000
+_MAX_STORED = 4_000_000
 """Characters of one stored result to search; read_result searches all of it."""
 STORED = ("result", "user", "attachment")
 """Kinds of entries that may have stored texts."""
@@ -295,7 +295,7 @@ class Recall:
             whole = self._stored_text(ref, unread)
             if ref is not None and whole is not None:
                 about = f"{self._about(entry)}, stored{f', {state}' if state else ''} ({entry.id})"
-                yield Document(ref, about, whole[:_MOST_STORED])
+                yield Document(ref, about, whole[:_MAX_STORED])
             elif state is not None:
                 text = _text_of(entry.parts)
                 if text.strip() and not (entry.kind == "call" and len(text) <= SHORT_CALL):

@@ -158,7 +158,7 @@ def _copies(shown: Sequence[tuple[Touch, str]], live: frozenset[str]) -> list[st
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.IGNORECASE)
 _HEADER = re.compile(r"\Aexit status -?\d+ after .*$", re.MULTILINE)
-_TELLING = 12
+_FAILURE_LINES = 12
 """Last lines of an output that identify it if none looks like an error."""
 
 
@@ -192,7 +192,7 @@ def _failure(record: ItemRecord) -> str | None:
         return None
     text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
     body = _HEADER.sub("", text).strip()
-    lines = error_lines(body) or [" ".join(line.split()) for line in body.splitlines()[-_TELLING:]]
+    lines = error_lines(body) or [" ".join(line.split()) for line in body.splitlines()[-_FAILURE_LINES:]]
     return _NUMBERS.sub("#", f"{record.exit_status}\n" + "\n".join(lines)) if body else ""
 
 
@@ -235,7 +235,7 @@ _INSTEAD = re.compile(r"^(.*?)(?:,? not |\binstead of\b|\b(?:over|rather than)\b
 _LIMIT = re.compile(r"\b(at most|at least|max(?:imum)?|min(?:imum)?|up to|no more than|no less than|limit)\b", re.I)
 _WORD = re.compile(r"[\w.+#/'-]*\w")
 _NUMBER = re.compile(r"\d[\d.,_]*")
-_PLAIN = re.compile(
+_STOP_WORDS = re.compile(
     r"a|an|and|any|are|as|at|be|but|by|do|does|for|from|have|here|i|if|in|into|is|it|its|me|my|now|of|on|or|our"
     r"|out|please|so|that|the|their|them|then|there|these|they|this|those|to|too|under|us|use|used|using|want|we"
     r"|when|with|you|your|never|always|must|mustn't|not|don't|dont|avoid|no|longer|only|prefer|make|sure|everywhere"
@@ -305,7 +305,7 @@ def _demand(entry: Entry, sentence: str, *, alone: bool) -> _Demand | None:
 
 def _telling(text: str) -> frozenset[str]:
     words = (word.casefold() for word in _WORD.findall(text.replace("’", "'")))
-    kept = (word for word in words if not _PLAIN.fullmatch(word) and not _NUMBER.fullmatch(word))
+    kept = (word for word in words if not _STOP_WORDS.fullmatch(word) and not _NUMBER.fullmatch(word))
     return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in kept)
 
 

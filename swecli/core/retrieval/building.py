@@ -35,7 +35,7 @@ WIDEST: Final = 25
 _TOGETHER: Final = 10
 _HALF_LIFE: Final = 150
 """Commits after which a change counts half for churn."""
-_MOST_WORDS: Final = 60
+_MAX_WORDS: Final = 60
 FORMAT: Final = "%x01%H%x02%s%n%b%x03"
 ARGUMENTS: Final = (
     *("log", f"--max-count={MOST_COMMITS}", "--no-merges", "--no-renames", "--no-show-signature", "--no-ext-diff"),
@@ -84,7 +84,7 @@ def history_of(commits: Iterable[Commit], present: Iterable[str]) -> History:
             for word in words:
                 counts[word] += 1
     together = {path: _strongest(others) for path, others in pairs.items()}
-    kept = {path: dict(counts.most_common(_MOST_WORDS)) for path, counts in said.items()}
+    kept = {path: dict(counts.most_common(_MAX_WORDS)) for path, counts in said.items()}
     return History(together, {path: value**0.5 for path, value in churn.items()}, kept, changes, head)
 
 
@@ -107,9 +107,9 @@ def _strongest(others: Mapping[str, float]) -> dict[str, float]:
 
 
 ENDING: Final = ".index"
-_KEPT: Final = 24
+_MAX_INDEXES: Final = 24
 """Indexes of workspaces to keep, the newest."""
-_LARGEST: Final = 100_000_000
+_MAX_BYTES: Final = 100_000_000
 _NICE: Final = 5
 """Low enough to let the interface go first, high enough to progress on a busy machine."""
 _GIT_SECONDS: Final = 15.0
@@ -158,7 +158,7 @@ def keep(index: Index, place: Path) -> None:
         with suppress(OSError):
             temporary.unlink()
     others = sorted(place.parent.glob(f"*{ENDING}*"), key=_age, reverse=True)
-    for old in others[_KEPT:]:
+    for old in others[_MAX_INDEXES:]:
         with suppress(OSError):
             old.unlink()
 
@@ -173,7 +173,7 @@ def _age(path: Path) -> float:
 def kept_index(place: Path) -> Index | None:
     """The index in a file; None without one. A damaged file is renamed and kept."""
     try:
-        if place.stat().st_size > _LARGEST:
+        if place.stat().st_size > _MAX_BYTES:
             return None
         data = place.read_bytes()
     except OSError:

@@ -91,7 +91,7 @@ _COUNTS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 24, 36, 60, 110, 220)
 """Numbers of occurrences for the sixteen levels of four bits."""
 _BITS: Final = 4
 _LEVEL = bytes(next((at for at in range(15, 0, -1) if _COUNTS[at] <= count), 1) for count in range(221))
-_COMMON: Final = 0.6
+_COMMON_SHARE: Final = 0.6
 """A term in a larger share of the files is left out: it distinguishes none."""
 _COMMON_FROM: Final = 40
 """Least number of files for that rule."""
@@ -125,7 +125,7 @@ class _Postings:
     def packed(self, files: int) -> tuple[array[int], array[int], array[int]]:
         """Keys in order, the start of each key's postings, and all postings: distance from the previous file << 4 |
         level of the count, small numbers that compress well."""
-        most = files * _COMMON if files >= _COMMON_FROM else files
+        most = files * _COMMON_SHARE if files >= _COMMON_FROM else files
         found = {
             key_of(where, term): postings
             for where, terms in self._terms.items()
@@ -149,7 +149,7 @@ class _Postings:
 _MAGIC: Final = b"swecli-index 4\n"
 _BLOCK: Final = 16
 """Files with definitions compressed together."""
-_MOST_EDGES: Final = 12
+_MAX_EDGES: Final = 12
 _DAMAGED = "the index can't be read"
 
 
@@ -327,7 +327,7 @@ def _uses(names: Sequence[Sequence[str]], defined: Sequence[Sequence[Definition]
             for owner in owners.get(name, ()):
                 if owner != number:
                     strength[owner] = strength.get(owner, 0.0) + 1 / (len(owners[name]) * (1 + users[name]) ** 0.5)
-        edges.append(sorted(strength.items(), key=lambda one: (-one[1], one[0]))[:_MOST_EDGES])
+        edges.append(sorted(strength.items(), key=lambda one: (-one[1], one[0]))[:_MAX_EDGES])
     return edges
 
 

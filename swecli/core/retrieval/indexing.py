@@ -24,9 +24,9 @@ LARGEST_OTHER: Final = 60_000
 MOST_FILES: Final = 20_000
 """Files of one index: sources first, then tests, then the rest."""
 MOST_BYTES: Final = 200_000_000
-_DEEPEST: Final = 20
+_MAX_DEPTH: Final = 20
 """Most folders of a path that is looked up on disk."""
-_LOOKED_AT: Final = 200_000
+_MAX_ENTRIES: Final = 200_000
 """Most entries of a tree to visit."""
 
 _NO_TEXT_ENDINGS = """
@@ -75,7 +75,7 @@ def state_of(root: Path, path: str) -> FileState | None:
 def is_there(root: Path, path: str) -> bool:
     """Whether a path is an indexable file of the project that no link leads to."""
     parts = Path(path).parts
-    if not is_indexed(path) or ".." in parts or len(parts) > _DEEPEST:
+    if not is_indexed(path) or ".." in parts or len(parts) > _MAX_DEPTH:
         return False
     try:
         links = any((root / Path(*parts[:end])).is_symlink() for end in range(1, len(parts) + 1))
@@ -114,7 +114,7 @@ class Tree(Struct, frozen=True):
     left_out: tuple[tuple[str, int], ...] = ()
 
 
-_NAMED: Final = 3
+_NAMED_FOLDERS: Final = 3
 """Folders named in ``left_out``."""
 _ORDER: Final = {"source": 0, "test": 1, "other": 2}
 
@@ -125,16 +125,16 @@ def tree_of(root: Path, *, most: int = MOST_FILES, stop: Callable[[], bool] = la
     folders: dict[str, int] = {"": _modified(root)}
     seen = 0
     for seen, entry in enumerate(walk(root, (root,), stop=stop), 1):
-        if seen > _LOOKED_AT:
+        if seen > _MAX_ENTRIES:
             break
         if entry.is_dir:
             folders[entry.path] = _modified(root / entry.path)
         elif _may_be_indexed(entry):
             paths.append(entry.path)
-    complete = seen <= _LOOKED_AT and len(paths) <= most and not stop()
+    complete = seen <= _MAX_ENTRIES and len(paths) <= most and not stop()
     ordered = sorted(paths, key=lambda path: (_ORDER[kind_of(path)], path.count("/")))
     left_out = Counter(f"{path.partition('/')[0]}/" if "/" in path else "./" for path in ordered[most:])
-    return Tree(tuple(sorted(ordered[:most])), folders, complete, tuple(left_out.most_common(_NAMED)))
+    return Tree(tuple(sorted(ordered[:most])), folders, complete, tuple(left_out.most_common(_NAMED_FOLDERS)))
 
 
 def is_small(root: Path, most: int) -> bool:

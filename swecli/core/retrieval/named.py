@@ -22,28 +22,28 @@ _WRITTEN = re.compile(
     rf"{_BEFORE}({_PATH})"
     r"(?::(?:line )?(\d{1,7})(?::\d+)?|#L(\d{1,7})|\((\d{1,7})(?:[,:]\d+)?\)|(?:,| on|:) line (\d{1,7}))?"
 )
-_PLAIN = re.compile(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,80}})(?![\w/.])")
+_NO_ENDING = re.compile(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,80}})(?![\w/.])")
 """A path with a last name without ending."""
 _MODULE = re.compile(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\w/])")
 _BLOB = re.compile(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
 _ADDRESS = re.compile(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
 
-_DATA = re.compile(r"[!-~]{1000,}")
+_LONG_RUN = re.compile(r"[!-~]{1000,}")
 """Too long for a path: searching one in it takes seconds."""
 
-_FOREIGN = re.compile(
+_THIRD_PARTY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|go/pkg/mod|lib/python\d|\.m2|gems"
     r"|usr/(?:lib|local/lib|share|include)|opt/homebrew|Library/Frameworks|jdk|internal/modules|\.venv|venv)(?:/|$)"
     r"|^(?:node:|<)|^[A-Za-z]:/(?:Program Files|Python\d)"
 )
 """Folders of third-party code: a frame there is not the project's, unless the project itself is installed there."""
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/([^\n]+/[^\n]+)$")
-_USUAL_NAMES = """
+_COMMON_NAMES_TEXT = """
     __init__.py __main__.py conftest.py setup.py main.py index.js index.ts index.tsx index.jsx index.html mod.rs
     lib.rs main.rs main.go doc.go package.json tsconfig.json README.md readme.md CHANGELOG.md LICENSE.md CONTRIBUTING.md
     AGENTS.md CLAUDE.md index.php utils.py types.py types.ts pyproject.toml Cargo.toml go.mod Gemfile Rakefile
     Makefile composer.json pom.xml build.gradle Main.java"""
-_USUAL = frozenset(_USUAL_NAMES.split())
+_COMMON_NAMES = frozenset(_COMMON_NAMES_TEXT.split())
 """Names that people use without meaning one file of this project."""
 
 
@@ -80,7 +80,7 @@ class Files:
         """The files that a text names, each once, in the order of the text; at most 20."""
         if len(text) > _LONGEST_TEXT:
             text = f"{text[: _LONGEST_TEXT // 2]}\n{text[-_LONGEST_TEXT // 2 :]}"
-        text = _DATA.sub(" ", text)
+        text = _LONG_RUN.sub(" ", text)
         text = _ADDRESS.sub(" ", _BLOB.sub(" ", text))
         found: dict[str, Named] = {}
         for word in _words(text):
@@ -93,7 +93,7 @@ class Files:
     def _resolved(self, word: _Word) -> list[Named]:
         name = word.text.replace("\\", "/").removeprefix("file://")
         absolute = name.startswith(("/", "~")) or name[1:3] == ":/"
-        if _FOREIGN.search(name):
+        if _THIRD_PARTY.search(name):
             return self._installed(name, word)
         if self._root and name.startswith(f"{self._root}/"):
             name, absolute = name[len(self._root) + 1 :], False
@@ -120,7 +120,7 @@ class Files:
     def _fitting(self, name: str, candidates: list[str], absolute: bool, word: _Word) -> tuple[list[str], bool]:
         if "/" not in name:
             # package.json and config.yml exist in any project; only the bare name of a source file means one file.
-            usual = name in _USUAL or ending_of(name) not in SOURCE_ENDINGS
+            usual = name in _COMMON_NAMES or ending_of(name) not in SOURCE_ENDINGS
             sure = not absolute and (not usual or bool(word.frame and word.line))
             return (candidates, sure) if len(candidates) == 1 or word.line else ([], False)
         if not absolute and name in candidates:
@@ -160,7 +160,7 @@ def _words(text: str) -> Iterator[_Word]:
         before = text[max(0, match.start() - 24) : match.start()]
         frame = bool(line) and re.search(r"(?:\bat |--> ?|\(|^\s*|\bin |#\d+ |\bfrom )$", before) is not None
         found.append((match.start(), _Word(match[1], line, frame=frame)))
-    found += [(match.start(), _Word(match[1], 0)) for match in _PLAIN.finditer(text)]
+    found += [(match.start(), _Word(match[1], 0)) for match in _NO_ENDING.finditer(text)]
     for match in _MODULE.finditer(text):
         parts = match[1].split(".")
         for end in (len(parts), len(parts) - 1):

@@ -34,12 +34,12 @@ TOOL_WAIT: Final = 15.0
 """The same for a tool call of the model, which has no alternative."""
 FRESH_WAIT: Final = 0.15
 """Seconds that a message waits for changes on disk."""
-_LOOK_AGAIN: Final = 1.0
+_LOOK_SECONDS: Final = 1.0
 """Seconds for which a look at the disk is valid."""
 _BUILD_SECONDS: Final = 120.0
-_SMALL: Final = 150
+_SMALL_PROJECT: Final = 150
 """Most files to index in this process; a process of its own takes longer to start."""
-_STALE: Final = 6 * 3_600
+_STALE_SECONDS: Final = 6 * 3_600
 """Seconds after which an index from an earlier commit is rebuilt, because its history is outdated."""
 
 
@@ -148,7 +148,7 @@ class ProjectIndex:
 
     def begin(self) -> None:
         """Check the disk, and build the index if it is missing or too much has changed. On the event loop."""
-        if self._is_busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_AGAIN:
+        if self._is_busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._task = asyncio.create_task(self._work())
 
@@ -220,7 +220,7 @@ class ProjectIndex:
         except OSError:
             return False
         git = git_facts(self.root)
-        return age > _STALE and git is not None and head_commit(git) not in ("", index.head)
+        return age > _STALE_SECONDS and git is not None and head_commit(git) not in ("", index.head)
 
     async def _make(self) -> None:
         """Build the index: here for a small project, otherwise in a process at low priority."""
@@ -245,7 +245,7 @@ class ProjectIndex:
         from swecli.core.retrieval.building import keep, make_index
         from swecli.core.retrieval.indexing import is_small
 
-        if not is_small(self.root, _SMALL):
+        if not is_small(self.root, _SMALL_PROJECT):
             return None
         index = make_index(self.root, self._git(), self._environment)
         if self._place is not None:

@@ -72,9 +72,9 @@ _ERROR = re.compile(
 )
 _SESSION = re.compile(r"^\s*(?:>>>|\.\.\.|In \[\d+\]:|Out\[\d+\]:)\s?")
 _OUTPUT = frozenset(("text", "txt", "log", "console", "output", "pytb", "plain", "plaintext", "stacktrace", "trace"))
-_LONG: Final = 25
+_OUTPUT_LINES: Final = 25
 """Least number of lines of a block that is taken for output."""
-_WIDEST: Final = 200
+_FORM_WIDTH: Final = 200
 """Most characters of a line in a form."""
 
 
@@ -113,7 +113,7 @@ class _Section:
         """Whether a line carries no information: a form's heading, a checkbox, or a line below such a heading."""
         if _BOX.match(line):
             return True
-        heading = _HEADING.match(line) if len(line) <= _WIDEST else None
+        heading = _HEADING.match(line) if len(line) <= _FORM_WIDTH else None
         if heading is not None:
             words = next(group for group in heading.groups() if group is not None).strip()
             self.aside = _SURROUNDINGS.fullmatch(words) is not None
@@ -127,7 +127,7 @@ class _Section:
 
 def _is_of_machine(line: str) -> bool:
     bare = line.strip()
-    return len(bare) <= _WIDEST and bool(_OF_MACHINE.fullmatch(bare) or _PINNED.fullmatch(bare))
+    return len(bare) <= _FORM_WIDTH and bool(_OF_MACHINE.fullmatch(bare) or _PINNED.fullmatch(bare))
 
 
 def _kind_of(line: str) -> Part:
@@ -142,7 +142,7 @@ def _kind_of(line: str) -> Part:
 def _block(lines: list[str], language: str) -> Iterator[tuple[Part, str]]:
     """Classify a fenced block: an example, or output of a program."""
     traced = any(_SOURCE_TRACE.match(line) for line in lines)
-    kind: Part = "output" if traced or language in _OUTPUT or len(lines) > _LONG else "code"
+    kind: Part = "output" if traced or language in _OUTPUT or len(lines) > _OUTPUT_LINES else "code"
     last = max((at for at, line in enumerate(lines) if _ERROR.match(line)), default=-1)
     for at, line in enumerate(lines):
         if not _is_of_machine(line):
@@ -187,18 +187,18 @@ _ASKS: Final[Mapping[Kind, re.Pattern[str]]] = {
     ),
 }
 _K1: Final = 1.5
-_B: Final[Mapping[Field, float]] = {"b": 0.75, "s": 0.0, "p": 0.0, "h": 0.2}
+_LENGTH_PENALTY: Final[Mapping[Field, float]] = {"b": 0.75, "s": 0.0, "p": 0.0, "h": 0.2}
 """Length penalty of BM25 for each field."""
 _OF_FILES: Final = ("b", "s", "p", "h")
-_SEEDS: Final = 8
+_SEED_FILES: Final = 8
 """Best files by words that bring in their neighbours by uses and by history."""
-_BESIDE: Final = 12
+_FOLDER_SEEDS: Final = 12
 """Best files that bring in their folders."""
-_LIKELY: Final = 200
+_LIKELY_FILES: Final = 200
 """Best files that get a share from those beside them."""
-_ALIKE: Final = 60
+_SIMILAR_COMMITS: Final = 60
 """Commits most like a text to examine."""
-_PER_TERM: Final = 0.02
+_PENALTY_PER_TERM: Final = 0.02
 """Penalty for each term of a commit message."""
 
 
@@ -219,22 +219,22 @@ _ADDRESS = re.compile(r"https?://\S+|\b[0-9a-f]{7,40}\b|#\d+|\S+@\S+\.\w+")
 _QUOTED = re.compile(r"`([^`\n]{2,80})`")
 _LONGEST: Final = 20_000
 """Characters of a text searched for words."""
-_MOST_TERMS: Final = 160
-_MOST_TELLING: Final = 45
+_MAX_TERMS: Final = 160
+_MAX_QUERY_TERMS: Final = 45
 """Most terms of a text to look up, by weight and rarity."""
 _FEW_TERMS: Final = 12
 """Up to this number of terms all are looked up."""
-_EVERYWHERE: Final = 0.5
+_COMMON_SHARE: Final = 0.5
 """Share of the files from which on a term costs more time than it contributes, beside many others."""
-_WORTH: Final[Mapping[Part, float]] = {"title": 1.0, "words": 0.3, "code": 0.15, "output": 0.06}
+_PLACE_WEIGHTS: Final[Mapping[Part, float]] = {"title": 1.0, "words": 0.3, "code": 0.15, "output": 0.06}
 """Weight of a word by its place."""
-_AGAIN: Final = 1.0
+_REPETITION_BONUS: Final = 1.0
 """Extra weight of a repeated word."""
-_HALF: Final = 2.0
+_HALF_WEIGHT: Final = 2.0
 """Weight that counts half of the maximum."""
-_OF_TASK: Final = 0.5
+_TASK_WORD_WEIGHT: Final = 0.5
 """Weight of a word about the work itself, relative to other words."""
-_MARKED: Final = 1.5
+_CODE_NAME_WEIGHT: Final = 1.5
 """Weight of a name written as in code, relative to other words."""
 
 
@@ -245,7 +245,7 @@ def query_of(text: str) -> Query:
     quoted = frozenset(word for piece in _QUOTED.findall(text) for word in IDENTIFIER.findall(piece))
     names: set[str] = set()
     said: set[str] = set()
-    counts: dict[Part, dict[str, float]] = {part: {} for part in _WORTH}
+    counts: dict[Part, dict[str, float]] = {part: {} for part in _PLACE_WEIGHTS}
     first = ""
     for part, line in parts_of(text):
         first = line if part == "title" else first
@@ -260,7 +260,7 @@ def query_of(text: str) -> Query:
             marked = compound or word in quoted
             if marked and part != "output":
                 names.add(word)
-            weight = _MARKED if marked else _OF_TASK if word.lower() in TASK_WORDS else 1.0
+            weight = _CODE_NAME_WEIGHT if marked else _TASK_WORD_WEIGHT if word.lower() in TASK_WORDS else 1.0
             for term in terms_of(word):
                 if term not in _STEMMED_STOPS:
                     found[term] = found.get(term, 0.0) + weight
@@ -271,12 +271,12 @@ def query_of(text: str) -> Query:
     weights: dict[str, float] = {}
     for part, found in counts.items():
         for term, count in found.items():
-            worth = count if count <= 1 else 1 + _AGAIN * log(count)
-            weights[term] = weights.get(term, 0.0) + _WORTH[part] * worth
-    most = dict(sorted(weights.items(), key=lambda one: -one[1])[:_MOST_TERMS])
+            worth = count if count <= 1 else 1 + _REPETITION_BONUS * log(count)
+            weights[term] = weights.get(term, 0.0) + _PLACE_WEIGHTS[part] * worth
+    most = dict(sorted(weights.items(), key=lambda one: -one[1])[:_MAX_TERMS])
     kinds: set[Kind] = {"source"}
     kinds |= {kind for kind, pattern in _ASKS.items() if pattern.search(first)}
-    terms = {term: weight / (_HALF + weight) for term, weight in most.items()}
+    terms = {term: weight / (_HALF_WEIGHT + weight) for term, weight in most.items()}
     return Query(terms, frozenset(names), frozenset(kinds), len(said))
 
 
@@ -336,9 +336,9 @@ def telling(corpus: Corpus, query: Query) -> Query:
     told: dict[str, float] = {}
     for term, weight in query.terms.items():
         having = [count for where in _OF_FILES if (count := corpus.index.holding(where, term))]
-        if not having or max(having) <= _EVERYWHERE * size:
+        if not having or max(having) <= _COMMON_SHARE * size:
             told[term] = weight * log(1 + size / min(having, default=size))
-    kept = frozenset(nlargest(_MOST_TELLING, told, key=told.__getitem__))
+    kept = frozenset(nlargest(_MAX_QUERY_TERMS, told, key=told.__getitem__))
     return replace(query, terms={term: weight for term, weight in query.terms.items() if term in kept})
 
 
@@ -385,7 +385,7 @@ class Words:
     def scores(self, where: Field, query: Query) -> Scores:
         """BM25 of one field."""
         lengths, fresh = self.corpus.index.lengths, self.lengths
-        base, share = len(self.corpus.index.files), _B[where]
+        base, share = len(self.corpus.index.files), _LENGTH_PENALTY[where]
         mean = max(1.0, sum(lengths) / max(1, len(lengths)))
         least, more = _K1 * (1 - share), _K1 * share / mean
         scores: Scores = {}
@@ -422,9 +422,9 @@ def _alike(corpus: Corpus, query: Query) -> Scores:
         for commit, worth in found:
             likeness[commit] = likeness.get(commit, 0.0) + told * worth
     for commit in likeness:
-        likeness[commit] /= 1 + _PER_TERM * index.message_lengths[commit]
+        likeness[commit] /= 1 + _PENALTY_PER_TERM * index.message_lengths[commit]
     scores: Scores = {}
-    for commit, score in sorted(likeness.items(), key=lambda one: -one[1])[:_ALIKE]:
+    for commit, score in sorted(likeness.items(), key=lambda one: -one[1])[:_SIMILAR_COMMITS]:
         files = [number for number in index.changed_by(commit) if number not in corpus.gone]
         files = [number for number in files if kind_of(corpus.path(number)) == "source"] or files
         for number in files:
@@ -434,8 +434,10 @@ def _alike(corpus: Corpus, query: Query) -> Scores:
 
 def _beside(corpus: Corpus, scores: Scores) -> Scores:
     """For each file the scores of the best others in its folder."""
-    likely = sorted(nlargest(_LIKELY, scores, key=scores.__getitem__), key=lambda number: (-scores[number], number))
-    best = likely[:_BESIDE]
+    likely = sorted(
+        nlargest(_LIKELY_FILES, scores, key=scores.__getitem__), key=lambda number: (-scores[number], number)
+    )
+    best = likely[:_FOLDER_SEEDS]
     folders: dict[str, float] = {}
     for number in best:
         folder = corpus.path(number).rpartition("/")[0]
@@ -465,7 +467,7 @@ def scored(corpus: Corpus, query: Query, words: Words, mentioned: Mapping[int, f
     worth = _Worth(corpus, query)
     index = corpus.index
     base = len(index.files)
-    seeds = nlargest(_SEEDS, ((score * worth[number], -number) for number, score in lexical.items()))
+    seeds = nlargest(_SEED_FILES, ((score * worth[number], -number) for number, score in lexical.items()))
     known = [(-number, score) for score, number in seeds if -number < base]
     total = dict(lexical)
     _add(total, "refs", _unit(_spread(known, lambda number: index.neighbours(index.edges, number), corpus.gone)))

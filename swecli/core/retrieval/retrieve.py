@@ -32,14 +32,14 @@ FLOOR_OF_FEW: Final = 8.0
 """The same for a text of at most ``FEW`` words without names as in code: two words are more likely there by chance than
 as a subject."""
 FEW: Final = 4
-_COMMON: Final = 1.0
+_COMMON_RARITY: Final = 1.0
 """Words of at most this rarity, which more than a third of the files have, do not count."""
-_NEAR_BEST: Final = 0.35
+_LEAST_SHARE_OF_BEST: Final = 0.35
 """Least score of a pointer, relative to the best file."""
 _UNSURE: Final = 0.5
-_FURTHER: Final = 0.7
+_CALLER_WEIGHT: Final = 0.7
 """Weight of a frame relative to the one that it called."""
-_PER_TOKEN: Final = 3.0
+_CHARACTERS_PER_TOKEN: Final = 3.0
 """Least characters of paths and names per token."""
 
 
@@ -74,7 +74,7 @@ class Retrieval(Struct, frozen=True):
 
 
 def _cost(pointer: Ranked) -> int:
-    return round(len(str(pointer)) / _PER_TOKEN) + 1
+    return round(len(str(pointer)) / _CHARACTERS_PER_TOKEN) + 1
 
 
 def retrieve(corpus: Corpus | Index, text: str, files: Files | None = None) -> Retrieval:
@@ -104,7 +104,7 @@ def _worth(named: Sequence[Named]) -> Iterator[tuple[str, float]]:
         if one.sure or not one.frame:
             yield one.path, 1.0 if one.sure else _UNSURE
     for place, path in enumerate(reversed(frames)):
-        yield path, _UNSURE * _FURTHER**place
+        yield path, _UNSURE * _CALLER_WEIGHT**place
 
 
 def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Iterable[str]) -> list[Ranked]:
@@ -114,7 +114,7 @@ def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Ite
     kept: list[Ranked] = []
     left = MOST_TOKENS - 40  # for the surrounding words
     for one in ranked[:MOST_POINTERS]:
-        if one.path in sure or one.score < _NEAR_BEST * ranked[0].score:
+        if one.path in sure or one.score < _LEAST_SHARE_OF_BEST * ranked[0].score:
             continue
         left -= _cost(one)
         if left < 0:
@@ -129,7 +129,7 @@ def _evidence(words: Words, query: Query, number: int) -> float:
     for term in query.terms.keys() - STEMMED_TASK_WORDS:
         fields = ("b", "s", "p")
         told = [words.rarity(where, term) for where in fields if number in words.holders(where, term)]
-        if told and min(told) > _COMMON:
+        if told and min(told) > _COMMON_RARITY:
             total += min(told)
     return total
 
