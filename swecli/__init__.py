@@ -1,6 +1,6 @@
-"""swecli: a terminal coding agent whose context the user can see, trust and take back.
+"""swecli: a terminal coding agent with a context that the user can see, trust and undo.
 
-As a library: ``from swecli import AgentOptions, Client, ContextConfig``; a name is loaded when it is asked for.
+As a library: ``from swecli import AgentOptions, Client, ContextConfig``; a name is loaded on first use.
 """
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ __all__ = (
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # by name: nothing that imports swecli imports its library
+    from importlib import import_module  # by name: importing swecli does not import its library
 
     library = import_module("swecli.library")
     return getattr(library if name in library.__all__ else import_module("swecli.core.agent"), name)

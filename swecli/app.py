@@ -60,15 +60,15 @@ if TYPE_CHECKING:
     from swecli.assembly.bundle import Bundle
 
 SHOWN_AFTER = 20.0
-"""Seconds after which a session that is continued has been shown, and what it took to read it is free again."""
+"""Seconds after which a continued session has been shown, and the memory for reading it is free again."""
 
 
 TIDY_SECONDS = 0.4
-"""Seconds at the end of a session for its search index and for sessions that may go; the next end does the rest."""
+"""Seconds at the end of a session for its search index and for expired sessions; the next end does the rest."""
 
 
 class _Parts(Struct, frozen=True):
-    """Everything that a session is made of, built off the event loop."""
+    """All parts of a session, built off the event loop."""
 
     services: Services
     stored: Stored
@@ -78,7 +78,7 @@ class _Parts(Struct, frozen=True):
     remarks: tuple[str, ...]
     dump: ExchangeDump | None
     bundle: Bundle | None = None
-    """What the session goes on from."""
+    """The bundle to continue from."""
 
 
 async def open_session(
@@ -87,8 +87,8 @@ async def open_session(
     instead: Callable[[ModelClient], ModelClient] | None = None,
     editor: EditorFiles | None = None,
 ) -> Session:
-    """The session that the options ask for, started. Closing it releases everything. ``instead`` gives what is asked in
-    place of a model; then no server is asked about it either, and no file is copied. ``editor`` has files open.
+    """Open and start the session of the options. Closing it releases everything. ``instead`` replaces the model's
+    client; then no server is contacted about it either, and no file is copied. ``editor`` has open files.
 
     Raises:
         StartError: it can't start; one line for the user.
@@ -103,7 +103,7 @@ async def open_session(
         session = Session(stored.session_id, parts.services, stored.make_log, stored.history, before=stored.before)
     loop = asyncio.get_running_loop()
     if parts.stored.history:
-        parts.stored.history, parts.stored.before = (), None  # the session has it, or reads it back
+        parts.stored.history, parts.stored.before = (), None  # now in the session
         loop.call_later(SHOWN_AFTER, loop.run_in_executor, None, give_back_free_blocks)
     parts.stored.tell = lambda text: session.notice(text, "error")
     if parts.stored.log is not None:
@@ -198,7 +198,7 @@ def _build(options: LaunchOptions) -> _Parts:
 
 
 def _bundle(path: Path, cwd: Path) -> Bundle:
-    from swecli.assembly.bundle import read_bundle  # few sessions begin with one
+    from swecli.assembly.bundle import read_bundle  # for few sessions
 
     return read_bundle(path, cwd)
 
@@ -206,13 +206,13 @@ def _bundle(path: Path, cwd: Path) -> Bundle:
 async def _examined(
     options: LaunchOptions, startup: Startup, models: ModelSupply, model: ModelInfo | None, online: bool
 ) -> Sequence[DisplayBlock]:
-    from swecli.assembly.doctor import examine_session  # nor does one examine itself unless somebody asks
+    from swecli.assembly.doctor import examine_session  # only for /doctor
 
     return await examine_session(options, startup, models, model, online=online)
 
 
 def _read_again(options: LaunchOptions, environment: Mapping[str, str], models: ModelSupply) -> Adjustable:
-    """What a running session takes over of the settings as they are now.
+    """Present settings that a running session applies.
 
     Raises:
         ValueError: they can't be read; a sentence.
@@ -227,12 +227,12 @@ def _read_again(options: LaunchOptions, environment: Mapping[str, str], models: 
 
 
 def _keep_silenced(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> str:
-    """Into the user's settings. Returns their file.
+    """Store in the user's settings. Returns their file.
 
     Raises:
         ValueError: it can't be written.
     """
-    from swecli.assembly.settings import user_file  # only once somebody silences something
+    from swecli.assembly.settings import user_file  # only to silence suggestions
 
     path = user_file(environment)
     try:
@@ -243,7 +243,7 @@ def _keep_silenced(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> 
 
 
 def _orphans(place: str) -> tuple[str, ...]:
-    """A sentence about commands of an earlier swecli of this folder that was killed before it could end them."""
+    """A sentence about commands left by an earlier swecli of this folder that was killed."""
     found = leftovers(place)
     if not found:
         return ()
@@ -254,13 +254,13 @@ def _orphans(place: str) -> tuple[str, ...]:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, session: Session, text: str) -> None:
-    """A line for the user from another thread; a program that has ended needs none."""
+    """Show a line to the user from another thread; does nothing after the program's end."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(session.notice, text, "warning")
 
 
 def known_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
-    """What must be written nowhere: secrets of the environment, and values of headers in the settings."""
+    """Values that must never be written: secrets of the environment, and values of headers in the settings."""
     headers = (value for provider in settings.providers.values() for value in provider.headers.values())
     return secret_values(environment) | frozenset(headers)
 
@@ -285,7 +285,7 @@ async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
         services = build_services(options, startup, instructions, no_model, lambda error: None)
         return replace(services, policy=replace(services.policy, mode=mode))
 
-    from swecli.core.engine.batch import run_lines  # no session needs it
+    from swecli.core.engine.batch import run_lines  # not needed by sessions
 
     async for line in run_lines(lines, make_services):
         yield line

@@ -23,12 +23,12 @@ _TODO = {"pending": "[ ]", "in_progress": "[~]", "completed": "[x]"}
 
 
 def block_lines(block: DisplayBlock) -> list[str]:
-    """The block's lines, without ends. Text from outside is in them as it is."""
+    """The block's lines, without line ends. Text from outside is unchanged."""
     return _RENDERERS[type(block)](block)
 
 
 def diff_lines(block: DiffBlock) -> list[str]:
-    """A unified diff with three lines of context. A missing newline at the end of a file is named."""
+    """A unified diff with three lines of context. Marks a missing newline at the end of a file."""
     before, after = (block.old or "").splitlines(keepends=True), (block.new or "").splitlines(keepends=True)
     from_name = "/dev/null" if block.old is None else block.path
     to_name = "/dev/null" if block.new is None else block.path

@@ -1,6 +1,6 @@
 """Command line: arguments only; a front-end is imported after it has been chosen.
 
-Where the arguments surely lead to the interface, its first paint comes before all else, even before their parser.
+If the arguments surely lead to the interface, its first paint comes first, even before their parser.
 """
 
 import sys
@@ -16,15 +16,15 @@ def main(argv: list[str] | None = None) -> int:
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             return refuse_closed_output()
     try:
-        return _told(_run(arguments))
+        return _flushed(_run(arguments))
     except SystemExit as ended:  # --help
         if not isinstance(ended.code, int | None):
             raise
-        raise SystemExit(_told(ended.code or 0)) from None
+        raise SystemExit(_flushed(ended.code or 0)) from None
 
 
-def _told(status: int) -> int:
-    """The exit status, once what Python still held of the output has been written."""
+def _flushed(status: int) -> int:
+    """The exit status, after flushing Python's buffered output."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -38,14 +38,14 @@ def _told(status: int) -> int:
 
 
 FLAGS = frozenset(("-c", "--continue", "--no-session", "--safe-mode", "--debug", "--trust"))
-"""Options without a value that leave it at the interface."""
+"""Options without a value that keep the interface."""
 WITH_VALUE = frozenset(("-m", "--model", "-C", "--cwd", "--add-dir", "--effort", "--base-url", "--settings"))
-"""Options with a value that leave it at the interface."""
+"""Options with a value that keep the interface."""
 MAY_HAVE_VALUE = frozenset(("-r", "--resume"))
 
 
 def surely_interactive(arguments: list[str]) -> bool:
-    """Whether these arguments lead to the interface, if they are right and there is a terminal. In doubt: no."""
+    """Whether these arguments lead to the interface, if they are valid and there is a terminal. In doubt: no."""
     rest = list(arguments)
     if rest == ["demo"]:
         return True
@@ -91,7 +91,7 @@ def _run(arguments: list[str]) -> int:
 
     terminal = Terminal.take_if_usable(os.environ)
     try:
-        gc.disable()  # a collection costs a tenth of the start; the interface turns them on again
+        gc.disable()  # collections cost a tenth of the start; the interface enables them again
         from swecli.command_line.dispatch import dispatch
 
         return dispatch(arguments, terminal)

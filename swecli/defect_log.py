@@ -1,4 +1,4 @@
-"""Where failures of swecli itself are written: a file in the state directory, keys masked."""
+"""Log of swecli's own failures: a file in the state directory, keys masked."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAME = "errors.log"
 
 
 def trace_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """The traceback without ``secrets``, without the keys of the environment and without what looks like a key."""
+    """The traceback without ``secrets``, the keys of the environment and anything that looks like a key."""
     masker = Masker(secret_values(os.environ) | frozenset(secrets))
     return masker.mask("".join(traceback.format_exception(error)))
 
 
 def append_defect(trace: str, state: Path) -> Path | None:
-    """Append a traceback to the log below ``state``; None where it can't be written."""
+    """Append a traceback to the log below ``state``; None if it can't be written."""
     path = state / NAME
     try:
         make_private(state)

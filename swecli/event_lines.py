@@ -1,6 +1,4 @@
-"""Events as lines of text, each written once and never changed: everything that happens, in words. Headless and plain
-output are written with it.
-"""
+"""Events as lines of text, each written once and never changed: all events in words, for headless and plain output."""
 
 from __future__ import annotations
 
@@ -49,38 +47,38 @@ from swecli.figures import duration, tokens
 from swecli.safe_text import sanitise
 
 MAX_LINES = 60
-"""Lines of a diff or of a command's output where blocks are cut; a longer one is cut in the middle."""
+"""Lines of a diff or of a command's output if blocks are cut; a longer one is cut in the middle."""
 MAX_OTHER_LINES = 12
 """The same for all other blocks."""
 MAX_EARLIER_LINES = 8
-"""The same for what happened before a session was continued."""
+"""The same for blocks from before a session was continued."""
 _BAR = re.compile(r"[\u2580-\u259f]+")
 _DRAWN = re.compile(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
-"""A line that is drawn, of lines and blocks."""
+"""A line of only box-drawing characters and blocks."""
 _MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
 
 
 class EventLines:
     """Writes the lines of a session with ``write``, which takes one line without its end. Answers and reasoning are
-    written line by line as they come, everything else when it is complete. ``cut``: only the ends of long blocks.
-    ``past``: also what a command showed by itself when it was carried out."""
+    written line by line while they stream, everything else when it is complete. ``cut``: only the ends of long blocks.
+    ``past``: also output that commands showed themselves when they ran."""
 
     def __init__(self, write: Callable[[str], None], *, cut: bool = False, past: bool = False) -> None:
         self._write = write
         self._cut = cut
         self._past = past
         self.earlier = False
-        """Whether what is written happened before the session was continued: then blocks are short."""
+        """Whether the events are from before the session was continued: blocks are then short."""
         self._restored: FilesRestored | None = None
-        """Not told yet: a rewind says itself what became of files."""
+        """Not reported yet: a rewind reports its restored files itself."""
         self._started: dict[str, ItemStarted] = {}
         self._streams: dict[str, str] = {}
-        """What of a running answer has not been written yet."""
+        """Unwritten parts of running answers."""
         self._shown: dict[str, tuple[DisplayBlock, ...]] = {}
         self._typed: list[str] = []
 
     def typed(self, text: str) -> None:
-        """The user typed this message, so it is on the screen already."""
+        """Note a message that is already on the screen because the user typed it."""
         self._typed.append(text)
 
     def say(self, lines: Iterable[str]) -> None:
@@ -89,8 +87,8 @@ class EventLines:
                 self._write(part.rstrip())
 
     def blocks(self, blocks: Sequence[DisplayBlock], *, drawings: bool = True) -> None:
-        """Write what a slash command or a tool shows. Without ``drawings`` lines of nothing but bars and boxes are left
-        out, which would be read aloud sign by sign."""
+        """Write output of a slash command or a tool. Without ``drawings``, omits lines of only bars and boxes, which a
+        screen reader would spell out."""
         for block in blocks:
             lines = list(block_lines(block))
             if not drawings:
@@ -134,7 +132,7 @@ class EventLines:
             self.say([line for line in (restored_line(restored),) if line])
 
     def _of_agent(self, event: Event) -> None:
-        """What a subagent asks and which steps it takes; the rest is in its report."""
+        """A subagent's questions and steps; the rest is in its report."""
         match event.body:
             case PermissionRequested() as request:
                 self._ask(request)
@@ -158,7 +156,7 @@ class EventLines:
         self._streams[item] = rest
 
     def _finish_lines(self) -> None:
-        """Something else begins: write what is open of the lines before it."""
+        """Write open lines before something else begins."""
         for item, rest in self._streams.items():
             if rest:
                 self.say([rest])
@@ -228,7 +226,7 @@ def _call(started: ItemStarted) -> str:
 
 
 def _at(address: str) -> str:
-    """Where a model is asked, as far as its name does not say it."""
+    """Address of a model, if its name does not imply it."""
     return f" at {address}" if address else ""
 
 
@@ -243,7 +241,7 @@ def _other_lines(event: Event) -> list[str]:
         case Notice() | RetryScheduled():
             line = trouble_line(event)
             return [f"{line[0].upper()}{line[1:]}"]
-        case ModeChanged(reason=reason) if reason == CHOSEN:  # by the command, which says so
+        case ModeChanged(reason=reason) if reason == CHOSEN:  # the command reports it
             return []
         case ModeChanged(mode=mode):
             return [f"Mode: {mode}"]
@@ -302,14 +300,14 @@ def trouble_line(event: Event) -> str:
             return ""
 
 
-# --- ways back, said the same in every front-end ---------------------------------------------------------------
+# --- undo and rewind, equal in every front-end -----------------------------------------------------------------
 
-_NAMED: Final = 3
-"""Files of an undo that are named."""
+_NAMED_FILES: Final = 3
+"""Files of an undo to name."""
 
 
 def rewind_lines(body: Rewound | RewindUndone) -> list[str]:
-    """What a rewind of the user, or its undo, did; nothing of one that swecli made itself, whose message says why."""
+    """Result of the user's rewind or its undo; empty for a rewind by swecli itself, which has a message of its own."""
     if isinstance(body, RewindUndone):
         return [f"Rewind undone. {body.reason}".strip()]
     if not body.name:
@@ -320,24 +318,24 @@ def rewind_lines(body: Rewound | RewindUndone) -> list[str]:
 
 
 def restored_line(body: FilesRestored) -> str:
-    """What /undo or /redo did to files; empty where it did nothing."""
+    """Result of /undo or /redo for files; empty without any."""
     if not body.files:
         return ""
     verb = "undone" if body.direction == "undo" else "redone"
-    named = ", ".join(file.path for file in body.files[:_NAMED])
-    more = f" and {len(body.files) - _NAMED:,} more" if len(body.files) > _NAMED else ""
+    named = ", ".join(file.path for file in body.files[:_NAMED_FILES])
+    more = f" and {len(body.files) - _NAMED_FILES:,} more" if len(body.files) > _NAMED_FILES else ""
     left = f"; {len(body.conflicts):,} left alone" if body.conflicts else ""
     return f"Changes of files {verb}: {named}{more}{left}."
 
 
-# --- compactions, said the same in every front-end ------------------------------------------------------------
+# --- compactions, equal in every front-end --------------------------------------------------------------------
 
 CLEARING: Final = ("clearing",)
-"""The strategies of a batch that only cleared old results: no compaction, for everything is still in its place."""
+"""The strategies of a batch that only cleared old results: not a compaction, because everything is still in place."""
 
 UNDONE: Final = "Compaction undone."
 REDONE: Final = "Compaction redone."
-"""Where a notice does not say it with its figures."""
+"""Fallback for a missing notice with figures."""
 
 _MEANS: Final = {
     "chain": "old results first, then a summary",
@@ -353,13 +351,13 @@ _MEANS: Final = {
 
 
 def started_words(body: CompactionStarted) -> str:
-    """How full the context is and what is tried, after "Compacting the context: "."""
+    """Fill of the context and the strategy, after "Compacting the context: "."""
     full = f"{_percent(body.tokens_before, body.effective)} full, " if body.effective else ""
     return f"{full}{body.tokens_before:,} tokens; {_means((body.strategy,))}"
 
 
 def completed_line(body: CompactionCompleted) -> str:
-    """What was done, as one line, and how to take it back."""
+    """Result on one line, and how to undo it."""
     size = f"{body.tokens_before:,} to {body.tokens_after:,} tokens"
     saved = f"{max(0, body.tokens_before - body.tokens_after):,} saved"
     share = ""
@@ -387,7 +385,7 @@ _CHANGED: Final = {
 
 
 def edited_line(body: ContextEdited) -> str:
-    """What the user changed in the context, as one line, and how to take it back."""
+    """The user's change of the context on one line, and how to undo it."""
     counts = Counter(_CHANGED[change.action] for change in body.changes)
     what = ", ".join(f"{count:,} {verb}" for verb, count in counts.items())
     size = (
@@ -398,7 +396,7 @@ def edited_line(body: ContextEdited) -> str:
 
 
 def suggested_line(body: ContextSuggested) -> str:
-    """What would serve the context, as one line, and how to do it or hear no more of it."""
+    """A suggestion for the context on one line, and how to accept or silence it."""
     freed = f", -{tokens(body.freed)} token{'' if body.freed == 1 else 's'}" if body.freed else ""
     return (
         f"Suggestion: {body.reason}. /sentinel take: {body.action}{freed}; /sentinel silence: never suggest this again."

@@ -1,4 +1,4 @@
-"""What the process exit status means."""
+"""Meanings of the process exit status."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class ExitCode(IntEnum):
     CONFIG = 52
     TURN_LIMIT = 53
     UNTRUSTED = 55
-    """The workspace is not trusted, and what was asked for needs that."""
+    """The workspace is not trusted, but the request requires it."""
     BUDGET = 60
     """A cap or a budget of tokens or money was reached."""
     CONTEXT_BLOCKED = 61
     APPROVAL_NEEDED = 62
-    """Something was not done because nobody could be asked."""
+    """Something was not done because the user could not be asked."""
     REFUSED = 63
     """The model refused to answer, or a content filter stopped the answer or refused the request."""
     SCHEMA_MISMATCH = 65
-    """The answer does not match the schema that was asked for."""
+    """The answer does not match the requested schema."""
     RETRYABLE = 75
     """Rate limit, overload or network: the same run may work later."""
     INTERRUPTED = 130

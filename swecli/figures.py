@@ -1,4 +1,4 @@
-"""Figures as people read them: durations, token counts, shares, and the bar that every share is drawn with."""
+"""Figures for people: durations, token counts, shares, and the bar of every share."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from decimal import Decimal
 from typing import Final
 
 _EIGHTHS: Final = ("", "▎", "▎", "▍", "▌", "▋", "▊", "▉")
-"""What is drawn of a cell that is not full; one eighth looks like the end of the bar, so it counts as two."""
+"""Pieces of a partly filled cell; one eighth looks like the end of the bar, so it counts as two."""
 
 
 BAR: Final = re.compile("▕[█▉▊▋▌▍▎ ]+▏")
-"""A bar within a text, for those who can draw its ground."""
+"""A bar within a text, for front-ends that can draw its background."""
 
 
 def bar(share: float, cells: int, *, ends: bool = True) -> str:
-    """A share (0..1) as a bar of ``cells``, to an eighth of a cell, between its two ``ends`` unless it stands in a
-    column of others. Anything above nothing shows, and only what is full looks full."""
+    """A share (0..1) as a bar of ``cells``, to an eighth of a cell, between its two ``ends`` unless it is in a column
+    of others. Any positive share is visible, and only a complete one looks full."""
     cells = max(1, cells)
     eighths = round(min(1.0, max(0.0, share)) * cells * 8)
     if share > 0:
@@ -35,12 +35,12 @@ def percent(share: float) -> str:
 
 
 def portion(share: float) -> str:
-    """A part of something as a whole percentage: what is there at all is never 0."""
+    """A part of something as a whole percentage: never 0 for a positive share."""
     return "<1%" if 0 < share < 0.01 else percent(share)
 
 
 def dollars(cost: Decimal | None) -> str:
-    """Two digits, four where it is less than a cent; ``?`` for a cost that is not known."""
+    """Two digits, four if it is less than a cent; ``?`` for an unknown cost."""
     if cost is None:
         return "?"
     return f"${cost:.2f}" if cost >= Decimal("0.01") or cost == 0 else f"${cost:.4f}"
@@ -58,7 +58,7 @@ def tokens(count: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """As exact as anybody needs: 0.4 s, 24 s, 2m05s, 1h02m."""
+    """Duration with useful precision: 0.4 s, 24 s, 2m05s, 1h02m."""
     if 0.05 <= seconds < 0.95:
         return f"{seconds:.1f} s"
     whole = max(0, round(seconds))

@@ -1,4 +1,4 @@
-"""Lines of a client on standard input, for the protocols of one message a line."""
+"""Lines of a client on standard input, for protocols with one message per line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import BinaryIO, Final
 
 AHEAD: Final = 256
-"""Lines that are read before the first of them is looked at."""
+"""Lines to read ahead."""
 
 
 class InputLines:
-    """Reads in a thread of its own, since a read from a pipe can't be cancelled. Blank lines are left out; of a line of
-    more than ``longest`` bytes nothing is kept. ``log`` hears why the input can't be read."""
+    """Reads in a thread of its own, because a read from a pipe can't be cancelled. Skips blank lines; discards lines of
+    more than ``longest`` bytes. ``log`` receives the reason if the input can't be read."""
 
     def __init__(self, source: BinaryIO, longest: int, log: Callable[[str], None]) -> None:
         self._source = source
@@ -33,7 +33,7 @@ class InputLines:
         return line
 
     def end(self) -> None:
-        """Hand on nothing after what was read so far."""
+        """Pass on nothing after the lines read so far."""
         self._lines.put_nowait(None)
 
     def _read(self) -> None:
@@ -56,5 +56,5 @@ class InputLines:
         self._tell(lambda: self._lines.put_nowait(line))
 
     def _tell(self, what: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody needs it
+        with suppress(RuntimeError):  # the loop is closed: drop the line
             self._loop.call_soon_threadsafe(what)

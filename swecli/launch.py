@@ -1,4 +1,4 @@
-"""What the command line asks for, as one value; and the error that a start can end in."""
+"""The command line's request as one value, and the error of a failed start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PermissionMode = Literal["default", "accept-edits", "plan", "auto"]
 
 
 class StartError(Exception):
-    """The program can't start. The message is one line for the user: what happened and what to do."""
+    """The program can't start. The message is one line for the user: the problem and the remedy."""
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILURE) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class StartError(Exception):
 
 
 class LaunchOptions(Struct, frozen=True):
-    """Options of a run with a session. None and empty values mean: what the settings say.
+    """Options of a run with a session. None and empty values mean: from the settings.
 
     ``cwd`` and ``add_dirs`` are absolute and exist. ``prompt`` is the first message, empty for none.
     """
@@ -38,13 +38,12 @@ class LaunchOptions(Struct, frozen=True):
     prompt: str = ""
 
     needs_model: bool = True
-    """Headless only: whether the run can do nothing without a model, as all but slash commands."""
+    """Headless only: whether the run is useless without a model; False for slash commands."""
     mentions: tuple[str, ...] | None = None
-    """What of the workspace the prompt attaches; None: what it mentions with ``@``. Text that was piped in mentions
-    nothing."""
+    """Parts of the workspace that the prompt attaches; None: its mentions with ``@``. Piped text mentions nothing."""
 
     headless: bool = False
-    """No screen: nobody can be asked unless ``input_format`` brings answers."""
+    """No screen: the run is unattended unless ``input_format`` supplies answers."""
     plain: bool = False
     """Lines instead of a screen."""
     output_format: OutputFormat = "text"
@@ -54,7 +53,7 @@ class LaunchOptions(Struct, frozen=True):
     """``provider/name``."""
     base_url: str | None = None
     address: str = ""
-    """Where ``model`` was asked by the session before this one, which it takes the place of."""
+    """Address of ``model`` in the session that this one replaces."""
     effort: str | None = None
 
     mode: PermissionMode | None = None
@@ -65,30 +64,30 @@ class LaunchOptions(Struct, frozen=True):
     """Permission rules that deny."""
 
     trust: Literal["session", "declined"] | None = None
-    """Stands in for the stored trust in the workspace, for this run."""
+    """Replaces the stored trust in the workspace for this run."""
     asked: bool = False
-    """A person was asked about trust, and about what the project wants besides: what they did not allow waits."""
+    """A person was asked about trust and the project's other requests: those not allowed remain pending."""
 
     worktree: str | None = None
-    """Work in a git work tree of this name instead of ``cwd``; empty for a name that is chosen."""
+    """Work in a git work tree of this name instead of ``cwd``; empty for an automatic name."""
     continue_newest: bool = False
     """Continue the newest session of this workspace."""
     resume: str | None = None
     """Session to continue: its id or the beginning of it."""
     bundle: Path | None = None
-    """A handoff bundle that a new session goes on from."""
+    """A handoff bundle that a new session continues from."""
     fork: bool = False
-    """Continue a copy of the session under an id of its own; the session itself stays as it is."""
+    """Continue a copy of the session under its own id; the session itself stays unchanged."""
     pick_session: bool = False
     """Begin with the list of stored sessions."""
     all_folders: bool = False
-    """The list begins with sessions of all folders, not only of this one."""
+    """The list begins with sessions of all folders rather than of this one."""
     compact_dry_run: bool = False
-    """Headless only: print what a compaction would do, and change nothing."""
+    """Headless only: print the effect of a compaction, and change nothing."""
     dry_run: bool = False
-    """Headless only: print the request that the prompt would lead to, and send nothing."""
+    """Headless only: print the request for the prompt, and send nothing."""
     look_only: bool = False
-    """Look at a stored session without continuing it: nothing of it is changed."""
+    """Look at a stored session without continuing or changing it."""
     store: bool = True
     """False: nothing of the session is stored."""
 
@@ -102,30 +101,30 @@ class LaunchOptions(Struct, frozen=True):
     settings: Path | None = None
     """A settings file for this run: above the others, below flags."""
     safe_mode: bool = False
-    """Nothing of the project's settings counts, nor keys, themes and a status line command of one's own."""
+    """Ignore the project's settings, and the user's keys, themes and status line command."""
 
     system_prompt: str | None = None
     """Replaces the system prompt."""
     append_system_prompt: str | None = None
-    """Is added to the system prompt."""
+    """Appended to the system prompt."""
 
     servers: tuple[ServerDefinition, ...] = ()
-    """MCP servers beside those of settings and files, before which they count."""
+    """MCP servers besides those of settings and files, with precedence over them."""
     servers_later: frozenset[str] = frozenset()
-    """Servers of the project that the user was asked about, and did not decide about: they wait."""
+    """Servers of the project about which the user postponed the decision: they remain pending."""
     json_schema: str | None = None
-    """Headless only: the JSON Schema that the answer has to match, as JSON text."""
+    """Headless only: the JSON Schema for the answer, as JSON text."""
 
     debug: bool = False
-    """Internal failures are shown with their traceback."""
+    """Show internal failures with their traceback."""
     script: Path | None = None
-    """Script for the scripted model, which then answers instead of a provider."""
+    """Script for the scripted model, which replaces a provider."""
     banner: str = ""
     """Shown once at the start."""
     approve_all: bool = False
-    """Headless only: answer each permission question with yes (the demonstration, on its own copy)."""
+    """Headless only: approve each permission request (the demonstration, on its own copy)."""
 
 
 def fresh_start(options: LaunchOptions) -> LaunchOptions:
-    """The same for a new session of the same run: without what the first one began with."""
+    """Options for a new session of the same run, without those for the beginning of the first one."""
     return replace(options, prompt="", resume=None, continue_newest=False, fork=False, bundle=None, pick_session=False)

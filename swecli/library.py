@@ -1,7 +1,7 @@
-"""The names under which programs know swecli's context: documents, figures, counters, playbook, the context manager.
+"""Public names of swecli's context for programs: documents, figures, counters, playbook, the context manager.
 
-Nothing in the program itself needs them. ``from swecli import ...`` gives all of them and the ``Client``. Times are
-aware, in UTC; sizes are tokens.
+The program itself needs none of them. ``from swecli import ...`` has all of them and the ``Client``. Times are
+timezone-aware, in UTC; sizes are tokens.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ CompactionResult = CompactResult
 
 DEFAULTS = Limits()
 DEFAULT_LIMIT = 256_000
-"""Tokens."""
+"""Default limit in tokens."""
 
 
 # --- the context as documents -----------------------------------------------------------------------------------
@@ -122,14 +122,14 @@ class Message(Document):
     """``id``, ``name``, ``text`` and ``is_error`` of each result."""
 
     def texts(self) -> Sequence[str]:
-        """Everything in it that has tokens."""
+        """All its texts that count as tokens."""
         attached = [*(self.tool_calls or ()), *(self.tool_results or ())]
         texts = (self.content, self.reasoning, *(json.dumps(value, ensure_ascii=False) for value in attached))
         return [text for text in texts if text]
 
 
 class CodebaseSummary(Document):
-    """What is known of a project: folders with their files, files that matter, patterns with their places."""
+    """Knowledge about a project: folders with their files, important files, patterns with their places."""
 
     summary: str
     project_structure: dict[str, list[str]] = Field(default_factory=dict)
@@ -139,7 +139,7 @@ class CodebaseSummary(Document):
     tokens: int = Field(default=0, ge=0)
 
     def texts(self) -> Sequence[str]:
-        """Everything in it that has tokens."""
+        """All its texts that count as tokens."""
         rest = (self.project_structure, self.key_files, self.patterns)
         return [self.summary, *(json.dumps(part, ensure_ascii=False) for part in rest if part)]
 
@@ -177,11 +177,11 @@ class ContextState(Document):
         return self.total_tokens >= self.context_limit * self.compaction_threshold
 
     def get_available_tokens(self) -> int:
-        """Tokens that are left of the limit; below 0 when it overflows."""
+        """Tokens left of the limit; below 0 if it overflows."""
         return self.context_limit - self.total_tokens
 
     def estimate_tokens(self, text: str) -> int:
-        """Tokens of a text, without the wait for a vocabulary."""
+        """Tokens of a text, without waiting for a vocabulary."""
         return HybridCounter().count(text)
 
 
@@ -214,10 +214,10 @@ def context_state(
     compactions: Sequence[float] = (),
     codebase: CodebaseSummary | None = None,
 ) -> ContextState:
-    """The state of a session from its messages and its newest measure. ``created`` gives the time of a message by its
+    """The state of a session from its messages and its newest measure. ``created`` returns the time of a message by its
     id, ``compactions`` are the times of the compactions in force (all Unix seconds).
 
-    Counts of single messages are left at 0: the sum is that of the measure, which counts what surrounds them too.
+    Counts of single messages stay 0: the sum is that of the measure, which includes their frames.
     """
     start = min(created.values(), default=None)
     documents = [
@@ -245,7 +245,7 @@ def _moment(at: float | None) -> datetime:
 
 
 class ContextLimits(Limits):
-    """The thresholds of a context under the names that programs use: shares of the effective window, and tokens.
+    """The thresholds of a context under their public names: shares of the effective window, and tokens.
 
     Raises:
         ValueError: as ``Limits``.
@@ -287,7 +287,7 @@ class ContextLimits(Limits):
 
 
 class ContextBudget(Budget, frozen=True):
-    """A measure with the sums that programs ask for, in tokens."""
+    """A measure with sums for programs, in tokens."""
 
     @classmethod
     def of(cls, budget: Budget) -> ContextBudget:
@@ -309,7 +309,7 @@ class ContextBudget(Budget, frozen=True):
 
     @property
     def system_prompt(self) -> int:
-        """The system prompt with all instructions, memories and bullets in it."""
+        """The system prompt with all instructions, memories and bullets."""
         return self._sum(SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK)
 
     @property
@@ -324,22 +324,22 @@ class ContextBudget(Budget, frozen=True):
 
     @property
     def conversation(self) -> int:
-        """Everything else: messages, calls and results, and what follows them."""
+        """Everything else: messages, calls and results, and the tail."""
         return self.used - self.system_prompt - self.skill_prompts - self.tool_descriptions
 
     def effective_window(self) -> int:
-        """What a request may have: the window without the reserve for the answer."""
+        """Limit of a request: the window without the reserve for the answer."""
         return self.effective
 
     def used_tokens(self) -> int:
         return self.used
 
     def remaining_tokens(self) -> int:
-        """What is left of the effective window; below 0 when the request overflows."""
+        """Rest of the effective window; below 0 if the request overflows."""
         return self.effective - self.used
 
     def used_percentage(self) -> float:
-        """0 to 100, and above when the request overflows."""
+        """0 to 100, more if the request overflows."""
         return 100 * self.share
 
     def exceeds_budget(self) -> bool:
@@ -351,8 +351,8 @@ class ContextBudget(Budget, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ContextStats:
-    """``max_tokens`` is the effective window, ``usage_percent`` 0 to 100 and above when it overflows.
-    ``oldest_message_age`` is seconds; None = not known."""
+    """``max_tokens`` is the effective window, ``usage_percent`` 0 to 100, more if it overflows. ``oldest_message_age``
+    is seconds; None = not known."""
 
     current_usage: int
     max_tokens: int
@@ -368,24 +368,24 @@ class ContextStats:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The size of a request that was not sent yet, and the band in which the true size is expected."""
+    """The size of a future request, and the band that should contain the true size."""
 
     tokens: int
     low: int
     high: int
     level: ContextLevel
     measured: bool
-    """Whether it rests on usage that the model reported."""
+    """Whether it rests on the model's reported usage."""
 
     @classmethod
     def of(cls, budget: Budget) -> Forecast:
-        """The band of one measure: as far below as above."""
+        """The band of one measure, symmetric around it."""
         low = max(0, 2 * budget.used - budget.upper)
         return cls(budget.used, low, budget.upper, budget.level, budget.source == "measured")
 
 
 class UsageStats(TypedDict):
-    """Figures about a context state; ``usage_percent`` is 0 to 100 and above when it overflows."""
+    """Figures about a context state; ``usage_percent`` is 0 to 100, more if it overflows."""
 
     total_tokens: int
     limit: int
@@ -404,12 +404,11 @@ CountingMethod = Literal["tiktoken", "transformers", "chars"]
 
 
 class TokenCounter:
-    """Counts tokens by one of three methods; anything else with a ``count`` can take its place.
+    """Counts tokens by one of three methods; any object with a ``count`` can replace it.
 
-    - ``tiktoken``: OpenAI's o200k_base; estimates until the vocabulary is loaded (``load`` waits for it);
-    - ``transformers``: the tokenizer of ``model``, a folder or a name in the local cache of the transformers package,
-      which has to be installed; nothing is downloaded;
-    - ``chars``: four characters a token, or ``chars_per_token``.
+    - ``tiktoken``: OpenAI's o200k_base; estimates until the vocabulary is loaded (``load`` waits for it); -
+    ``transformers``: the tokenizer of ``model``, a folder or a name in the local cache of the transformers package,
+    which has to be installed; nothing is downloaded; - ``chars``: four characters a token, or ``chars_per_token``.
 
     Raises:
         ValueError: no such method, ``transformers`` without a model, or no such tokenizer on this machine.
@@ -430,7 +429,7 @@ class TokenCounter:
 
     @property
     def exact(self) -> bool:
-        """Whether counts are those of a vocabulary rather than estimates."""
+        """Whether counts come from a vocabulary rather than estimates."""
         return self._counter.exact if isinstance(self._counter, HybridCounter) else self.method == "transformers"
 
     def count(self, text: str) -> int:
@@ -438,12 +437,12 @@ class TokenCounter:
         return self._counter.count(text)
 
     async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
-        """Count long texts in a thread, so that ``count`` need not stop for them later."""
+        """Count long texts in a thread, so that ``count`` need not wait for them later."""
         if isinstance(self._counter, HybridCounter):
             await self._counter.count_ahead(texts, exact=exact)
 
     async def make_exact(self) -> bool:
-        """Wait for the vocabulary without holding up the event loop; whether counts are exact now."""
+        """Wait for the vocabulary without blocking the event loop; whether counts are exact now."""
         if isinstance(self._counter, HybridCounter):
             await self._counter.make_exact()
         return self.exact
@@ -456,13 +455,13 @@ class TokenCounter:
 
 
 class TransformersCounter:
-    """Counts with a tokenizer of the transformers package, without the special tokens that a template adds."""
+    """Counts with a tokenizer of the transformers package, without a template's special tokens."""
 
     def __init__(self, model: str) -> None:
         if not model:
             raise ValueError("counting with transformers needs a model: a folder or a name in its local cache")
         try:
-            # An optional package without a place in the type checker's world.
+            # An optional package, unknown to the type checker.
             transformers: Any = import_module("transformers")
         except ImportError as error:
             raise ImportError("counting with transformers needs the transformers package: pip install it") from error
@@ -484,8 +483,8 @@ class TransformersCounter:
 
 
 class TokenMonitor(monitor.TokenMonitor):
-    """The measure of requests, and of contexts as documents. ``context_limit`` is the limit of every state that is
-    updated; None leaves each its own."""
+    """The measure of requests, and of contexts as documents. ``context_limit`` is the limit of every updated state;
+    None leaves each its own."""
 
     def __init__(
         self,
@@ -504,7 +503,7 @@ class TokenMonitor(monitor.TokenMonitor):
         return self._sizes.message(message).total
 
     def update_context_state(self, state: ContextState) -> None:
-        """Count what has no count yet, and add up the state's total."""
+        """Count the uncounted parts, and add up the state's total."""
         if self.context_limit is not None:
             state.context_limit = self.context_limit
         for message in state.messages:
@@ -544,9 +543,9 @@ def _breakdown(state: ContextState) -> dict[str, int]:
 class ContextConfig:
     """How the context is kept within its window.
 
-    ``max_context_tokens`` takes the place of the model's window; ``target_tokens`` is a size from which on the
-    conversation is compacted; None leaves both to what is known of the model. Options of strategies that are not
-    chosen have no effect. ``token_counter`` counts instead of the estimate.
+    ``max_context_tokens`` replaces the model's window; ``target_tokens`` is a size from which on the conversation is
+    compacted; None uses the model's known values. Options of strategies that are not chosen have no effect.
+    ``token_counter`` counts instead of the estimate.
     """
 
     max_context_tokens: int | None = None
@@ -557,11 +556,11 @@ class ContextConfig:
     summarization_options: SummarizationStrategy | None = None
     token_counter: CountsTokens | None = None
     component_limits: ComponentLimits | None = None
-    """The most that single components may take of the window."""
+    """Limits of single components."""
     on_pre_compact: PreCompact | None = None
     on_post_compact: PostCompact | None = None
     auto: bool = True
-    """False: nothing is compacted unless it is asked for."""
+    """False: compaction only on request."""
 
     def limits(self) -> Limits:
         """The thresholds.
@@ -576,7 +575,7 @@ class ContextConfig:
         )
 
     def compaction(self) -> CompactionOptions:
-        """What compaction does."""
+        """Options of compaction."""
         return CompactionOptions(
             strategy=self.strategy,
             auto=self.auto,
@@ -589,10 +588,10 @@ class ContextConfig:
 
 
 class ContextManager(context_manager.ContextManager):
-    """The measure and the compaction of any history.
+    """Measures and compacts any history.
 
-    ``context`` is a configuration, or the name of a provider whose ``model`` is meant. Methods without ``info`` mean
-    the model of the newest measure, and before one that model; ``client`` writes summaries.
+    ``context`` is a configuration, or the name of a provider together with its ``model``. Methods without ``info`` use
+    the model of the newest measure, and before the first one that model; ``client`` writes summaries.
     """
 
     def __init__(
@@ -613,7 +612,7 @@ class ContextManager(context_manager.ContextManager):
             self.measured_for = look_up_model(context, model)
 
     def count_tokens(self, content: str | Sequence[protocol.Message], info: ModelInfo | None = None) -> int:
-        """Tokens of a text, or of a whole request with these messages, as the model counts them."""
+        """Tokens of a text, or of a whole request with these messages, in the model's units."""
         model = self._model(info)
         if isinstance(content, str):
             return round(self.monitor.count_tokens(content) * self.monitor.ratio(model))
@@ -631,11 +630,11 @@ class ContextManager(context_manager.ContextManager):
         return ContextStats.of(self.measure(history, self._model(info)), len(history))
 
     def should_compact(self, history: Sequence[protocol.Message], info: ModelInfo | None = None) -> bool:
-        """Whether a request with this history would have to be compacted first."""
+        """Whether a request with this history would require compaction."""
         return self.measure(history, self._model(info)).level in ("compact", "block")
 
     def needs_compaction(self) -> bool:
-        """Whether the newest request has to be compacted."""
+        """Whether the newest request requires compaction."""
         return self.newest is not None and self.newest.level in ("compact", "block")
 
     def is_blocked(self) -> bool:
@@ -653,11 +652,11 @@ class ContextManager(context_manager.ContextManager):
         options: CompactionOptions | None = None,
         focus: str = "",
     ) -> CompactedHistory:
-        """A shorter history, or the same one and why it could not be shortened. ``options`` take the place of the
-        configuration's, ``focus`` is what a summary should pay attention to.
+        """A shorter history, or the same one with the reason. ``options`` replace the configuration's, ``focus`` is the
+        emphasis of a summary.
 
         Raises:
-            ValueError: no client, neither here nor of the manager.
+            ValueError: no client, neither here nor in the manager.
         """
         client = client or self.client
         if client is None:
@@ -675,7 +674,7 @@ class ContextManager(context_manager.ContextManager):
 
     @staticmethod
     def get_context_limit(provider: str, model: str) -> int:
-        """Context window of a model in tokens by the catalogue; for an unknown model a cautious guess."""
+        """Context window of a model in tokens from the catalogue; for an unknown model a cautious guess."""
         return window_of(look_up_model(provider, model), Limits()).total
 
     def _model(self, info: ModelInfo | None) -> ModelInfo:
@@ -687,8 +686,8 @@ class ContextManager(context_manager.ContextManager):
 
 @dataclass(frozen=True, slots=True)
 class CompactedHistory:
-    """``messages`` is the history to go on with; ``result`` is None when it is the old one. ``reason`` says why, or
-    what went wrong beside it."""
+    """``messages`` is the history to continue with; ``result`` is None if it is unchanged. ``reason`` explains that, or
+    a problem on the way."""
 
     messages: tuple[protocol.Message, ...]
     result: CompactResult | None
@@ -710,8 +709,8 @@ class ResultStore(results.ResultStore):
     """The stored results of one session. Not for the event loop."""
 
     def offload_result(self, tool: str, tool_use_id: str, content: str) -> str:
-        """Store a result that is larger than the threshold; returns the text that stands for it in the context.
-        A smaller one is returned as it is.
+        """Store a result that is larger than the threshold; returns its replacement in the context. A smaller one is
+        returned unchanged.
 
         Raises:
             BlobError: it can't be stored.

@@ -1,4 +1,4 @@
-"""The two standard streams: what is written to them, by an event loop too, and what a reader that left means."""
+"""The two standard streams: writing, also from an event loop, and the departure of a reader."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from swecli.safe_text import sanitise, without_sequences
 
 
 class OutputClosed(Exception):
-    """Nobody reads any more, or the disk is full. The message is empty in the first case."""
+    """The reader has closed the stream, or the disk is full. The message is empty in the first case."""
 
 
 class Output:
-    """One of the two standard streams. Characters that its encoding lacks are written as escapes. With a ``writer``
-    nothing here waits, and failures are found there."""
+    """One of the two standard streams. Characters that its encoding lacks are written as escapes. With a ``writer`` no
+    method blocks, and failures are found there."""
 
     def __init__(self, stream: TextIO | None, writer: Writer | None = None) -> None:
         self._stream = stream
@@ -41,8 +41,7 @@ class Output:
         self._write(safe(text) if self.is_terminal else text, getattr(self._stream, "encoding", None) or "utf-8")
 
     def note(self, text: str) -> None:
-        """Write a line for people, made safe for a terminal wherever it goes. Where that is impossible nobody can be
-        told."""
+        """Write a line for people, always in safe form for a terminal. Failures are ignored."""
         with contextlib.suppress(OutputClosed):
             self._write(safe(f"{text}\n"), getattr(self._stream, "encoding", None) or "utf-8", vital=False)
 
@@ -66,7 +65,7 @@ class Output:
         if self._stream is None or self._closed:
             return
         try:
-            self._stream.flush()  # what others wrote comes first
+            self._stream.flush()  # earlier output of others comes first
             buffer = getattr(self._stream, "buffer", None)
             if buffer is None:
                 self._stream.write(text)
@@ -88,7 +87,7 @@ def _write_through(buffer: Any, data: bytes) -> None:
     view = memoryview(data)
     while view:
         written = raw.write(view)
-        if written is None:  # somebody made the file non-blocking
+        if written is None:  # the file is non-blocking
             select.select([], [raw], [])
         else:
             view = view[written:]
@@ -108,8 +107,8 @@ def takes_more(stream: TextIO | None) -> bool:
 
 
 def lost_output() -> OutputClosed | None:
-    """Hand over what Python still holds of both standard streams. Why that failed for standard output; None when it did
-    not. What is left goes nowhere, so that the exit stays silent."""
+    """Flush both standard streams. Returns the failure of standard output, or None. The unwritten rest is discarded, so
+    that the exit stays silent."""
     failure: OutputClosed | None = None
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         if stream is None or stream.closed:  # pyright: ignore[reportUnnecessaryComparison] - None where it was closed
@@ -132,17 +131,17 @@ def _to_nowhere(stream: TextIO) -> None:
 
 
 ROOM = 1 << 20
-"""Characters that may wait to be written before a run takes no further event."""
+"""Characters waiting to be written at which a run stops taking events."""
 
 
 class Writer:
     """Writes for an event loop, in a thread of its own and in order."""
 
     def __init__(self) -> None:
-        import asyncio  # not needed by what only prints a usage
+        import asyncio  # not needed for usage messages
 
         self.failure: OutputClosed | None = None
-        """Why something could not be written; what is written to that stream afterwards goes nowhere."""
+        """Reason of a failure; later output to that stream is discarded."""
         self.changed: Callable[[], None] = _nothing
         """Called on the loop when an output fails."""
         self._loop = asyncio.get_running_loop()
@@ -150,7 +149,7 @@ class Writer:
         self._lock = threading.Lock()
         self._waiting = 0
         self._limit: int | None = None
-        """What somebody waits for: no more than so many characters waiting."""
+        """Number of waiting characters that a caller waits for."""
         self._settled = asyncio.Event()
         self._thread: threading.Thread | None = None
 
@@ -159,7 +158,7 @@ class Writer:
         return self._waiting
 
     def put(self, write: Callable[[], None], size: int) -> None:
-        """Call ``write`` when its turn comes; what it raises as ``OutputClosed`` is the failure."""
+        """Call ``write`` in its turn; an ``OutputClosed`` from it becomes the failure."""
         with self._lock:
             self._waiting += size
         self._queue.put((write, size))
@@ -168,7 +167,7 @@ class Writer:
             self._thread.start()
 
     async def settled(self, limit: int = 0) -> None:
-        """Wait until no more than ``limit`` characters are left to be written. One caller at a time."""
+        """Wait until at most ``limit`` characters are unwritten. One caller at a time."""
         while True:
             self._settled.clear()
             with self._lock:
@@ -195,17 +194,17 @@ class Writer:
                 self._tell(self._settled.set)
 
     def _tell(self, what: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(what)
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Default callback."""
 
 
 def log_in_lines(errors: Output, program: str) -> None:
-    """Have what libraries log from warnings on come as single lines of standard error; their tracebacks are of no use
-    to the user of another program that has started this one."""
+    """Print warnings and errors from libraries' logs as single lines on standard error; their tracebacks are useless to
+    the user of another program that started this one."""
 
     class OneLine(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

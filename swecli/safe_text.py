@@ -1,8 +1,8 @@
-"""The one door to the screen.
+"""The one way of text to the screen.
 
-Textual writes control characters of a string to the terminal as they are, and a string from outside (a model,
-a file, a program, the name of a file) may hold any of them. Whatever is shown, with a screen or without one, goes
-through ``sanitise`` once; what comes out is a ``SafeText``, the only kind of text that strips and widgets take.
+Textual writes control characters of a string to the terminal unchanged, and a string from outside (a model, a file, a
+program, the name of a file) may contain any of them. All displayed text, with a screen or without one, passes through
+``sanitise`` once; the result is a ``SafeText``, the only kind of text that strips and widgets accept.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import unicodedata
 from typing import Final
 
 MAX_MARKS: Final = 8
-"""Combining marks that may follow one character; scripts in use need fewer."""
+"""Most combining marks after one character; scripts in use need fewer."""
 
 TAB_SIZE: Final = 4
 
 
 class SafeText(str):
-    """Text that can go to a terminal: every character is printable, or a newline."""
+    """Text safe for a terminal: every character is printable, or a newline."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ _INVISIBLE = (
 _UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_INVISIBLE}]")
 _UNSAFE_ASCII = re.compile("[\x00-\x09\x0b-\x1f\x7f]")
 _NOT_WORDS = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
-"""Where a run of marks can be: marks are neither letters, digits, space nor ASCII."""
+"""Candidates for a run of marks: marks are neither letters, digits, space nor ASCII."""
 
 _EMOJI = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf"
@@ -45,7 +45,7 @@ _EMOJI_JOIN = re.compile(
     rf"|(?<=[{_EMOJI}{_TONE}]\ufe0f)\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}0-9#*])\ufe0f"
 )
-"""A joiner between two pictures and a selector after one: parts of a picture that is one glyph."""
+"""A joiner between two pictures and a selector after one: parts of a single glyph."""
 
 
 _SEQUENCE: Final = re.compile(
@@ -57,18 +57,18 @@ _SEQUENCE: Final = re.compile(
 
 
 def without_sequences(text: str) -> str:
-    """The text without escape sequences, for places that show no colours. Not yet safe: ``sanitise`` it."""
+    """The text without escape sequences, for places without colours. Not yet safe: ``sanitise`` it."""
     return _SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> SafeText:
-    """The text as it can be shown: what would act on the terminal, or hide, becomes a visible stand-in.
+    """The text in displayable form: characters that would control the terminal, or hide, become visible stand-ins.
 
-    Control characters become their pictures (ESC is ``␛``), other invisible characters, marks of direction,
-    line separators and lone surrogates their number (``⟨U+202E⟩``). CRLF becomes a newline; newlines become
-    ``␊`` without ``keep_newlines``. Tabs are filled up to the next multiple of ``tabs`` characters, or become
-    ``␉`` when ``tabs`` is 0. A run of more than ``MAX_MARKS`` combining marks is cut and the rest counted.
-    Letters, wide characters and joined emoji stay. Time is linear in the length of the text.
+    Control characters become their pictures (ESC is ``␛``), other invisible characters, marks of direction, line
+    separators and lone surrogates their number (``⟨U+202E⟩``). CRLF becomes a newline; newlines become ``␊`` without
+    ``keep_newlines``. Tabs are filled up to the next multiple of ``tabs`` characters, or become ``␉`` when ``tabs`` is
+    0. A run of more than ``MAX_MARKS`` combining marks is cut and the rest counted. Letters, wide characters and joined
+    emoji stay. Time is linear in the length of the text.
     """
     if isinstance(text, SafeText) and (keep_newlines or "\n" not in text):
         return text
@@ -95,7 +95,7 @@ def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> 
 
 
 def safe_line(text: str) -> SafeText:
-    """``sanitise`` for a place that has one line only."""
+    """``sanitise`` for a single line."""
     return sanitise(text, keep_newlines=False, tabs=1)
 
 

@@ -1,7 +1,7 @@
-"""Signals that end a program without a screen: in order while that works, and in any case.
+"""Signals that end a program without a screen: an orderly end if possible, a hard end otherwise.
 
-The handlers are those of Python, not of an event loop: they run when the loop hangs in a write that nobody reads,
-too. What must not wait for the loop is done by a thread.
+The handlers are Python's rather than an event loop's: they also run while the loop hangs in an unread write. A thread
+does the work that must not wait for the loop.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from swecli.exit_codes import ExitCode
 
-if TYPE_CHECKING:  # this is imported before it is clear what was asked for
+if TYPE_CHECKING:  # imported before the arguments are known
     from asyncio import AbstractEventLoop
 
 HARD = 8.0
 """Seconds from the first signal to the hard end. Containers and service managers kill after ten."""
 SAME = 0.5
-"""Seconds within which a further signal is the same wish: some senders signal a process and then its group."""
+"""Seconds within which a further signal counts as the same one: some senders signal a process and then its group."""
 
 _CODES = {
     signal.SIGINT: ExitCode.INTERRUPTED,
@@ -33,7 +33,7 @@ _CODES = {
 
 
 class Stopped(SystemExit):
-    """A signal came before anything could be stopped in order."""
+    """A signal arrived before there was anything to stop in order."""
 
     def __init__(self, status: ExitCode) -> None:
         super().__init__(int(status))
@@ -52,12 +52,12 @@ def raising() -> Iterator[None]:
 
 
 class Stop:
-    """The wish to end, from the first signal on. A second one, or ``HARD`` seconds, end the process at once, with every
-    command that it runs."""
+    """A request to end, from the first signal on. A second one, or ``HARD`` seconds, end the process at once, with
+    every command that it runs."""
 
     def __init__(self, numbers: tuple[signal.Signals, ...] = tuple(_CODES)) -> None:
         self.code: ExitCode | None = None
-        """What the exit status will be; None as long as nobody wants the end."""
+        """The future exit status; None before a signal."""
         self._numbers = numbers
         self._at = 0.0
         self._act: Callable[[], object] | None = None
@@ -66,7 +66,7 @@ class Stop:
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Take the signals while the block runs. Off the main thread they keep their usual effect."""
+        """Handle the signals while the block runs. Off the main thread they keep their usual effect."""
         try:
             with _handlers(self._signalled, self._numbers):
                 yield
@@ -76,7 +76,7 @@ class Stop:
 
     @contextlib.contextmanager
     def calling(self, act: Callable[[], object]) -> Iterator[None]:
-        """While the block runs, ``act`` is called on the event loop once the end is wanted; soon, if it is already."""
+        """While the block runs, call ``act`` on the event loop at the first signal; soon, if it has already arrived."""
         from asyncio import get_running_loop
 
         self._loop, self._act = get_running_loop(), act
@@ -98,7 +98,7 @@ class Stop:
         self._fallback.daemon = True
         self._fallback.start()
         if self._loop is not None and self._act is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed: the end is near in any case
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the program is ending anyway
                 self._loop.call_soon_threadsafe(self._act)
 
 

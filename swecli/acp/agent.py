@@ -1,4 +1,4 @@
-"""The agent's side of the protocol: its methods, the sessions that are open, and the program that serves one client."""
+"""The agent's side of the protocol: its methods, the open sessions, and the program for one client."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ _UNUSABLE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
-    """The servers as swecli knows them, and a sentence for each that can't be used. Names get the form that names of
-    tools have."""
+    """The given servers as definitions, and a sentence for each unusable one. Names are converted to the form of tool
+    names."""
     from swecli.core.mcp.definitions import ServerDefinition
 
     found: list[ServerDefinition] = []
@@ -114,7 +114,7 @@ def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ..
 PROTOCOL = 1
 NOT_FOUND = -32002
 MOST_OPEN = 16
-"""Sessions that are open at once. One more closes the one that was idle longest; it opens again when it is asked."""
+"""Most sessions open at once. One more closes the one idle longest, which reopens on its next request."""
 PAGE = 50
 LOGIN = "--login"
 
@@ -132,16 +132,16 @@ OpenSession = Callable[[LaunchOptions, EditorFiles | None], Awaitable["Session"]
 
 
 class NotDeleted(Exception):
-    """A stored session is still there; the message says why."""
+    """A stored session could not be deleted; the message gives the reason."""
 
 
 class StoredSessions(Struct, frozen=True):
-    """What is stored. Both are for a thread."""
+    """Access to stored sessions. Both functions block: for a thread."""
 
     of: Callable[[Path | None], Sequence[Stored]]
-    """Those of a folder, or of all; newest first."""
+    """Sessions of a folder, or of all; newest first."""
     delete: Callable[[str], Sequence[str]]
-    """Forget one; it may be gone already. Returns sentences about what of it is left; raises ``NotDeleted``."""
+    """Delete one, which may be gone already. Returns sentences about remaining data; raises ``NotDeleted``."""
 
 
 class SwecliAgent:
@@ -163,9 +163,9 @@ class SwecliAgent:
         self._client: Client | None = None
         self._capabilities = ClientCapabilities()
         self._open: dict[str, Conversation] = {}
-        """By id, the one that was used last at the end."""
+        """By id, the most recently used last."""
         self._parked: dict[str, LaunchOptions] = {}
-        """How to open those again that were closed for others."""
+        """Options to reopen sessions closed for others."""
         self._launched: dict[str, LaunchOptions] = {}
         self._opening = asyncio.Lock()
 
@@ -232,7 +232,7 @@ class SwecliAgent:
         )
 
     async def authenticate(self, method_id: str, **_: Any) -> AuthenticateResponse:
-        """Look whether a model can be used now.
+        """Check that a model is available.
 
         Raises:
             RequestError: there is no such method, or no model.
@@ -342,7 +342,7 @@ class SwecliAgent:
         return CloseSessionResponse()
 
     async def delete_session(self, session_id: str) -> None:
-        """Close it, and forget what is stored of it.
+        """Close it, and delete its stored data.
 
         Raises:
             RequestError: it can't be deleted.
@@ -393,7 +393,7 @@ class SwecliAgent:
         return SetSessionConfigOptionResponse(config_options=[*await conversation.choices.options()])
 
     async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        if method == DELETE:  # the SDK has no route of its own for it; ``transport`` gives it this one
+        if method == DELETE:  # ``transport`` adds this route, which the SDK lacks
             session = params.get("sessionId")
             if not isinstance(session, str):
                 raise RequestError(INVALID_PARAMS, "sessionId must be a string")
@@ -457,12 +457,12 @@ class SwecliAgent:
         task = asyncio.current_task()
         if known or task is None:
             self._introduce(conversation)
-        else:  # the answer that names it comes first; this task sends it
+        else:  # the answer with its id must be sent first, by this task
             task.add_done_callback(lambda _: self._introduce(conversation))
         return conversation
 
     def _introduce(self, conversation: Conversation) -> None:
-        """Tell the client what it needs to know of a session that it knows."""
+        """Send the client the facts about a session whose id it knows."""
         if self._open.get(conversation.id) is conversation:
             conversation.known()
 
@@ -478,7 +478,7 @@ class SwecliAgent:
             raise RequestError(code, str(error)) from None
 
     async def _session(self, session_id: str) -> Conversation:
-        """The open session of this id; one that was closed for others opens again.
+        """The open session of this id; reopens one that was closed for others.
 
         Raises:
             RequestError: there is none.
@@ -517,11 +517,11 @@ class SwecliAgent:
         await conversation.close()
 
 
-# The program behind ``swecli acp``: one client on standard input and output, until it leaves.
+# The program behind ``swecli acp``: serves one client on standard input and output.
 
 
 LINGER = 1.0
-"""Seconds for which the end waits for somebody to read the rest of the output."""
+"""Seconds to wait at the end for the reader of the remaining output."""
 
 
 async def serve(
@@ -531,7 +531,7 @@ async def serve(
     streams: tuple[BinaryIO, TextIO],
     stop: Stop,
 ) -> ExitCode:
-    """Serve the client until its input ends or a signal comes; then close every session."""
+    """Serve the client until its input ends or a signal arrives; then close every session."""
     writer, errors = Writer(), Output(sys.stderr)
     log_in_lines(errors, "swecli acp")
 

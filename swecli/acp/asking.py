@@ -1,5 +1,5 @@
-"""Questions to the user of the editor: what a permission request, a question or a plan offers, and what a chosen
-option means. Pure."""
+"""Questions to the editor's user: options of a permission request, a question or a plan, and the meaning of a chosen
+option. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RULE = 160
 
 
 def permission_options(request: PermissionRequested) -> list[PermissionOption]:
-    """The answers to a request. Those for longer name exactly what they allow or refuse."""
+    """The answers to a request. Lasting ones name exactly what they allow or refuse."""
     options = [PermissionOption(option_id=ONCE, name="Allow once", kind="allow_once")]
     rules = _rules(request.offered)
     if request.offered:
@@ -49,7 +49,7 @@ def permission_options(request: PermissionRequested) -> list[PermissionOption]:
 
 
 def permission_reply(request: PermissionRequested, option: str | None) -> Command:
-    """What an option means; None and an option that was not offered approve nothing."""
+    """Meaning of an option; None and unknown options approve nothing."""
     offered = {each.option_id for each in permission_options(request)}
     match option if option in offered else None:
         case "once":
@@ -65,7 +65,7 @@ def permission_reply(request: PermissionRequested, option: str | None) -> Comman
 
 
 def refused_before(request: PermissionRequested, refused: Collection[str]) -> ReplyPermission | None:
-    """The answer where the user has refused everything of this kind; None where they have to be asked."""
+    """The answer if the user has refused everything of this kind; None if they must be asked."""
     if request.offered and all(rule in refused for rule in request.offered):
         note = REFUSED_BEFORE.format(rules=_rules(request.offered))
         return ReplyPermission(request.request, "reject", note, by="headless")
@@ -73,7 +73,7 @@ def refused_before(request: PermissionRequested, refused: Collection[str]) -> Re
 
 
 def permission_call(request: PermissionRequested, cwd: Path) -> ToolCallUpdate:
-    """The call as the user has to see it: danger and reason first, then exactly what would run or change."""
+    """The call as the user must see it: danger and reason first, then exactly the command or the changes."""
     warnings = [f"⚠ {line}" for line in (request.danger, *request.warnings) if line]
     reasons = [*warnings, *grounds(request), *request.facts, *([request.rule_note] if request.rule_note else [])]
     content: list[ToolContent] = [tool_text("\n".join(reasons))] if reasons else []
@@ -136,7 +136,7 @@ def question_form(asked: QuestionAsked, session: str) -> ElicitationFormSessionM
 
 
 def form_answers(asked: QuestionAsked, content: Mapping[str, Any] | None) -> Answer:
-    """The answers of a form; dismissed where one is missing."""
+    """The answers of a form; dismissed if one is missing."""
     answers: list[tuple[str, ...]] = []
     for number in range(1, len(asked.questions) + 1):
         match (content or {}).get(f"question_{number}"):

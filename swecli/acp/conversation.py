@@ -72,11 +72,11 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 MOST_WAITING = 20
-"""Prompts that may wait for the one that runs."""
+"""Prompts that may wait for the running one."""
 SETTLE_SECONDS = 0.05
 LOOK_SECONDS = 1.0
 MOST_QUIET = 5
-"""A turn in which nothing happens at so many looks, while the session is idle, has failed without saying so."""
+"""Idle checks without any event after which a turn counts as failed silently."""
 CLOSE_SECONDS = 10.0
 QUIET_SECONDS = 0.3
 AUTH_REQUIRED, INTERNAL, INVALID_REQUEST, INVALID_PARAMS = -32000, -32603, -32600, -32602
@@ -96,8 +96,8 @@ class _Turn(Struct):
 
 
 class Editor(Struct):
-    """The client: who asks the user and shows the updates. ``withdraw`` takes back the question that the current task
-    waits for."""
+    """The client: asks the user and shows the updates. ``withdraw`` cancels the question that the current task waits
+    for."""
 
     client: Client
     capabilities: ClientCapabilities
@@ -115,7 +115,7 @@ class _Prompt(Struct):
 
 
 class Conversation:
-    """Follows the session from the beginning: what was stored is replayed first, unless ``replay`` is False."""
+    """Follows the session from the beginning: replays the stored part first, unless ``replay`` is False."""
 
     def __init__(
         self, session: Session, editor: Editor, *, replay: bool = False, remarks: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class Conversation:
         self._turn: _Turn | None = None
         self._in_command = False
         self._held = [f"> {remark}\n\n" for remark in remarks]
-        """What the next prompt reports, because nobody looks for it before."""
+        """Remarks for the next prompt, because the client shows nothing before it."""
         self._titled = session.view.totals.turns > 0
         self._refused: set[str] = set()
         """Rules that the user does not want to be asked about again in this session."""
@@ -140,13 +140,13 @@ class Conversation:
         self._plan_question: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._seen = 0
-        """Events that were taken, the newest of which is being sent while ``_telling``."""
+        """Number of events taken; the newest is still being sent while ``_telling``."""
         self._telling = False
         self._caught_up = asyncio.Event()
         self._own = 0
-        """Turns that were begun here and are still to start: the client knows what the user said in them."""
+        """Turns requested here that have not started yet: the client knows their messages."""
         self._known = asyncio.Event()
-        """Set once the client knows the session: what happens is reported from then on."""
+        """Set once the client knows the session; updates are sent from then on."""
         self._follower = self._begin(self._follow())
 
     @property
@@ -154,13 +154,13 @@ class Conversation:
         return bool(self._prompts)
 
     async def caught_up(self) -> None:
-        """Wait until everything that was stored has been sent."""
+        """Wait until the whole stored part has been sent."""
         caught = asyncio.ensure_future(self._caught_up.wait())
         await asyncio.wait((caught, self._follower), return_when=asyncio.FIRST_COMPLETED)
         caught.cancel()
 
     def known(self) -> None:
-        """The client knows the session: tell it of the commands, of the models, and of what happens."""
+        """The client knows the session: send the commands, the models, and updates from now on."""
 
         async def tell() -> None:
             with suppress(ConnectionError):
@@ -186,7 +186,7 @@ class Conversation:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # --- what happens ---
+    # --- events ---
 
     async def _follow(self) -> None:
         started = self.session.view.started_seq
@@ -216,7 +216,7 @@ class Conversation:
     async def _react(self, event: Event) -> None:
         match event.body:
             case body if event.agent != MAIN and not isinstance(body, _ASKING):
-                pass  # of subagents only what they ask
+                pass  # of subagents only their questions
             case TurnStarted():
                 self._updates.echo, self._own = self._own == 0, max(0, self._own - 1)
             case ModelResponded(stop=stop) if self._turn is not None and event.agent == "main":
@@ -242,7 +242,7 @@ class Conversation:
     async def _notice(self, notice: Notice) -> None:
         self._editor.log(f"{notice.level}: {notice.text} {notice.hint}".rstrip())
         if notice.level == "info" and not self._in_command:
-            return  # it is of the screen: what to press while something waits
+            return  # about keys of the screen
         text = notice_text(notice)
         if self._prompts:
             await self._tell(message(text))
@@ -250,7 +250,7 @@ class Conversation:
             self._held.append(text)
 
     async def _tell_commands(self) -> None:
-        """Tell the client of the slash commands, where it does not know them yet."""
+        """Send the client new slash commands."""
         offered = available_commands(self.session)
         if offered != self._commands:
             self._commands = offered
@@ -311,7 +311,7 @@ class Conversation:
         return form_answers(asked, content)
 
     async def _chosen(self, call: Any, options: list[Any]) -> str | None:
-        """The option that the user chose; None where they closed the question, or could not be asked."""
+        """The option that the user chose; None if they closed the question, or could not be asked."""
         try:
             response = await self._editor.client.request_permission(self.id, call, options)
         except asyncio.CancelledError:
@@ -324,14 +324,14 @@ class Conversation:
         return outcome.option_id if isinstance(outcome, SelectedPermissionOutcome) else None
 
     def _take_back(self) -> None:
-        """The question that this task waits for was settled otherwise. Who cancels a prompt closes it anyway."""
+        """Close the question of this task after it was settled otherwise. A cancelled prompt closes it anyway."""
         if not any(prompt.cancelled for prompt in self._prompts):
             self._editor.withdraw()
 
     # --- prompts ---
 
     def cancel(self) -> None:
-        """End all prompts; what was said until then is kept."""
+        """End all prompts; everything said so far is kept."""
         for prompt in self._prompts:
             prompt.cancelled = True
         if self._prompts:
@@ -340,7 +340,7 @@ class Conversation:
             self._plan_question.cancel()
 
     async def prompt(self, said: Said) -> PromptResponse:
-        """Carry out a prompt, after those that came before it.
+        """Carry out a prompt, after the earlier ones.
 
         Raises:
             RequestError: it could not be answered; the message is for the user.
@@ -374,7 +374,7 @@ class Conversation:
                 if turn.ended.done():
                     return await self._response(turn.ended.result(), turn.stop, prompt)
             return PromptResponse(stop_reason="cancelled" if prompt.cancelled else "end_turn")
-        # What was held follows the submit, so that a cancel in between finds the turn.
+        # Held remarks follow the submit, so that a cancel in between finds the turn.
         turn = self._open_turn(said.message)
         for text in held:
             await self._tell(message(text))
@@ -429,7 +429,7 @@ class Conversation:
         return PromptResponse(stop_reason=reason, usage=usage)
 
     async def _plan(self) -> CarryOut | None:
-        """Ask whether a proposed plan is carried out."""
+        """Ask whether to carry out a proposed plan."""
         plan = self.session.view.plan
         if self.session.view.mode != "plan" or plan is None:
             return None
@@ -465,7 +465,7 @@ class Conversation:
     # --- slash commands ---
 
     async def _run(self, found: CommandCall) -> _Turn:
-        """Run a command. It may begin a turn; then the result is that turn, and it has ended."""
+        """Run a command. If it begins a turn, returns the completed turn."""
         self._turn = turn = _Turn(asyncio.get_running_loop().create_future())
         if found.command.name == "help":
             await self._tell(message(blocks_text((command_table(commands_of(self.session)),))))
@@ -487,7 +487,7 @@ class Conversation:
         return turn
 
     async def _settled(self) -> None:
-        """Wait until the session does nothing, and all that it did has been sent."""
+        """Wait until the session is idle, and all its updates have been sent."""
         seen = -1
         while (self.session.view.busy or self._telling or seen != self._seen) and not self._follower.done():
             seen = self._seen
@@ -511,7 +511,7 @@ WITH_SCREEN = frozenset(
         "vim",
     )
 )
-"""Commands that are not offered: they need swecli's own screen, or the editor has its own way."""
+"""Commands to hide: they need swecli's own screen, or the editor has its own equivalent."""
 
 
 def available_commands(session: Session) -> list[AvailableCommand]:
@@ -538,7 +538,7 @@ def no_model(why: str = "") -> RequestError:
 
 
 async def why_no_model(session: Session) -> str:
-    """What the session said about it when it started."""
+    """The session's reason for a start without a model."""
     events, said = session.subscribe(replay=True), ""
     with suppress(TimeoutError):
         while (event := await asyncio.wait_for(anext(events, None), QUIET_SECONDS)) is not None:

@@ -1,4 +1,4 @@
-"""The editor's files for the tools of a session: what it has open, unsaved changes included, and its way to write."""
+"""The editor's files for the tools of a session: open files with unsaved changes, and writing through the editor."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from swecli.core.ports import EditorError
 T = TypeVar("T")
 
 SECONDS = 10.0
-"""How long the editor is waited for. One that does not answer is not asked again in this session."""
+"""Seconds to wait for the editor. After a timeout it is not asked again in this session."""
 
 
 class ClientFiles:
-    """Implements ``EditorFiles`` for one session, for tools that run in threads. Nothing is asked before ``session`` is
+    """Implements ``EditorFiles`` for one session, for tools that run in threads. Asks nothing before ``session`` is
     set."""
 
     def __init__(self, client: Client, capabilities: ClientCapabilities, log: Callable[[str], None]) -> None:
@@ -51,7 +51,7 @@ class ClientFiles:
             self._reads = self._writes = False
             self._log(f"the editor did not give {path} within {SECONDS:.0f} s; files are read from disk from now on")
         except (RequestError, ConnectionError, ValidationError):
-            pass  # it has no such file open: the disk has it
+            pass  # not open in the editor: read it from disk
         return None
 
     def write(self, path: Path, text: str) -> None:

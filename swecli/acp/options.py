@@ -1,4 +1,4 @@
-"""What the user can choose for a session: mode, model and effort, as configuration options and as modes."""
+"""Choices of the user for a session: mode, model and effort, as configuration options and as modes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_MODELS = 100
 
 
 class BadChoice(Exception):
-    """The option can't be set so. The message says why."""
+    """The option can't be set to this value. The message gives the reason."""
 
 
 def modes(current: str) -> SessionModeState:
@@ -37,14 +37,14 @@ def modes(current: str) -> SessionModeState:
 
 
 class Choices:
-    """The options of one session. Models are those that were found by ``look``, and the current one."""
+    """The options of one session. Models are those found by ``look``, and the current one."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._offers: Sequence[ModelOffer] = ()
 
     async def look(self) -> bool:
-        """Find out which models can be chosen; servers are asked. Whether there are any."""
+        """Find the available models; contacts servers. Whether there are any."""
         offers = await self._session.models()
         self._offers = [offer for offer in offers if offer.usable and offer.tools is not False][:MOST_MODELS]
         return bool(self._offers)
@@ -65,7 +65,7 @@ class Choices:
         return found
 
     def set(self, option: str, value: str) -> None:
-        """Choose.
+        """Set an option.
 
         Raises:
             BadChoice: there is no such option or value, or it can't be chosen now.

@@ -35,11 +35,11 @@ _LINES = re.compile(r"L?(\d+)(?:[-:]L?(\d+))?")
 
 
 class BadPrompt(Exception):
-    """The prompt can't be sent. The message says why."""
+    """The prompt can't be sent. The message gives the reason."""
 
 
 class Said(Struct, frozen=True):
-    """``command`` is what a prompt that is only a slash command asks for. ``left_out`` names what could not be
+    """``command`` is set if the prompt is only a slash command. ``left_out`` names content that could not be
     attached."""
 
     message: Submit
@@ -50,10 +50,10 @@ class Said(Struct, frozen=True):
 def read_prompt(
     blocks: Sequence[ContentBlock], *, images: bool | None = None, commands: Sequence[SlashCommand] = COMMANDS
 ) -> Said:
-    """What the user says. ``images``: whether the model can see, None where nobody knows.
+    """The user's message. ``images``: whether the model can see, None if unknown.
 
     Raises:
-        BadPrompt: it is empty, or an image is none.
+        BadPrompt: it is empty, or an image is invalid.
     """
     texts: list[str] = []
     behind: list[str] = []
@@ -102,8 +102,8 @@ def read_prompt(
 
 
 def file_word(uri: str) -> str:
-    """What stands after an ``@`` for a file of this machine, with the lines that the fragment names (``#L10-20``,
-    ``#L10:20``); empty for anything else."""
+    """The word after an ``@`` for a local file, with the lines from the fragment (``#L10-20``, ``#L10:20``); empty for
+    anything else."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -125,7 +125,7 @@ def _named(uri: str) -> str:
 
 
 def _picture(data: str, name: str, *, refuse: bool) -> ImagePart | None:
-    """The image; None for what is none, if that is to be ``refuse``d it is an error.
+    """The image; None for other data, which is an error with ``refuse``.
 
     Raises:
         BadPrompt: it can't be shown to a model.

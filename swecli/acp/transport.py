@@ -1,5 +1,5 @@
-"""The wire: one JSON-RPC message a line, on two streams. What is no message is answered or dropped here, so that
-nothing that a client writes can end the connection."""
+"""The wire: one JSON-RPC message per line, on two streams. Other input is answered or dropped here, so that nothing a
+client writes can end the connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_LINE = 64 * 1024 * 1024
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 DELETE = "session/delete"
-"""A request of the protocol that the SDK has no route for. With ``_`` before its name, as an extension, it reaches the
+"""A request of the protocol for which the SDK has no route. With a ``_`` prefix, as an extension, it reaches the
 agent."""
 _PROMPT, _CANCEL, _CANCEL_REQUEST = "session/prompt", "session/cancel", "$/cancel_request"
 
@@ -26,7 +26,7 @@ Message = dict[str, Any]
 
 
 class BadMessage(Exception):
-    """A line that is no message. ``code`` is JSON-RPC's; ``id`` is the request's, as far as it can be told."""
+    """A line that is not a message. ``code`` is JSON-RPC's; ``id`` is the request's, if it can be determined."""
 
     def __init__(self, code: int, text: str, request: object = None) -> None:
         super().__init__(text)
@@ -38,7 +38,7 @@ def parse(line: bytes) -> Message:
     """The message of a line.
 
     Raises:
-        BadMessage: it is none.
+        BadMessage: it is not one.
     """
     try:
         value = json.loads(line)
@@ -62,8 +62,8 @@ def parse(line: bytes) -> Message:
 
 
 class StdioTransport:
-    """Messages of one client; the SDK's ``Transport``. ``receive`` ends with the input, with the first output that
-    could not be written, or with ``end``."""
+    """Messages of one client; the SDK's ``Transport``. ``receive`` ends with the input, with the first failed output,
+    or with ``end``."""
 
     def __init__(self, source: BinaryIO, out: Output, writer: Writer, log: Callable[[str], None]) -> None:
         self._out = out
@@ -72,7 +72,7 @@ class StdioTransport:
         self._lines = InputLines(source, MAX_LINE, log)
         self._turn = asyncio.Lock()
         self._prompts: dict[str | int, object] = {}
-        """Requests that can be cancelled, and the session of each."""
+        """Cancellable requests, and the session of each."""
         self._asked: dict[asyncio.Task[Any], int] = {}
         """The request that each task waits for."""
         self._ended = False
@@ -93,10 +93,10 @@ class StdioTransport:
         return None
 
     async def send(self, message: Message) -> None:
-        """Send it, and wait while too much of what was sent is unread.
+        """Send the message, and wait while too much output is unread.
 
         Raises:
-            ConnectionError: nobody reads any more.
+            ConnectionError: the client stopped reading.
         """
         task = asyncio.current_task()
         if "method" in message and "id" in message and task is not None:
@@ -115,13 +115,13 @@ class StdioTransport:
         self.end()
 
     def end(self) -> None:
-        """Receive nothing more."""
+        """Stop receiving."""
         if not self._ended:
             self._ended = True
             self._lines.end()
 
     def withdraw(self) -> None:
-        """Tell the client that the answer which this task waits for is no longer needed."""
+        """Cancel the request to the client that this task waits for."""
         task = asyncio.current_task()
         request = self._asked.pop(task, None) if task is not None else None
         if request is not None and not self._ended:
@@ -132,7 +132,7 @@ class StdioTransport:
         self._out.line(_LONE_SURROGATE.sub("\ufffd", text))
 
     def _meant(self, message: Message) -> Message | None:
-        """The message as the agent takes it; None for a notification that asks nothing of it."""
+        """The message in the agent's form; None for an irrelevant notification."""
         method, params = message.get("method"), message.get("params")
         fields: Message = cast("Message", params) if isinstance(params, dict) else {}
         if method is None:

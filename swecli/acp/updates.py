@@ -1,5 +1,5 @@
-"""What happens in a session, as updates of the protocol: a reducer over events, for a running session and for the
-replay of a stored one alike."""
+"""Session events as updates of the protocol: a reducer for a running session and for the replay of a stored one
+alike."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ Update = (
 ToolContent = ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent
 
 LIVE_SECONDS = 0.25
-"""How often the live output of a command is sent."""
+"""Seconds between updates of a command's live output."""
 LIVE_OUTPUT = 8_000
-"""The newest characters of it."""
+"""Newest characters of live output to send."""
 MOST_PLACES = 20
 
 
@@ -129,7 +129,7 @@ def block_content(block: DisplayBlock, cwd: Path) -> ToolContent:
 
 
 def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
-    """What a slash command shows, as Markdown."""
+    """Output of a slash command as Markdown."""
     parts: list[str] = []
     for block in blocks:
         match block:
@@ -158,12 +158,12 @@ class _Item(Struct):
     output: str = ""
     at: float = 0.0
     told: bool = False
-    """Whether the client knows of the call."""
+    """Whether the client knows the call."""
     arguments: dict[str, Any] = field(default_factory=lambda: {})
 
 
 class Updates:
-    """Turns events into updates, in order. ``replaying``: the user's own messages are sent as well."""
+    """Turns events into updates, in order. ``replaying``: the user's own messages are sent, too."""
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
@@ -171,7 +171,7 @@ class Updates:
         self._usage: UsageUpdate | None = None
         self.replaying = True
         self.echo = False
-        """Whether the client does not know the next message of the user."""
+        """Whether to send the user's next message, which the client does not know."""
         self.cost: Decimal | None = None
         """US dollars of the session so far."""
 
@@ -227,7 +227,7 @@ class Updates:
         ]
 
     def _stream(self, id: str, text: str) -> list[Update]:
-        """Send what the client does not have of an item's text."""
+        """Send the new part of an item's text."""
         item = self._items[id]
         if item.started.kind not in ("text", "reasoning") or not text.startswith(item.sent) or text == item.sent:
             return []
@@ -317,7 +317,7 @@ class Updates:
         )
 
     def _places(self, item: _Item, blocks: Sequence[DisplayBlock] = ()) -> list[ToolCallLocation] | None:
-        """Files that a call is about, with lines where they are known."""
+        """Files of a call, with known lines."""
         places: dict[tuple[str, int | None], None] = {}
         path = item.arguments.get("path")
         if isinstance(path, str) and path and "\0" not in path:
@@ -362,7 +362,7 @@ class Updates:
 
 
 def _differs(known: UsageUpdate, usage: UsageUpdate) -> bool:
-    """Whether the difference can be seen: half a percent of the window, or another price."""
+    """Whether the difference is visible: half a percent of the window, or another price."""
     moved = abs(known.used - usage.used) * 200 >= usage.size
     return moved or (known.size, known.cost) != (usage.size, usage.cost)
 

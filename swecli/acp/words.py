@@ -1,4 +1,4 @@
-"""How tools, modes and texts of swecli are named in the protocol. Pure."""
+"""Names of swecli's tools, modes and texts in the protocol. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tool_kind(name: str) -> ToolKind:
 
 
 def tool_title(name: str, target: str) -> str:
-    """One line: what is done to what. A command stands alone, as code."""
+    """One line: action and target. A command appears alone, as code."""
     kind, verb = TOOLS.get(name, ("other", name.replace("__", " ").replace("_", " ")))
     line = one_line(target)
     if kind == "execute" and line and name != "job":
@@ -66,7 +66,7 @@ def one_line(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text for people without escape sequences; control characters are visible stand-ins."""
+    """Text for people without escape sequences; control characters become visible stand-ins."""
     return "\t".join(sanitise(part) for part in without_sequences(text).split("\t"))
 
 
@@ -90,7 +90,7 @@ def _runs(text: str) -> list[str]:
 
 
 def arguments_of(text: str) -> dict[str, Any]:
-    """The arguments of a call; empty where they are no JSON object."""
+    """The arguments of a call; empty if they are not a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -103,7 +103,7 @@ def _is(value: object) -> bool:
 
 
 def clean(value: Any) -> Any:
-    """The value without lone surrogates, which are no text on the wire."""
+    """The value without lone surrogates, which are invalid on the wire."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8") if _surrogates(value) else value
     if isinstance(value, dict):

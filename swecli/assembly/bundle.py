@@ -1,4 +1,4 @@
-"""A handoff bundle at the start of a session: read, compared with the folder, handed to the model."""
+"""A handoff bundle at the start of a session: read, compared with the folder, passed to the model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from swecli.launch import StartError
 
 
 class Bundle(Struct, frozen=True):
-    """A bundle and how its files compare with those of the folder."""
+    """A bundle with the differences between its files and the folder's."""
 
     name: str
     handoff: Handoff
     found: Compared
 
     def begin(self, session: Session) -> None:
-        """Tell a fresh session what the bundle says."""
+        """Pass the bundle's content to a fresh session."""
         count = len(self.handoff.files)
         changed = f"{count} changed file{'' if count == 1 else 's'}"
         title = f"Handoff from {self.name}: {changed}, {len(self.found.same)} here as the bundle has them"
@@ -36,10 +36,10 @@ class Bundle(Struct, frozen=True):
 
 
 def read_bundle(path: Path, cwd: Path) -> Bundle:
-    """The bundle of a file, compared with the folder ``cwd``.
+    """Read a bundle, and compare it with the folder ``cwd``.
 
     Raises:
-        StartError: it can't be read, or is none.
+        StartError: it can't be read, or is not a bundle.
     """
     try:
         data, _ = read_bytes(path, MAX_BYTES)

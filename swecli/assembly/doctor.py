@@ -1,5 +1,4 @@
-"""What works and what does not: of the models providers, keys, windows, prices; of the storage what was lost. No key
-is ever shown."""
+"""Diagnosis of models (providers, keys, windows, prices) and storage (lost data). Never shows a key."""
 
 from __future__ import annotations
 
@@ -40,19 +39,19 @@ from swecli.launch import LaunchOptions
 
 Repair = Literal["vacuum", "index", "permissions", "recover"]
 SESSIONS = "sessions"
-"""What the finding on the database of a folder is about."""
+"""Subject of the finding on the database of a folder."""
 LEAST_FREE = 200_000_000
-"""Bytes of free space below which it is worth a word."""
+"""Bytes of free space below which a warning appears."""
 _TOOLS = {
     "git": "branch and changes are not shown",
     "rg": "search is slower",
     "bash": "commands can't be run",
 }
-"""Programs that are used where they are there, and what is missing without them."""
+"""Optional programs, with the effect of their absence."""
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at. ``repair`` is what would mend it, where something does."""
+    """Result of one check. ``repair`` is the available remedy, if any."""
 
     what: str
     text: str
@@ -61,7 +60,7 @@ class Finding(Struct, frozen=True):
 
 
 def examine_storage(paths: Paths, folder: Path, environment: Mapping[str, str]) -> list[Finding]:
-    """Look at everything. Reads the whole database: for a thread."""
+    """Run all checks of the storage. Reads the whole database: for a thread."""
     database = paths.workspace_data(folder) / DATABASE
     return [
         *_database(database),
@@ -132,7 +131,7 @@ def _permissions(paths: Paths, database: Path) -> Iterator[Finding]:
 
 
 def _open_to_others(paths: Paths, database: Path) -> Iterator[Path]:
-    """Folders and files of this user that others may look into."""
+    """Folders and files of this user that others may read."""
     for path in (*paths.all, *(database.parent.glob("*") if database.parent.is_dir() else ()), database.parent):
         with suppress(OSError):
             status = path.lstat()
@@ -167,12 +166,12 @@ def _programs(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def is_damaged(findings: Sequence[Finding]) -> bool:
-    """Whether stored sessions can't be read as they were written."""
+    """Whether stored sessions can't be read as written."""
     return any(one.what == SESSIONS and one.level == "error" for one in findings)
 
 
 def finding_blocks(findings: Sequence[Finding]) -> tuple[DisplayBlock, ...]:
-    """A table, what is wrong, and the repairs that are offered."""
+    """A table, the problems, and the available repairs."""
     rows = tuple((one.what, one.text if one.level == "ok" else f"{one.level}, see below") for one in findings)
     table = TableBlock(("Checked", "Result"), rows, "Storage and terminal")
     blocks: list[DisplayBlock] = [table]
@@ -191,7 +190,7 @@ OFFERS: Mapping[Repair, str] = {
 
 
 class Repaired(Struct, frozen=True):
-    """What a repair did, in sentences. ``complete``: nothing is known to be missing afterwards."""
+    """Result of a repair, in sentences. ``complete``: nothing is known to be missing afterwards."""
 
     text: str
     complete: bool = True
@@ -261,14 +260,14 @@ HEADERS = ("Model", "What is known")
 
 
 class Report(Struct, frozen=True):
-    """``blocks`` are to be shown; ``healthy``: the model that would answer can be asked, as far as was checked."""
+    """``blocks`` are to be shown; ``healthy``: the model that would answer is reachable, as far as checked."""
 
     blocks: tuple[DisplayBlock, ...]
     healthy: bool
 
 
 class _Known(Struct, frozen=True):
-    """What is known of one model, or of a provider without one: a line each for ``name`` and its facts."""
+    """Facts about one model, or about a provider without one: a line each for ``name`` and its facts."""
 
     name: str
     facts: tuple[str, ...]
@@ -283,7 +282,7 @@ class _Known(Struct, frozen=True):
 async def examine_session(
     options: LaunchOptions, startup: Startup, supply: ModelSupply, model: ModelInfo | None, *, online: bool
 ) -> Sequence[DisplayBlock]:
-    """A running session: its ``model``, the sandbox, its storage; ``online``: providers are asked."""
+    """Examine a running session: its ``model``, the sandbox, its storage; ``online`` contacts the providers."""
     contained = await asyncio.to_thread(examine_sandbox, options, startup)
     found = await asyncio.to_thread(examine_storage, startup.paths, options.cwd, startup.environment)
     rest = (contained, *finding_blocks(found))
@@ -294,8 +293,8 @@ async def examine_session(
 
 
 async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_work: ModelInfo | None = None) -> Report:
-    """Look at every provider that is set up in some way; with ``online``, ask each of them. ``at_work`` is what a
-    session knows of its model."""
+    """Examine every configured provider; with ``online``, contact each of them. ``at_work`` is a session's knowledge of
+    its model."""
     accounts = [account for account in supply.accounts.all() if _configured(account, supply, main)]
     looked = await asyncio.gather(*(_look(supply, account, main, at_work, online=online) for account in accounts))
     servers = await find_local_servers() if online else ()
@@ -348,7 +347,7 @@ async def _look(
     info = at_work if at_work is not None and at_work.ref == client.info.ref else client.info
     window = window_words(info.window, info.window_source)
     if not online and info is client.info and info.window_source in ("catalogue", "assumed"):
-        window = f"{window}, the server was not asked"  # in a session it was, and its word counts before these
+        window = f"{window}, the server was not asked"  # a session has asked, and its answer precedes these
     place = f"{without_password(client.config.base_url)}: {reached}"
     facts = (f"window {window}", _price(supply, account, info.name), _key(account), place)
     await client.close()
@@ -366,7 +365,7 @@ async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str
 
 
 def _price(supply: ModelSupply, account: Account, model: str) -> str:
-    """As a session counts it: a server of the user's own may be a gateway to one that costs."""
+    """Price as a session counts it: a server of the user's own may be a gateway to a paid one."""
     prices = supply.own_prices.get(f"{account.provider.name}/{model}")
     if prices is None and account.provider.name in LOCAL_PROVIDERS and account.key == "not needed":
         return "free"

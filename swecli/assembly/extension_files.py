@@ -1,4 +1,4 @@
-"""Skills, Markdown commands and agent profiles for a session: from which folders, and under which trust."""
+"""Skills, Markdown commands and agent profiles for a session: their folders and trust."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
-    """Skills, commands and agent profiles that count for the working directory: those of the project where the user
-    trusts it, as far as they are what the user trusted."""
+    """Skills, commands and agent profiles for the working directory. Those of a trusted project count only in the form
+    that the user trusted."""
     trust, own = startup.trust, startup.environment.get("SWECLI_HOME", "")
 
     def keep(digests: Sequence[str]) -> str:
@@ -49,7 +49,7 @@ def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
 
 
 def skill_listing(skills: Sequence[Skill], window: int) -> str:
-    """Their names and descriptions for the prompt; empty without skills."""
+    """Names and descriptions of skills for the prompt; empty without skills."""
     if not skills:
         return ""
     from swecli.core.extensions.skills import listing
@@ -58,11 +58,12 @@ def skill_listing(skills: Sequence[Skill], window: int) -> str:
 
 
 LARGEST_APPROVED = 1_000_000
-"""Bytes of a file that can have been approved."""
+"""Largest file that can be approved, in bytes."""
 
 
 def unapproved(directory: Path, accepted: Collection[str]) -> tuple[str, ...]:
-    """What ``covered_by_trust`` names, without files that the user approved as they are, as those that /init wrote."""
+    """Files from ``covered_by_trust`` except those that the user approved in their present form, such as files written
+    by /init."""
     names = covered_by_trust(directory)
     return tuple(name for name in names if not _is_approved(directory, name, accepted)) if accepted else names
 

@@ -1,4 +1,4 @@
-"""The hooks of a run: gathered from all settings, and let run where the user consented to exactly what they are."""
+"""The hooks of a run: collected from all settings, and enabled if the user consented to exactly this form."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class HookReading(Struct, frozen=True):
 def read_hooks(
     cwd: Path, loaded: Loaded, trust: TrustReading, home: str, *, safe: bool = False, vouched: bool = False
 ) -> HookReading:
-    """The hooks of the user and, where the workspace is trusted, of the project. ``vouched``: the user trusts what is
-    in the folder for this run, and can't be asked. Imports and reads nothing where none is configured."""
+    """The hooks of the user and, if the workspace is trusted, of the project. ``vouched``: the user trusts the folder's
+    content for this run, and can't be asked. Without configured hooks nothing is imported or read."""
     settings = loaded.settings.hooks
     own = any(value for _, value in settings if isinstance(value, tuple))
     claude = [cwd / name for name in CLAUDE_FILES] if trust.trusts else []
@@ -101,8 +101,8 @@ def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> li
 
 
 def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tuple[Hook, PendingItem | None]:
-    """The hook bound to its scripts as they are, and what waits for consent. The user's own needs none, unless it runs
-    what is in the workspace."""
+    """The hook bound to the present content of its scripts, and pending consent. The user's own hooks need none, unless
+    they run content of the workspace."""
     from swecli.core.hooks.hook import workspace_scripts
 
     scripts = workspace_scripts(hook.command, cwd)
@@ -123,15 +123,15 @@ def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tup
 
 
 def hook_digest(hook: Hook) -> str:
-    """What consent is bound to: event, matcher, condition, whether it is waited for, command, and the content of the
-    workspace's files that it names."""
+    """The subject of consent: event, matcher, condition, whether it blocks, command, and the content of the workspace's
+    files that it names."""
     condition = (f"if {hook.condition}",) if hook.condition else ()
     about = (hook.event, hook.matcher, *condition, *(("async",) if hook.background else ()))
     return item_digest(("hook", *about), [hook.command, [list(one) for one in hook.scripts]])
 
 
 def hook_keeper(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hook]:
-    """Remembers consent to a hook as it is now, and gives it back so."""
+    """Stores consent to the present form of a hook, and returns that form."""
 
     def keep(hook: Hook) -> Hook:
         from swecli.core.hooks.hook import workspace_scripts

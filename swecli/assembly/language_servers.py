@@ -1,4 +1,4 @@
-"""The language servers of a run: those of the settings and those on PATH, where the workspace is trusted."""
+"""The language servers of a run, from the settings and PATH, if the workspace is trusted."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LOGS = "logs"
 def build_language_servers(
     options: LaunchOptions, startup: Startup, sandbox: Sandbox, environment: Mapping[str, str]
 ) -> tuple[LanguageServers | None, bool]:
-    """The servers that can be there, None for none, and whether the workspace has files for them. Nothing is started,
-    and where nothing could be, little is imported. A server reads the project's configuration, which may name programs
-    to run: there are none in a workspace that is not trusted, nor in safe mode."""
+    """The possible servers (None for none), and whether the workspace has files for them. Starts nothing, and imports
+    little if no server is possible. A server reads the project's configuration, which may name programs to run, so an
+    untrusted workspace and safe mode have none."""
     settings = startup.loaded.settings
     looks = options.look_only or options.dry_run or options.compact_dry_run
     if not settings.diagnostics.enabled or not startup.trust.trusts or options.safe_mode or looks:

@@ -1,5 +1,4 @@
-"""The MCP servers of a run: which there are, where they run, and what of them is kept. Imported only where one is
-configured."""
+"""The MCP servers of a run: their definitions, execution and storage. Imported only if one is configured."""
 
 from __future__ import annotations
 
@@ -51,11 +50,11 @@ _GIVEN = (
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
 )
-"""Variables that every server gets; others only by its definition."""
+"""Variables for every server; others only by its definition."""
 
 
 def definitions_of(startup: Startup, cwd: Path) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
-    """All servers that count in a folder, the user's own first, and sentences about what does not count."""
+    """All active servers of a folder, the user's own first, and sentences about ignored definitions."""
     problems: list[str] = []
     named: list[ServerDefinition] = []
     for name, settings in startup.loaded.settings.mcp.items():
@@ -83,7 +82,7 @@ def server_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def undecided(startup: Startup, cwd: Path) -> tuple[ServerDefinition, ...]:
-    """Servers of the project that the user has not decided about as they are defined now."""
+    """Servers of the project without a decision of the user on their present definition."""
     decisions = decisions_of(startup.paths, cwd)
     found, _ = definitions_of(startup, cwd)
     off = {one.name for one in found if not one.enabled or decisions.of(one.name).get("off")}
@@ -97,7 +96,7 @@ def decisions_of(paths: Paths, cwd: Path) -> Decisions:
 
 
 def build_servers(options: LaunchOptions, startup: Startup) -> McpServers | None:
-    """None where there is no server."""
+    """None without a server."""
     configured, notices = definitions_of(startup, options.cwd)
     definitions, hidden = merged(options.servers, configured)
     notices = (*notices, *hidden)
@@ -133,7 +132,7 @@ def setup_of(
 
 
 def secrets_of(definitions: tuple[ServerDefinition, ...], environment: Mapping[str, str]) -> frozenset[str]:
-    """Values that definitions give to servers, as far as they may be secret."""
+    """Possibly secret values that definitions pass to servers."""
     found: set[str] = set()
     for one in definitions:
         try:
@@ -145,7 +144,7 @@ def secrets_of(definitions: tuple[ServerDefinition, ...], environment: Mapping[s
 
 
 class Alone:
-    """What a server needs of a session where there is none: it is only tried."""
+    """Stand-in for a session when a server is only tested."""
 
     def __init__(self) -> None:
         self.tools = ToolRegistry(())
@@ -158,12 +157,12 @@ class Alone:
         return None
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
-        """What is wrong is reported at the end."""
+        """Problems are reported at the end."""
 
     def tell_model(self, title: str, text: str) -> None:
-        """There is none."""
+        """There is no model."""
 
     def offer(
         self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
     ) -> None:
-        """Nobody takes them."""
+        """Discarded."""

@@ -1,4 +1,4 @@
-"""Instruction files and memories of a run: what is read for it, and what it may keep."""
+"""Instruction files and memories of a run: which to read, and which to store."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ ON = "This folder is trusted now, and its memory is on. What it holds already jo
 def project_instructions(
     options: LaunchOptions, startup: Startup, accepted: frozenset[str] = frozenset()
 ) -> Instructions:
-    """The instruction files that hold for the working directory. A folder that the user declined says nothing; where
-    nobody was asked yet, what it says is quoted."""
+    """The instruction files for the working directory. Those of a declined folder are ignored; before a decision they
+    are quoted as information."""
     if options.safe_mode:
         return Instructions()
     trust, settings = startup.trust, startup.loaded.settings.instructions
@@ -56,7 +56,7 @@ def project_instructions(
 
 
 def instruction_files(options: LaunchOptions, startup: Startup, loaded: Instructions) -> InstructionFiles:
-    """The files of the prompt, and what of them is watched while the session runs."""
+    """The files of the prompt, and those to watch during the session."""
     settings, trust = startup.loaded.settings.instructions, startup.trust
     folders = instruction_folders(options.cwd)
     wanted = settings.nested and settings.merge != "none" and trust.state != "declined"
@@ -81,12 +81,12 @@ def _why_no_instructions(options: LaunchOptions, trust: TrustState, merge: Merge
 
 
 def is_on(options: LaunchOptions, startup: Startup) -> bool:
-    """Whether the run has memories at all."""
+    """Whether the run has memories."""
     return startup.loaded.settings.memory.enabled and not options.safe_mode
 
 
 def memory_places(options: LaunchOptions, startup: Startup) -> MemoryPlaces:
-    """The folders of memories. Those of a project that is not trusted are left alone."""
+    """The folders of memories. Those of an untrusted project are left alone."""
     if not is_on(options, startup):
         return MemoryPlaces(None, None)
     project = Path(os.path.realpath(options.cwd))
@@ -95,7 +95,7 @@ def memory_places(options: LaunchOptions, startup: Startup) -> MemoryPlaces:
 
 
 def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
-    """What a session keeps: no notes where nothing may be stored, or nobody said that the folder is trusted."""
+    """What a session may store: no notes if storing is off or the folder is not known to be trusted."""
     places, settings = memory_places(options, startup), startup.loaded.settings.memory
     looks_only = options.look_only or options.dry_run or options.compact_dry_run
     wanted = is_on(options, startup) and settings.notes and options.store and not looks_only
@@ -135,7 +135,7 @@ def _turned_on(options: LaunchOptions, startup: Startup) -> tuple[str, MemoryOpt
 
 
 def _cover(startup: Startup) -> Callable[[str], str]:
-    """Hides keys and passwords of the environment, and what looks like some. Made when it is first needed."""
+    """Hides keys and passwords of the environment, and similar texts. Built on first use."""
 
     @cache
     def covering() -> Callable[[str], str]:
@@ -147,7 +147,7 @@ def _cover(startup: Startup) -> Callable[[str], str]:
 
 
 def remembered(options: LaunchOptions, startup: Startup) -> MemoryText:
-    """What of the memories goes into the prompt."""
+    """Memories for the prompt."""
     places = memory_places(options, startup)
     if not any(folder is not None and folder.is_dir() for folder in (places.project, places.user)):
         return MemoryText()
@@ -155,7 +155,7 @@ def remembered(options: LaunchOptions, startup: Startup) -> MemoryText:
 
 
 def memory_tools(options: LaunchOptions, startup: Startup) -> list[AnyTool]:
-    """What the model remembers with, as far as it is on."""
+    """The model's memory tools, if enabled."""
     settings, tools = startup.loaded.settings.memory, list[AnyTool]()
     if is_on(options, startup):
         from swecli.core.tools.memory import MemoryTool

@@ -1,4 +1,4 @@
-"""The models a user can reach: providers, keys, windows, prices, and a short trial."""
+"""The user's models: providers, keys, windows, prices, and a short test request."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ from swecli.launch import LaunchOptions, StartError
 
 
 def configured(settings: Settings) -> tuple[ProviderConfig, ...]:
-    """The user's own providers, and the built-in ones of which they changed something."""
+    """The user's own providers, and the built-in ones with changes by the user."""
     return tuple(_configured(name, entry) for name, entry in settings.providers.items())
 
 
@@ -93,8 +93,8 @@ def _configured(name: str, entry: ProviderSettings) -> ProviderConfig:
 
 
 class Prices:
-    """A model whose price the user has set costs that; one that runs on this machine nothing; one at the provider's
-    own address what the catalogue says; one at any other address something that nobody but the provider knows."""
+    """A price set by the user counts first; a model on this machine costs nothing; one at the provider's own address
+    costs the catalogue's price; at any other address the price is unknown."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Prices:
         self._addresses[config.info.ref] = config.base_url
 
     def __call__(self, model_ref: str, usage: Usage) -> str | None:
-        """US dollars as a decimal number for a response; None where the price is not known."""
+        """US dollars as a decimal number for a response; None if the price is unknown."""
         if usage.cost is not None:
             return cost_text(usage.cost)
         if model_ref in self._own:
@@ -136,19 +136,19 @@ def own_prices(settings: Settings) -> dict[str, PriceList]:
 FILE_NAME = "windows.json"
 
 Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
-"""A client's configuration from what was asked and what was learned."""
+"""Builds a client's configuration from answers and learned facts."""
 Ask = Callable[[Endpoint, str], Awaitable[EndpointModel | None]]
 
 
 class _Known(Struct):
-    """``stated`` is the window that an error of this session stated: no source is better."""
+    """``stated`` is the window from an error of this session: the best source."""
 
     resolve: Resolve
     asked: EndpointModel | None = None
     learned: LearnedWindow | None = None
     stated: int | None = None
     settled: bool = False
-    """Asking (again) brings nothing new."""
+    """Asking (again) would bring nothing new."""
 
 
 class Windows:
@@ -172,12 +172,12 @@ class Windows:
         plain = resolve(None, None)
         learned = self._store.find(host_key(plain.base_url), plain.target.model)
         client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
-        # A window that the user set needs no asking.
+        # A window set by the user needs no query.
         self._known[client] = _Known(resolve, learned=learned, settled=plain.info.window_source == "user")
         return client
 
     async def ask(self, client: ModelClient) -> bool:
-        """Ask the server about the model, unless that is of no use. True when more is known than before."""
+        """Ask the server about the model, unless that is pointless. True if it brought new facts."""
         known = self._known.get(client)
         if known is None or known.settled or not isinstance(client, HttpModelClient):
             return False
@@ -190,12 +190,12 @@ class Windows:
         return self._update(client, known)
 
     def recall(self, client: ModelClient, window: int) -> None:
-        """Take the window that the server reported in an earlier run, where it would only be assumed."""
+        """Adopt the window reported by the server in an earlier run, if it would otherwise only be assumed."""
         if isinstance(client, HttpModelClient) and client.info.window_source == "assumed":
             client.know(replace(client.info, window=window, window_source="endpoint"))
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
-        """Keep the window that an error states. Returns a sentence for the user, or nothing where it is not news."""
+        """Store the window stated in an error. Returns a sentence for the user, or nothing if it is not new."""
         known = self._known.get(client)
         stated, before = error.window, client.info.window
         if known is None or stated is None or stated == before or not isinstance(client, HttpModelClient):
@@ -222,7 +222,7 @@ class AccountError(ValueError):
 
 
 class Accounts:
-    """Providers by the settings and the environment, and the keys that are stored for them."""
+    """Providers from settings and environment, and their stored keys."""
 
     def __init__(self, settings: Settings, environment: Mapping[str, str], keys: KeyStore) -> None:
         self.custom = configured(settings)
@@ -234,7 +234,7 @@ class Accounts:
         return tuple({**{item.name: item for item in self.custom}, **_others(self.custom)}.values())
 
     def all(self) -> tuple[Account, ...]:
-        """The state of every provider. A store that can't be read counts as empty here."""
+        """The state of every provider. An unreadable key store counts as empty here."""
         try:
             stored = {(entry.provider, entry.origin) for entry in self._keys.entries()}
         except KeyStoreError:
@@ -245,7 +245,7 @@ class Accounts:
         )
 
     def stored_key(self, provider: str, origin: str) -> str:
-        """The key that is stored for exactly this provider and origin.
+        """The stored key of exactly this provider and origin.
 
         Raises:
             KeyStoreError: it can't be read.
@@ -253,7 +253,7 @@ class Accounts:
         return self._keys.find(provider, origin)
 
     def prefetch(self) -> str:
-        """Read all stored keys now, as a keyring may take its time. Returns what went wrong."""
+        """Read all stored keys now, because a keyring may be slow. Returns a problem, if any."""
         try:
             for entry in self._keys.entries():
                 self._keys.find(entry.provider, entry.origin)
@@ -262,7 +262,7 @@ class Accounts:
         return ""
 
     def default_model(self) -> str:
-        """The usual model of the first provider whose key is stored; empty where there is none."""
+        """The default model of the first provider with a stored key; empty if there is none."""
         return next(
             (
                 f"{account.provider.name}/{account.provider.default_model}"
@@ -288,10 +288,10 @@ class Accounts:
         return found
 
     def store(self, provider: str, key: str) -> str:
-        """Add an API key at the address where it is asked. Returns a sentence for the user.
+        """Store an API key for the provider's present address. Returns a sentence for the user.
 
         Raises:
-            AccountError: no such provider, no such key, or it can't be stored.
+            AccountError: no such provider, invalid key, or it can't be stored.
         """
         key = key.strip()
         found = self.find(provider)
@@ -326,14 +326,14 @@ NO_MODEL = (
 
 
 def main_model(settings: Settings, environment: Mapping[str, str], accounts: Accounts) -> str | None:
-    """``provider/name`` of the settings (flags are among them), or of the first provider with a key."""
+    """``provider/name`` of the settings (including flags), or of the first provider with a key."""
     name = settings.model.name or default_model(environment) or accounts.default_model()
     return expand(name, settings) if name else None
 
 
 def no_model(environment: Mapping[str, str]) -> str:
-    """Why none can be chosen without being named, and what to do. At an address that the environment changes, the
-    provider's usual model may not exist."""
+    """Reason why no model can be selected by default, and the remedy. At an address from the environment, the
+    provider's default model may not exist."""
     for provider in configured_providers(environment):
         if not provider.default_model:
             return (
@@ -344,12 +344,12 @@ def no_model(environment: Mapping[str, str]) -> str:
 
 
 class ModelSupply:
-    """Makes clients for ``provider/name`` or an alias, and brings what a session needs to know of their models.
+    """Makes clients for ``provider/name`` or an alias, with the facts that a session needs about their models.
 
-    ``--base-url`` holds for the model that the session starts with; without it, a model that goes on answering is
-    asked where it was asked before, unless environment or settings name another server nearby. ``data`` is where
-    learned windows are kept; ``dump`` gets every request and answer. ``notices`` are sentences for the user. Making
-    one may take a moment: not for the event loop.
+    ``--base-url`` applies to the first model of the session; without it, a model of a continued session keeps its
+    address, unless environment or settings name another local server. ``data`` stores learned windows; ``dump`` gets
+    every request and answer. ``notices`` are sentences for the user. The constructor may take a moment: not for the
+    event loop.
     """
 
     def __init__(
@@ -367,33 +367,33 @@ class ModelSupply:
         self.accounts = Accounts(settings, environment, keys)
         self._main = main_model(settings, environment, self.accounts)
         self._offered: Sequence[ModelOffer] | None = None
-        """What could be chosen when that was asked last."""
+        """Result of the last query for available models."""
         self._candidates: tuple[str, ...] = ()
-        """Models that the name of the start fits, where it fits several."""
+        """Models that match the initial name if it is ambiguous."""
         self.unlisted: tuple[str, ...] = ()
-        """Sentences about servers that were asked for their models last and named none."""
+        """Sentences about servers without models at the last query."""
         self.windows = Windows(data, dump=dump)
         self.own_prices = own_prices(settings)
         self._prices = Prices(own=self.own_prices)
         self._pinned: dict[str, str] = {}
-        """Addresses of models that go on where they were asked before."""
+        """Addresses of models that keep an earlier one."""
         self.notices: tuple[str, ...] = ()
         self.remarks: tuple[str, ...] = ()
-        """Sentences about what was chosen for the user: no warnings."""
+        """Sentences about automatic choices: no warnings."""
         if options.script is None:
             # Here rather than with the first client on the event loop.
             load_catalog()
             self.notices = tuple(filter(None, (self.accounts.prefetch(),)))
 
     def chosen(self, before: str | None = None, address: str = "") -> str | None:
-        """``provider/name`` by flag; else that of the session that goes on (``before``), if it can still be used;
-        else by environment, settings, or the first provider with a key; None without any.
+        """``provider/name`` by flag; else that of the continued session (``before``), if still usable; else by
+        environment, settings, or the first provider with a key; None without any.
 
-        ``address`` is where ``before`` was asked, if not at its provider's own address. It goes on there, and what was
-        said there goes nowhere else unless the user names another model or address.
+        ``address`` is the earlier address of ``before``, if not the provider's own. It stays, and the conversation goes
+        to no other address unless the user names another model or address.
 
         Raises:
-            StartError: headless, where a run without a model can do nothing.
+            StartError: headless, because a run without a model can do nothing.
         """
         if self._options.script is not None:
             return f"{SCRIPTED}/{self._options.script.stem}"
@@ -420,7 +420,7 @@ class ModelSupply:
         if self._main is None and needed:
             raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
         if stays:
-            # What is wrong is reported when the session tries to connect it.
+            # Problems are reported when the session tries to connect.
             self._tell(f"{before} was used at {address}. Its messages go to another model only if you choose one.")
             return None
         if trouble:
@@ -428,8 +428,8 @@ class ModelSupply:
         return self._main
 
     def _settle_main(self, *, quiet: bool) -> str:
-        """Look up the name of the start where it says no provider; where none was named, ask the user's server, and
-        say what was chosen. Returns why there is none. ``quiet``: a session goes on, which has its model."""
+        """Look up the initial name if it lacks a provider; without a name, ask the user's server, and report the
+        choice. Returns the reason if there is none. ``quiet``: a continued session has its model."""
         if self._main is not None and not self._is_reference(self._main):
             found = self._found(self._main)
             self._candidates = found.candidates
@@ -449,7 +449,7 @@ class ModelSupply:
         return ""
 
     def _only_model(self) -> str:
-        """Take the one model that the user's server has. Returns why there is none to take."""
+        """Use the only model of the user's server. Returns the reason if there is none."""
         if self._options.look_only:
             return no_model(self._environment)
         near = [offer for offer in asyncio.run(self.offers()) if offer.listed or offer.running]
@@ -464,25 +464,25 @@ class ModelSupply:
         return f"No model selected; {len(chatting)} are offered. Select one, for example {named}."
 
     def _is_reference(self, name: str) -> bool:
-        """Whether a name says its provider, so that nothing is to be looked up."""
+        """Whether a name includes its provider, so that no lookup is needed."""
         names = {provider.name for provider in self.accounts.providers}
         return name.partition("/")[0].lower() in names
 
     def _found(self, name: str) -> NamedModel:
-        """What a name without a provider means: in what is connected, then in the catalogue. Servers are asked only
-        for a name that nothing else tells."""
+        """Resolve a name without a provider: among connected providers, then in the catalogue. Asks servers only for a
+        name found nowhere else."""
         if self._offered is None:
             known = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
             found = find_model(name, known)
             if found.ref and not any(account.elsewhere and account.key != "missing" for account in self.accounts.all()):
                 return found
-            if self._options.look_only:  # which opens no connection
+            if self._options.look_only:  # opens no connection
                 return found
             asyncio.run(self.offers())
         return find_model(name, self._offered or ())
 
     def _go_on_with(self, model: str, address: str) -> str:
-        """Take the model of an earlier run; a sentence where it can't be used any more."""
+        """Continue with the model of an earlier run; a sentence if it is no longer usable."""
         main, self._main = self._main, model
         try:
             if address and not self._options.base_url:
@@ -494,10 +494,10 @@ class ModelSupply:
         return ""
 
     def _pin(self, model: str, address: str) -> None:
-        """Ask the model at this address from now on, unless environment or settings name a server of the user's own:
-        one that was started anew may be at another port."""
+        """Keep this address for the model, unless environment or settings name a server of the user's own: it may have
+        restarted at another port."""
         here = self._address(model)
-        if here == address:  # it may come with a password, which was not recorded
+        if here == address:  # it may include a password, which was not recorded
             return
         if here and is_local(here):
             self._tell(f"Continuing with {here}; this session used {address} before.")
@@ -510,7 +510,7 @@ class ModelSupply:
             )
 
     def _address(self, model: str) -> str:
-        """Where the model would be asked now; empty for its provider's own address."""
+        """The model's present address; empty for its provider's own."""
         try:
             return self._resolve(model, None, None).info.address
         except (ProviderSetupError, KeyStoreError):  # a key may be missing for that address only
@@ -523,10 +523,10 @@ class ModelSupply:
         self.remarks = (*self.remarks, remark)
 
     def make(self, model: str) -> ModelClient:
-        """A client.
+        """Make a client.
 
         Raises:
-            ModelUnavailable: no such provider, no key; the message says what to do.
+            ModelUnavailable: no such provider, no key; the message includes the remedy.
         """
         if self._options.script is not None:
             return _scripted(self._options)
@@ -557,7 +557,7 @@ class ModelSupply:
         )
 
     def adopt(self, settings: Settings) -> None:
-        """Go by changed settings. The model of the start stays, and clients that are made keep window and time-outs."""
+        """Apply changed settings. The initial model stays, and existing clients keep window and time-outs."""
         self._settings = settings
         prices = own_prices(settings)
         self.own_prices.update(prices)
@@ -566,12 +566,12 @@ class ModelSupply:
         self._offered = None
 
     def _keep_price(self, model: str, price: Price) -> str:
-        """Into the user's settings, and for what is asked from now on.
+        """Store a price in the user's settings, and use it from now on.
 
         Raises:
-            ValueError: it is no price, or can't be written.
+            ValueError: it is not a price, or can't be written.
         """
-        from swecli.assembly.settings import user_file  # only once somebody sets one
+        from swecli.assembly.settings import user_file  # imported only when a price is set
 
         given = {"input": price.input, "output": price.output, "cache_read": price.cached}
         try:
@@ -591,7 +591,7 @@ class ModelSupply:
         return str(path)
 
     def main(self) -> str | None:
-        """The model of a start, its name looked up; servers may be asked. Not for the event loop."""
+        """The initial model, its name resolved; may contact servers. Not for the event loop."""
         problem = self._settle_main(quiet=True)
         if problem:
             self._tell(problem)
@@ -599,7 +599,7 @@ class ModelSupply:
 
     @property
     def nothing_chosen(self) -> str:
-        """Why no model can be chosen without being named, and what to do."""
+        """Reason why no model can be selected by default, and the remedy."""
         return no_model(self._environment)
 
     @property
@@ -607,8 +607,8 @@ class ModelSupply:
         return self._options.script is not None
 
     async def offers(self) -> Sequence[ModelOffer]:
-        """Models to choose from, the likeliest first. Servers on this machine are looked for, and those of the user's
-        own addresses are asked."""
+        """Models to choose from, the likeliest first. Detects servers on this machine, and contacts those at the user's
+        own addresses."""
         if self._options.script is not None:
             return ()
         accounts = await asyncio.to_thread(self.accounts.all)
@@ -626,7 +626,7 @@ class ModelSupply:
         return self._offered
 
     def _ordered(self, found: Sequence[ModelOffer]) -> tuple[ModelOffer, ...]:
-        """With what the user has set, the likeliest first."""
+        """The offers with the user's settings, the likeliest first."""
         windows = self._settings.models.window
         own = {ref: prices.at(utc_now()) for ref, prices in self.own_prices.items()}
         known = [
@@ -636,13 +636,13 @@ class ModelSupply:
         return likeliest_first(known, (*self._candidates, *named_models(self._settings)))
 
     def _known(self) -> Sequence[ModelOffer]:
-        """What can be chosen, as far as that is known without asking anybody."""
+        """Models known without contacting any server."""
         if self._offered is None:
             self._offered = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
         return self._offered
 
     async def _ask_server(self, account: Account) -> tuple[tuple[ModelOffer, ...], str]:
-        """The models of one server, or a sentence that says why there are none."""
+        """The models of one server, or the reason for none as a sentence."""
         provider = account.provider.name
         try:
             config = await asyncio.to_thread(self._resolve, f"{provider}/models", None, None)
@@ -681,7 +681,7 @@ class ModelSupply:
 
 
 def _with_address(options: LaunchOptions, settings: Settings, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """With ``--base-url`` as the address of OpenAI's kind, where no model is named that it could be meant for."""
+    """The environment with ``--base-url`` as OpenAI's address, if no model is named that it could belong to."""
     if not options.base_url or settings.model.name is not None:
         return environment
     first = next(iter(configured_providers(environment)), None)
@@ -697,12 +697,12 @@ def _port(address: str) -> int | None:
 
 
 def effort_of(settings: Settings, main: str | None, model: str) -> str | None:
-    """How much the user wants a model to think: what is said of it, else for the main model what is said of that."""
+    """Reasoning effort configured for a model; for the main model, its own setting is the fallback."""
     return settings.models.effort.get(model) or (settings.model.effort if model == main else None)
 
 
 def _scripted(options: LaunchOptions) -> ModelClient:
-    from swecli.core.llm.scripted import (  # only a demonstration or a test has one
+    from swecli.core.llm.scripted import (  # only for demonstrations and tests
         ScriptedModel,
         ScriptError,
         load_script,
@@ -724,14 +724,14 @@ async def _real_pause(seconds: float) -> None:
 
 
 SECONDS = 120.0
-"""For the whole answer: a local server may have to load the model first."""
+"""Limit of the whole answer: a local server may have to load the model first."""
 MOST_TOKENS = 512
-"""Of the answer; enough for a model that thinks before it says one word."""
+"""Limit of the answer; enough for a model that reasons before it says one word."""
 QUESTION = "Answer with the one word: ready"
 
 
 async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
-    """Whether ``provider/name`` answers, and a sentence for the user. Nothing is stored."""
+    """Whether ``provider/name`` answers, and a sentence for the user. Stores nothing."""
     try:
         supply = await asyncio.to_thread(_supply, options)
         client = await asyncio.to_thread(supply.make, ref)

@@ -1,4 +1,4 @@
-"""The permission rules of a folder for a person: with their uses, tried, added and revoked."""
+"""The permission rules of a folder for a person: list with uses, try, add and revoke."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import ShownRule, Tried
 
 NEWEST = 200
-"""Commands that a rule is tried on."""
+"""Newest commands on which to try a rule."""
 
 
 class Use(Struct, frozen=True):
-    """How often a rule decided, and when last (Unix seconds)."""
+    """Number of a rule's decisions, and the time of the last one (Unix seconds)."""
 
     count: int
     last: float | None
 
 
 def newest_commands(paths: Paths, workspace: Path, limit: int = NEWEST) -> tuple[Call, ...]:
-    """The newest commands of the model in this workspace, each as the call that it was."""
+    """The model's newest commands in this workspace, as tool calls."""
     rows = _rows(
         paths,
         workspace,
@@ -81,7 +81,7 @@ def _command(body: object) -> tuple[str, str] | None:
 
 
 def _rows(paths: Paths, workspace: Path, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-    """Read without taking part in writing; nothing where there is no store or it can't be read."""
+    """Read-only query; empty if there is no readable store."""
     file = paths.workspace_data(workspace) / DATABASE
     if not file.is_file():
         return []
@@ -93,8 +93,8 @@ def _rows(paths: Paths, workspace: Path, query: str, values: tuple[object, ...])
 
 
 class RuleRow(Struct, frozen=True):
-    """A rule that holds in a folder. ``id`` is that of a grant, else empty; ``last_use`` is Unix seconds; ``void`` says
-    why the rule has no effect."""
+    """An active rule of a folder. ``id`` is that of a grant, else empty; ``last_use`` is Unix seconds; ``void`` is the
+    reason for a rule without effect."""
 
     id: str
     effect: str
@@ -111,14 +111,14 @@ class RuleRow(Struct, frozen=True):
 
 
 class FolderRules:
-    """The rules of the folder of ``options``: listed, tried, granted and revoked."""
+    """The rules of the folder of ``options``: list, try, grant and revoke."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self.options = options
         self.environment = environment
 
     def startup(self) -> Startup:
-        """The settings of the folder as they are now.
+        """The present settings of the folder.
 
         Raises:
             StartError: a settings file is broken.
@@ -126,7 +126,7 @@ class FolderRules:
         return startup_of(self.options, self.environment)
 
     def policy(self, startup: Startup) -> Policy:
-        """What a session here would start with, grants included."""
+        """Initial policy of a session here, grants included."""
         policy = build_policy(self.options, startup, scrubbed_environment(self.environment))
         return replace(policy, rules=(*policy.rules, *grant_rules(self.grants(startup))))
 
@@ -134,7 +134,7 @@ class FolderRules:
         return grants_of(startup, self.options.cwd)
 
     def rows(self, held: Sequence[Rule] = ()) -> list[RuleRow]:
-        """Every rule that holds; ``held`` are those that answers allowed in a running session.
+        """All active rules; ``held`` are those allowed by answers in a running session.
 
         Raises:
             StartError: a settings file is broken.
@@ -154,10 +154,10 @@ class FolderRules:
         return rows
 
     def matches(self, effect: RuleEffect, rule: str) -> tuple[Sequence[Match], int]:
-        """Which of the newest commands a rule speaks about, and how many there are. Nothing is run.
+        """The newest commands that a rule matches, and the number examined. Runs nothing.
 
         Raises:
-            RuleError: it is no rule.
+            RuleError: the rule is invalid.
             StartError: a settings file is broken.
         """
         wanted = checked_rule(effect, rule)
@@ -167,7 +167,7 @@ class FolderRules:
 
 
 def _origin(held: Rule) -> str:
-    """Where a rule is from that an answer allowed."""
+    """Origin of a rule allowed by an answer."""
     return "this turn" if held.origin == FOR_THIS_TURN else "this session"
 
 
@@ -175,7 +175,7 @@ def checked_rule(effect: RuleEffect, text: str) -> Rule:
     """The rule with this text.
 
     Raises:
-        RuleError: it is none.
+        RuleError: the text is invalid.
     """
     rule = Rule(effect, text, "session")
     rule_pattern(rule)
@@ -183,11 +183,11 @@ def checked_rule(effect: RuleEffect, text: str) -> Rule:
 
 
 SHOWN = 8
-"""Commands that are named when a rule is tried."""
+"""Commands to name when a rule is tried."""
 
 
 class PermissionRules:
-    """Implements ``PermissionsPort``: a ``ValueError`` with a sentence is all that can go wrong."""
+    """Implements ``PermissionsPort``; every error is a ``ValueError`` with a sentence."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self._rules = FolderRules(options, environment)
@@ -244,8 +244,7 @@ def _effect(word: str) -> RuleEffect:
 
 
 def rule_notices(rules: Sequence[Rule]) -> tuple[str, ...]:
-    """A sentence for each rule that is no rule or names no tool: it would stop, ask or allow nothing, and its author
-    believes that it does."""
+    """A sentence for each invalid rule or one that names no tool: it has no effect although its author relies on it."""
     if not rules:
         return ()
     tools = frozenset(tool.name for tool in builtin_tools())
@@ -258,7 +257,7 @@ def rule_notices(rules: Sequence[Rule]) -> tuple[str, ...]:
 
 
 def require_rules(options: LaunchOptions, startup: Startup) -> None:
-    """Refuse a run with a deny or ask rule that can't be understood: it would let through what it is there to stop.
+    """Refuse a run with an invalid deny or ask rule: calls that it should stop would pass.
 
     Raises:
         StartError: there is one; the message names each with its place.

@@ -1,4 +1,4 @@
-"""Where the playbook of a run is, and what of it goes into the prompt. Nothing is imported where there is none yet."""
+"""Files of a run's playbook, and its part in the prompt. Imports nothing before a playbook exists."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 FILE = "playbook.jsonl"
 LOCK = "playbook"
 _READMES = ("README.md", "README.rst", "README.txt", "README", "CONTRIBUTING.md")
-_LARGEST = 200_000
-"""Bytes of a text that is looked at."""
+_MAX_BYTES = 200_000
+"""Bytes of a text to read."""
 
 
 class Proven(Struct, frozen=True):
-    """What of the playbook is in the prompt of the session."""
+    """The playbook's part in the prompt of the session."""
 
     text: str = ""
     ids: frozenset[str] = frozenset()
@@ -36,8 +36,8 @@ def _wanted(options: LaunchOptions, startup: Startup) -> bool:
 
 
 def _files(options: LaunchOptions, startup: Startup) -> tuple[Path, Path | None, Path]:
-    """The project's file, where bullets are until the folder is trusted, and the user's own. In a folder that is not
-    trusted nothing is read or written."""
+    """The project's file, the file of its bullets until the folder is trusted, and the user's own. In an untrusted
+    folder nothing is read or written."""
     data, own = startup.paths.workspace_data(options.cwd) / FILE, startup.paths.config / FILE
     trusted = startup.trust.trusts
     return (project_folder(options.cwd) / FILE, data, own) if trusted else (data, None, own)
@@ -66,7 +66,7 @@ def _open(
 def playbook_opener(
     options: LaunchOptions, startup: Startup, instructions: Sequence[str], core: frozenset[str]
 ) -> Callable[[], Playbooks] | None:
-    """Opens the playbook when the first turn begins; None where the settings say so, and in safe mode."""
+    """Opens the playbook when the first turn begins; None if disabled, and in safe mode."""
     if not _wanted(options, startup):
         return None
 
@@ -82,13 +82,13 @@ def playbook_opener(
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_LARGEST).decode("utf-8", "replace")
+            return file.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
 
 def proven_bullets(options: LaunchOptions, startup: Startup) -> Proven:
-    """The bullets that every request of the session has, chosen once."""
+    """The bullets in every request of the session, chosen once."""
     if not _wanted(options, startup) or not any(path.exists() for path in _files(options, startup) if path is not None):
         return Proven()
     from swecli.core.playbook.retrieval import proven
@@ -97,7 +97,7 @@ def proven_bullets(options: LaunchOptions, startup: Startup) -> Proven:
     try:
         books = _open(options, startup, tuple, frozenset())
         bullets = [*books.project.read().live(), *books.own.read().live()]
-    except OSError:  # the session tells of it when it opens the playbook
+    except OSError:  # the session reports it when it opens the playbook
         return Proven()
     text, ids = proven(bullet for bullet in bullets if not stale(bullet, options.cwd))
     return Proven(text, ids)

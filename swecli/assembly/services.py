@@ -1,4 +1,4 @@
-"""From options and settings to the services of a session, and its budgets."""
+"""Services and budgets of a session, from options and settings."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def compaction_options(context: ContextSettings) -> CompactionOptions:
 
 FILE = "checkpoints.db"
 IN_MEMORY = 64_000_000
-"""Bytes that are kept where nothing may be stored."""
+"""Bytes to keep in memory if nothing may be stored."""
 _PURPOSE = Purpose(
     "checkpoint store",
     "File changes can be undone only until swecli exits, and fewer of them",
@@ -152,7 +152,7 @@ _PURPOSE = Purpose(
 
 
 def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> Checkpoints | None:
-    """The record of the session's changes, opened when it is first needed; None where the settings say so."""
+    """The record of the session's changes, opened on first use; None if disabled."""
     settings = startup.loaded.settings.checkpoints
     if not settings.enabled:
         return None
@@ -175,7 +175,7 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
 
 
 def inherit_changes(options: LaunchOptions, startup: Startup, parent: str, child: str) -> None:
-    """Let a fork take back what the session that it was made of changed in files."""
+    """Let a fork undo its parent session's changes of files."""
     path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
     if not path.exists() or not startup.loaded.settings.checkpoints.enabled:
         return
@@ -184,7 +184,7 @@ def inherit_changes(options: LaunchOptions, startup: Startup, parent: str, child
 
 
 def move_changes(paths: Paths, old: Path, new: Path, sessions: Sequence[str]) -> None:
-    """Let sessions of a folder that is elsewhere now take back there what they changed in files.
+    """Let sessions of a moved folder undo their changes of files at its new place.
 
     Raises:
         sqlite3.Error: one of the stores fails; nothing was moved.
@@ -203,7 +203,7 @@ def move_changes(paths: Paths, old: Path, new: Path, sessions: Sequence[str]) ->
 
 
 def _sweep(path: Path) -> None:
-    """Remove the temporary files of edits that a kill cut off. The record itself is opened when it is needed."""
+    """Remove the temporary files of edits interrupted by a kill. Does not open the record itself."""
     if not path.exists():
         return
     with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
@@ -218,7 +218,7 @@ def _open(path: Path | None) -> Database:
 
 
 def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Sandbox:
-    """The sandbox that the settings ask for. ``environment`` is what commands get."""
+    """The sandbox from the settings. ``environment`` is that of commands."""
     home = os.path.realpath(Path.home())
     workspace = SandboxWorkspace(
         roots=tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs)),
@@ -233,7 +233,7 @@ def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping
 
 
 def sandbox_options(settings: SandboxSettings, home: str, *, ask: bool) -> SandboxOptions:
-    """The settings as the sandbox takes them. ``ask``: whether there is anybody to ask."""
+    """The settings in the sandbox's form. ``ask``: whether somebody can be asked."""
     return SandboxOptions(
         mode=settings.mode,
         network=settings.network,
@@ -244,7 +244,7 @@ def sandbox_options(settings: SandboxSettings, home: str, *, ask: bool) -> Sandb
 
 
 def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
-    """Refuse to start where the user demands a full sandbox and there is none. Takes a moment, if so.
+    """Refuse to start if the user requires a full sandbox and there is none. Takes a moment, if so.
 
     Raises:
         StartError: it is off or only partial.
@@ -261,7 +261,7 @@ def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
 
 
 def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
-    """One line about the sandbox of a folder; an error where it is required and not full."""
+    """One line about the sandbox of a folder; an error if it is required and not full."""
     state = sandbox_state(options, startup)
     if startup.loaded.settings.sandbox.required and state.level != "full":
         return TextBlock(
@@ -273,7 +273,7 @@ def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
 
 
 def sandbox_state(options: LaunchOptions, startup: Startup) -> SandboxState:
-    """How far commands of a session in this folder would be contained. Takes a moment."""
+    """Confinement of a session's commands in this folder. Takes a moment."""
     sandbox = build_sandbox(options, startup, scrubbed_environment(startup.environment))
     state = sandbox.check()
     sandbox.close()
@@ -296,7 +296,7 @@ def grant_rules(store: GrantStore) -> tuple[Rule, ...]:
 
 
 def with_grants(decide: Decide, store: GrantStore) -> Decide:
-    """``decide`` under what is granted at the moment of each decision: a grant ends when it expires or is revoked."""
+    """``decide`` with the grants valid at each decision: a grant ends when it expires or is revoked."""
 
     def decided(policy: Policy, call: Call) -> Decision:
         return decide(replace(policy, rules=(*policy.rules, *grant_rules(store))), call)
@@ -305,7 +305,7 @@ def with_grants(decide: Decide, store: GrantStore) -> Decide:
 
 
 def rule_saver(store: GrantStore) -> Callable[[str, Span], str]:
-    """Keeps a rule beyond the session. Returns a sentence where it could not be kept."""
+    """Stores a rule beyond the session. Returns a sentence if that failed."""
 
     def keep(rule: str, span: Span) -> str:
         try:
@@ -318,11 +318,11 @@ def rule_saver(store: GrantStore) -> Callable[[str, Span], str]:
 
 
 TOKEN_RATIOS = "token-ratios.json"
-"""In the data directory: how the models count tokens, as far as it is known."""
+"""In the data directory: learned token ratios of models."""
 
 
 def approved_file_saver(options: LaunchOptions, startup: Startup) -> Callable[[str, str], str]:
-    """Remembers the content of a file of the project as the user's own word. Returns a sentence where that failed."""
+    """Approves the content of a project's file as the user's own words. Returns a sentence if that failed."""
 
     def keep(path: str, sha256: str) -> str:
         if not options.store:
@@ -336,7 +336,7 @@ def approved_file_saver(options: LaunchOptions, startup: Startup) -> Callable[[s
 
 
 def workspace_mark(paths: Paths, cwd: Path) -> str:
-    """Names the folder and the data home of a run, for its commands to carry."""
+    """Identifies the folder and the data home of a run, in the environment of its commands."""
     return hashlib.sha256(os.fsencode(paths.workspace_data(cwd))).hexdigest()[:16]
 
 
@@ -348,7 +348,7 @@ def build_services(
     report_defect: Callable[[BaseException], None],
     blobs: BlobStore | None = None,
 ) -> Services:
-    """Everything that a session needs besides its history and its store; ``blobs`` is where large results go."""
+    """All services of a session except its history and its store; ``blobs`` stores large results."""
     files = extension_files(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     sandbox = build_sandbox(options, startup, environment)
@@ -434,7 +434,7 @@ def _prompt_texts(
 
 
 def adjustable(options: LaunchOptions, startup: Startup) -> Adjustable:
-    """What a session takes over while it runs when the settings change."""
+    """Settings that a running session applies when they change."""
     settings = startup.loaded.settings
     agent, tools = settings.agent, settings.tools
     return Adjustable(
@@ -456,7 +456,7 @@ def adjustable(options: LaunchOptions, startup: Startup) -> Adjustable:
 
 
 def project_index(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> ProjectIndex | None:
-    """The index of the folder; None where the user wants none, or its files are not trusted."""
+    """The index of the folder; None if disabled, or if its files are not trusted."""
     if not startup.loaded.settings.context.retrieval or options.safe_mode or options.compact_dry_run:
         return None
     if not (startup.trust.trusts or (startup.trust.state == "unknown" and not covered_by_trust(options.cwd))):
@@ -467,13 +467,13 @@ def project_index(options: LaunchOptions, startup: Startup, environment: Mapping
 
 
 def index_place(paths: Paths, root: Path) -> Path:
-    """The file that the index of a folder is kept in."""
+    """The index file of a folder."""
     return paths.cache / "retrieval" / f"{workspace_key(root)}.index"
 
 
 def git_program(root: Path, environment: Mapping[str, str]) -> str:
-    """The git to ask for the history of a folder; empty where there is none, or it might run something that the
-    repository chose."""
+    """The git for the history of a folder; empty if there is none, or it might run something chosen by the
+    repository."""
     cwd, facts = str(root), OsFacts(environment)
     if repository_of(cwd) is None:
         return ""
@@ -487,10 +487,12 @@ def git_program(root: Path, environment: Mapping[str, str]) -> str:
 
 
 def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex | None = None) -> list[AnyTool]:
-    """swecli's tools, as far as the settings leave them in."""
+    """swecli's tools, as enabled in the settings."""
     left_out = {
         *(() if settings.tools.web_fetch else (WebFetch.name,)),
-        *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
+        *(
+            () if settings.context.auto_compact else (COMPACT_TOOL,)
+        ),  # without automatic compaction only the user compacts
     }
     own: list[AnyTool] = [tool for tool in builtin_tools(settings.tools.command_timeout) if tool.name not in left_out]
     if any(skill.for_model for skill in files.now.skills.values()):
@@ -504,8 +506,8 @@ def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex |
 
 
 def spare_tools(options: LaunchOptions, startup: Startup) -> list[AnyTool]:
-    """Tools that depend on what is in the folder and on its trust, for a session that began with them: they say that
-    they have nothing to answer from. What the user turned off is not among them."""
+    """Stand-ins for tools that depend on the folder's content and trust, for a session that began with them: they
+    answer that they have no source. Excludes tools that the user turned off."""
     settings, spare = startup.loaded.settings, list[AnyTool]()
     if options.safe_mode:
         return spare
@@ -521,7 +523,7 @@ async def _no_index(text: str) -> Retrieval | None:
 
 
 def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:
-    """The profiles as they are now, with the tools that they come to in this session."""
+    """The present profiles, with the tools that each gets in this session."""
     from swecli.core.extensions.profiles import resolve_profile
 
     found: list[AgentProfile] = []
@@ -534,7 +536,7 @@ def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentP
 
 
 def turn_limits(options: LaunchOptions, startup: Startup) -> TurnLimits:
-    """Caps of flags, budgets of settings; the cap of steps is among what ``adjustable`` gives."""
+    """Caps from flags and budgets from settings; the cap of steps is part of ``adjustable``."""
     budgets = spending_limits(startup.loaded.settings.budget, startup.paths.data / "workspaces")
     return TurnLimits(max_tokens=options.max_tokens, max_price=options.max_price, spending=budgets)
 
@@ -551,7 +553,7 @@ def subagent_options(settings: SubagentSettings) -> SubagentOptions:
 
 
 def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:
-    """The hooks of a session; None where there are none, and where nothing is to happen."""
+    """The hooks of a session; None if there are none, or they must not run."""
     if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
         return None
     from swecli.core.hooks.runner import HookPlace, Hooks
@@ -562,7 +564,7 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
 
 
 def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
-    """What brings tools into the session. Where nothing is configured nothing is imported."""
+    """Extensions that add tools to the session. Imports nothing if none is configured."""
     configured = (
         bool(options.servers)
         or bool(startup.loaded.settings.mcp)
@@ -578,14 +580,14 @@ def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extensio
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:
-    """Counts exactly as soon as it can; a run that stores nothing keeps nothing of what it learns either."""
+    """Counts exactly as soon as possible; a run that stores nothing does not store learned ratios either."""
     ratios = LearnedRatios(startup.paths.data / TOKEN_RATIOS) if options.store else FamilyRatios()
     return TokenMonitor(HybridCounter(), ratios)
 
 
 def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Policy:
-    """Mode, rules and trust that the permission decision starts from. ``environment`` is what commands get: a
-    command is judged by the programs that it would really find."""
+    """Mode, rules and trust at the start of permission decisions. ``environment`` is that of commands: a command is
+    judged by the programs that it would really find."""
     return Policy(
         mode=startup.loaded.settings.approval.mode,
         rules=policy_rules(options, startup),
@@ -599,7 +601,7 @@ def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[
 
 
 def policy_rules(options: LaunchOptions, startup: Startup) -> tuple[Rule, ...]:
-    """The rules of files and flags."""
+    """The rules from files and flags."""
     rules = [Rule(rule.effect, rule.text, rule.scope, rule.origin) for rule in startup.loaded.rules]
     rules += [Rule("allow", text, "flag", "--allowed-tools") for text in options.allowed_tools]
     rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
@@ -607,7 +609,7 @@ def policy_rules(options: LaunchOptions, startup: Startup) -> tuple[Rule, ...]:
 
 
 def session_environment(options: LaunchOptions, startup: Startup) -> str:
-    """Date, place and platform for the model when the session begins."""
+    """Date, place and platform for the model at the start of the session."""
     return environment_note(
         today=date.today(),
         cwd=str(options.cwd),
@@ -617,7 +619,7 @@ def session_environment(options: LaunchOptions, startup: Startup) -> str:
     )
 
 
-# The budgets of the settings, and what was spent today in all folders.
+# The budgets of the settings, and today's spending in all folders.
 
 
 def spending_limits(settings: BudgetSettings, folders: Path) -> SpendingLimits:
@@ -634,8 +636,8 @@ def spending_limits(settings: BudgetSettings, folders: Path) -> SpendingLimits:
 
 
 def day_spent(folders: Path, start: float, end: float, without: str) -> Spent:
-    """What the stored sessions of all folders used between two times (Unix seconds), without one of them. What can't be
-    read counts as nothing."""
+    """Usage of the stored sessions of all folders between two times (Unix seconds), except one of them. Unreadable
+    sessions count as nothing."""
     dollars, tokens, unpriced = Decimal(0), 0, False
     try:
         paths = [path for folder in folders.iterdir() if changed_at(path := folder / DATABASE) >= start]

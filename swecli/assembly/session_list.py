@@ -1,4 +1,4 @@
-"""The stored sessions of this folder and of others: listed, looked into, searched, and taken away."""
+"""The stored sessions of this folder and of others: list, preview, search, and delete."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from swecli.core.worktrees import name_of_tree, worktrees_folder
 from swecli.launch import LaunchOptions
 from swecli.tui.backend import StoredSession
 
-# Which sessions may go, by the rules of the settings: too old, or too much together. Nothing is deleted here.
+# Selects expired sessions by the rules of the settings: too old, or too large together. Deletes nothing.
 
 
 DAY = 86_400.0
 
 
 class Retention(Struct, frozen=True):
-    """``older_than`` is days after which a session goes, ``total`` bytes of all that stay; None: no such rule.
-    ``protected`` is days for which no rule touches a session."""
+    """``older_than`` is the maximum age in days, ``total`` the maximum bytes of all sessions together; None: no such
+    rule. ``protected`` is the age in days up to which no rule deletes a session."""
 
     older_than: float | None = None
     total: int | None = None
@@ -66,7 +66,7 @@ class Expired(Struct, frozen=True):
 
 
 def expired(sessions: Sequence[SessionInfo], rules: Retention, now: float, held: Collection[str] = ()) -> list[Expired]:
-    """The sessions that go, oldest first. Those in ``held`` are open and stay. ``now`` is Unix seconds; a session from
+    """Sessions to delete, oldest first. Those in ``held`` are open and stay. ``now`` is Unix seconds; a session from
     the future, because a clock was wrong, counts as new."""
     gone: list[Expired] = []
     total = sum(session.size for session in sessions)
@@ -85,7 +85,7 @@ def expired(sessions: Sequence[SessionInfo], rules: Retention, now: float, held:
 
 
 FOLDERS = 40
-"""Folders besides this one that are looked into, those used last."""
+"""Other folders to read, the most recently used."""
 PER_FOLDER = 200
 MESSAGES = 6
 """Messages of a preview."""
@@ -116,7 +116,7 @@ class SessionList:
         return self._sessions(self._own)
 
     def search(self, words: str) -> Mapping[str, str]:
-        """What sessions of all folders have of the words in their content: a place for each, by id."""
+        """Sessions of all folders with the words in their content: an excerpt for each, by id."""
         others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
         return {
             one.session: one.text for path in (self._own, *others) if path.exists() for one in searched(path, words)
@@ -206,11 +206,11 @@ def _cost(amount: str) -> str:
         return ""
 
 
-# --- taking away -----------------------------------------------------------------------------------------------
+# --- deletion --------------------------------------------------------------------------------------------------
 
 
 class Folder(Struct, frozen=True):
-    """One folder's database with its sessions, and those of them that are open somewhere."""
+    """One folder's database with its sessions, and those currently open."""
 
     database: Path
     sessions: Sequence[SessionInfo]
@@ -226,8 +226,8 @@ def folder_of(database: Path, limit: int = 1 << 31) -> Folder:
 
 
 def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = False) -> Sequence[str]:
-    """Delete sessions with what else is stored of them: results, file changes, log, search index. Returns sentences
-    about what could not be reached.
+    """Delete sessions with their other stored data: results, file changes, log, search index. Returns sentences about
+    data that could not be deleted.
 
     Raises:
         SessionError: one of them is open, or the database can't be written; nothing was deleted.
@@ -240,7 +240,7 @@ def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vac
             raise SessionError(f"{opened.why_in_memory} Nothing was deleted.")
         store.delete(ids)
         if vacuum:
-            with suppress(sqlite3.Error), opened.alone() as connection:  # busy elsewhere: the next purge does it
+            with suppress(sqlite3.Error), opened.alone() as connection:  # busy elsewhere: left to the next purge
                 connection.execute("VACUUM")
     troubles = list(opened.problems)
     with suppress(sqlite3.Error, OSError):
@@ -257,12 +257,12 @@ def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vac
 
 
 MOST_AT_ONCE = 50
-"""Sessions that are deleted at the end of one session."""
+"""Most sessions to delete at the end of one session."""
 
 
 def tidy_up(paths: Paths, folder: Path, settings: SessionSettings, until: float) -> None:
-    """Bring the folder's search index up to date, and delete what the settings let go, as far as there is time:
-    ``until`` is monotonic seconds. What fails is done another time."""
+    """Update the folder's search index, and delete expired sessions, until ``until`` (monotonic seconds). Failures are
+    retried another time."""
     database = paths.workspace_data(folder) / DATABASE
     if not database.is_file():
         return
@@ -290,7 +290,7 @@ def _forget_changes(path: Path, ids: Sequence[str]) -> list[str]:
 
 
 def _logs(sessions: Sequence[SessionInfo]) -> Iterator[Path]:
-    """The logs of sessions in their workspaces, rotated ones too. Nothing is followed there."""
+    """The logs of sessions in their workspaces, rotated ones included. Follows no links there."""
     for session in sessions:
         folder = Path(session.cwd, PROJECT_FOLDER, "logs")
         with suppress(OSError, ValueError):
@@ -302,15 +302,15 @@ def _logs(sessions: Sequence[SessionInfo]) -> Iterator[Path]:
 
 
 class Moved(Struct, frozen=True):
-    """Sessions that have another folder now. ``trouble`` says why their file changes could not be brought along; empty
-    where they were."""
+    """Sessions assigned to another folder. ``trouble`` is the reason if their file changes could not be moved, else
+    empty."""
 
     sessions: Sequence[SessionInfo]
     trouble: str = ""
 
 
 def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> Moved:
-    """Give the sessions of a folder that is now elsewhere to the folder ``new``, with what they changed in files.
+    """Assign the sessions of a moved folder to the folder ``new``, with their file changes.
 
     Raises:
         SessionError: nothing is stored for ``old``, it is the same folder, or one of its sessions is open.

@@ -1,4 +1,4 @@
-"""The settings of a folder for a person who looks at or changes them, and the trust they need."""
+"""The settings of a folder for a person who reads or changes them, and the trust that they need."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import FileName, Setting, Written
 
 LARGEST_FILE = 1_000_000
-"""Bytes of a file that can have been approved."""
+"""Largest file that can be approved, in bytes."""
 
 
 NOW = frozenset(("ui", "keys", "agent", "context", "subagents", "tools"))
-"""Sections that count at once."""
+"""Sections that take effect at once."""
 NOW_KEYS = frozenset(
     (
         *("approval.mode", "approval.allow", "approval.ask", "approval.deny"),
@@ -30,14 +30,14 @@ NOW_KEYS = frozenset(
         *("models.aliases", "models.effort", "models.price"),
     )
 )
-"""Other settings that do, of ``models`` with every name in them."""
+"""Other settings that do; of ``models`` with every name in them."""
 LATER = frozenset(("subagents.enabled", "tools.web_fetch", "context.retrieval", "context.retrieval_model"))
-"""Settings of those sections that change what the model is told of its tools, or what is made at the start: that stays
-as it is in a session."""
+"""Settings of those sections that affect the model's tool descriptions or parts built at the start: these stay fixed in
+a session."""
 
 
 def counts_at_once(key: tuple[str, ...]) -> bool:
-    """Whether a running session takes a changed setting over; others count from the next session on."""
+    """Whether a running session applies a changed setting; others take effect in the next session."""
     name = ".".join(key[:2])
     return (key[0] in NOW or name in NOW_KEYS) and name not in LATER
 
@@ -51,7 +51,7 @@ def user_file(environment: Mapping[str, str]) -> Path:
 
 
 class SettingsFiles:
-    """Implements ``SettingsPort``. ``options`` are those of the run: their flags count as origins too."""
+    """Implements ``SettingsPort``. ``options`` are those of the run: their flags count as origins, too."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self._options = options
@@ -66,7 +66,7 @@ class SettingsFiles:
         return [self._setting(each) for each in describe(self._startup().loaded)]
 
     def described(self) -> Sequence[Described]:
-        """All settings as they are known to the core.
+        """All settings known to the core.
 
         Raises:
             ValueError: the files can't be read; ready to be shown.
@@ -106,7 +106,7 @@ class SettingsFiles:
         return self._written(name, file, f"{name} removed from {path}", is_set=False)
 
     def _written(self, name: str, file: FileName, notice: str, *, is_set: bool) -> Written:
-        """What is in force after a change; another layer may say something else."""
+        """The value in force after a change; another layer may override it."""
         startup = self._startup()
         now = next((each for each in describe(startup.loaded) if each.name == name), None)
         if now is None:
@@ -122,10 +122,10 @@ class SettingsFiles:
         return Written(notice, name, value)
 
     def _checked(self, name: str, text: str, file: FileName) -> object:
-        """The value, as it can be written.
+        """The value in writable form.
 
         Raises:
-            ValueError: it can't; one sentence that goes on after the setting's name.
+            ValueError: it is invalid; a sentence that continues the setting's name.
         """
         key = key_parts(name)
         about = meaning(key)
@@ -186,7 +186,7 @@ class SettingsFiles:
 
 
 def _keep_unshared(folder: Path) -> None:
-    """What is local must not get into the repository by accident."""
+    """Keep local settings out of the repository."""
     ignore = folder / ".gitignore"
     if not os.path.lexists(ignore):
         try:
@@ -207,6 +207,6 @@ def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:
 
 
 def _sentence(error: ConfigError, name: str) -> str:
-    """The problem that belongs to what was typed, without the place that it does not have yet."""
+    """The problem of the typed value, without a place, which it does not have yet."""
     problem = next((each for each in error.problems if name in each.message), error.problems[0])
     return problem.message.removeprefix(name).strip()

@@ -1,4 +1,4 @@
-"""What is read once at start: paths, settings, trust, and what is reported to the user about them."""
+"""Data read once at start: paths, settings, trust, and notices about them for the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swecli.launch import LaunchOptions, StartError
 
 
 class Startup(Struct, frozen=True):
-    """``environment`` is the process environment as it was at start."""
+    """``environment`` is the process environment at start."""
 
     paths: Paths
     loaded: Loaded
@@ -31,7 +31,7 @@ class Startup(Struct, frozen=True):
 
     @property
     def pending(self) -> tuple[PendingItem, ...]:
-        """What the project's settings ask for and the user has not consented to."""
+        """Requests of the project's settings without the user's consent."""
         return (*self.loaded.pending, *self.hooks.pending)
 
 
@@ -45,8 +45,8 @@ def read_startup(
     safe: bool = False,
     vouched: bool = False,
 ) -> Startup:
-    """Read everything for a workspace. ``trust`` stands in for what is stored, for this run; ``more`` is a settings
-    file for it, and ``safe`` leaves out what could be in the way of a start. ``vouched``: trust covers hooks, too.
+    """Read everything for a workspace. ``trust`` replaces the stored one for this run; ``more`` is a settings file for
+    it, and ``safe`` omits everything that could prevent a start. ``vouched``: trust covers hooks, too.
 
     Raises:
         StartError: a settings file is broken; the message names file and line.
@@ -73,7 +73,7 @@ def read_startup(
 
 
 def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_flags: bool = True) -> Startup:
-    """Everything that the options of a run ask for; without their flags: as the files say it.
+    """Startup for the options of a run; without their flags: as in the files.
 
     Raises:
         StartError: a settings file is broken.
@@ -92,10 +92,10 @@ def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_f
 
 
 def require_trust(options: LaunchOptions, startup: Startup) -> None:
-    """Refuse a run without questions where the user said no to the folder, or wants every folder trusted first.
+    """Refuse an unattended run if the user declined the folder, or requires trust for every folder.
 
     Raises:
-        StartError: trust is needed and not there.
+        StartError: trust is required and missing.
     """
     state = startup.trust.state
     if startup.trust.trusts:
@@ -126,7 +126,7 @@ def flags_of(options: LaunchOptions) -> dict[str, object]:
 
 
 def theme_folders(options: LaunchOptions, startup: Startup) -> tuple[Path, ...]:
-    """Where themes of the user and of a trusted project are; of two with the same name the first counts."""
+    """Folders of the user's themes and of a trusted project's; of two themes with the same name the first counts."""
     if options.safe_mode:
         return ()
     project = (project_folder(options.cwd) / "themes",) if startup.trust.trusts else ()
@@ -134,7 +134,7 @@ def theme_folders(options: LaunchOptions, startup: Startup) -> tuple[Path, ...]:
 
 
 def unknown_theme(name: str, options: LaunchOptions, startup: Startup) -> str:
-    """What is wrong with a theme's name, going on after the setting's; empty where there is such a theme."""
+    """The problem with a theme's name, as a continuation of the setting's name; empty if the theme exists."""
     from difflib import get_close_matches
 
     from swecli.tui.themes.files import known, read_folders

@@ -1,4 +1,4 @@
-"""Where sessions are stored, which one a start continues, and the list of all."""
+"""Storage of sessions: database, session to continue, and the list of all."""
 
 from __future__ import annotations
 
@@ -52,30 +52,30 @@ DATABASE = "sessions.db"
 
 
 class Stored(Struct):
-    """One session in its store, leased by this process. ``tell`` takes troubles of the disk while it runs."""
+    """One session in its store, leased by this process. ``tell`` receives disk problems while it runs."""
 
     session_id: str
     history: Sequence[Event]
     notices: tuple[str, ...]
     store: SessionStore
     model: str = ""
-    """The model of the session when it ended, ``provider/name``; empty for a new one."""
+    """The model of the session at its end, ``provider/name``; empty for a new one."""
     address: str = ""
-    """Where it was asked; empty where that was its provider's own address."""
+    """Address of the model; empty for its provider's own."""
     forked_from: str = ""
-    """The session that it is a copy of, where this start made it."""
+    """The original session if this start made a copy."""
     elsewhere: bool = False
-    """Whether the history is not in the store."""
+    """Whether the history is outside the store."""
     before: Before | None = None
-    """What came before the history, which then has the newest turns alone."""
+    """State before the history, which then has only the newest turns."""
     tell: Callable[[str], None] = field(default=lambda _text: None)
 
     cover: Callable[[str], str] = field(default=lambda text: text)
-    """Puts stars in place of keys in what is stored."""
+    """Masks keys in stored text."""
     log: SessionLog | None = None
-    """What is written beside the project of what was stored."""
+    """Log in the project beside the stored session."""
     tidy: Callable[[], None] = field(default=lambda: None)
-    """What is done once everything of the session is stored: called in a thread, never raises."""
+    """Clean-up after everything of the session is stored: runs in a thread, never raises."""
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
@@ -91,7 +91,7 @@ class Stored(Struct):
         )
 
     def _write(self, events: Sequence[Event]) -> None:
-        """Store facts, then log them: nothing is in the log that is not in the store."""
+        """Store facts, then log them: the log has nothing that the store lacks."""
         covered = masked_events(events, self.cover)
         self.store.append(covered)
         if self.log is not None:
@@ -99,12 +99,12 @@ class Stored(Struct):
 
     def _closed(self) -> None:
         try:
-            self.tidy()  # before the database is closed: who only reads leaves its side files behind
+            self.tidy()  # before the database is closed: a read-only connection leaves side files behind
         finally:
             self.release()
 
     def blobs(self, threshold: int) -> BlobStore:
-        """Where the session's large results are kept; ``threshold`` is bytes."""
+        """Store of the session's large results; ``threshold`` is bytes."""
         return MaskedBlobs(ResultStore(self.store.database, self.session_id, threshold), lambda text: self.cover(text))
 
     @property
@@ -112,7 +112,7 @@ class Stored(Struct):
         return MaskedSnapshots(SnapshotStore(self.store.database, self.session_id), lambda text: self.cover(text))
 
     def name(self) -> str:
-        """What the user called it; empty where it has no name, or where that can't be read."""
+        """The user's name for it; empty without one, or if it can't be read."""
         try:
             return self.store.get(self.session_id).name
         except (SessionError, sqlite3.Error):
@@ -130,7 +130,7 @@ class Stored(Struct):
             raise ValueError(f"The name can't be stored ({error}). The session is not affected.") from error
 
     def release(self) -> None:
-        with suppress(sqlite3.Error):  # a lease that can't be given back ends with the process
+        with suppress(sqlite3.Error):  # a lease that can't be released ends with the process
             self.store.release(self.session_id)
         self.store.close()
         if self.log is not None:
@@ -138,8 +138,8 @@ class Stored(Struct):
 
 
 def open_log(options: LaunchOptions, trusted: bool, settings: LogSettings, session_id: str) -> SessionLog | None:
-    """The log of a session beside its project; None where nothing of it is to be written: the folder is not trusted,
-    the run stores nothing, or the settings say so."""
+    """The log of a session in its project; None if the folder is not trusted, the run stores nothing, or the settings
+    disable it."""
     if not (trusted and settings.enabled and options.store) or options.look_only or options.dry_run:
         return None
     if os.open not in os.supports_dir_fd:  # without it a link of the repository could lead anywhere
@@ -150,7 +150,7 @@ def open_log(options: LaunchOptions, trusted: bool, settings: LogSettings, sessi
 def read_both(
     history: Sequence[Event], stored: Callable[[int, int, int], Sequence[Event]], after: int, upto: int, limit: int
 ) -> Sequence[Event]:
-    """A page of the facts of a session whose history is not in the store that has the rest of them."""
+    """A page of a session's facts from both sources: the history outside the store, and the store with the rest."""
     page = [event for event in history if after < event.seq <= upto][:limit]
     return page or stored(after, upto, limit)
 
@@ -169,7 +169,7 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
     try:
         return _opened(options, database, model)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        if is_full(error):  # opening needed no room, claiming the session does
+        if is_full(error):  # opening needs no space, claiming the session does
             return _opened(options, open_unwritten(directory / DATABASE, error), model)
         if not is_damage(error):
             raise
@@ -210,7 +210,7 @@ def _branch(cwd: Path) -> str:
 
 
 def _not_continued(database: Database, error: Exception) -> StartError:
-    """Why a session can't be continued: what is wrong with the database comes first."""
+    """Reason why a session can't be continued: problems of the database come first."""
     if database.why_in_memory and not database.copied:
         return StartError(f"{database.why_in_memory} No session can be continued.", ExitCode.BAD_INPUT)
     said = [*database.problems, str(error)]
@@ -225,8 +225,8 @@ def _not_continued(database: Database, error: Exception) -> StartError:
 
 
 def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) -> tuple[Before | None, list[Event]]:
-    """What is stored of a session: the newest turns, and what came before them as it is written down; all of it where
-    nothing is, or where that is not enough to show."""
+    """The stored session: the newest turns and the snapshot before them; everything if there is no snapshot, or the
+    newest turns are not enough to show."""
     facts = StoredFacts(store.database, session_id)
     stored = SnapshotStore(store.database, session_id).get_state()
     begin = facts.begin_of(HELD_TURNS) if stored is not None else 0
@@ -234,7 +234,7 @@ def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) 
         try:
             reductions, seq = taken_back(stored[0], facts.parts)
         except StaleState:
-            pass  # the events tell
+            pass  # fall back to the events
         else:
             history = store.load(session_id, tell, after=min(begin - 1, seq))
             if history and not any(isinstance(event.body, Unknown) for event in history):
@@ -250,7 +250,7 @@ def _address(before: Before | None, history: Sequence[Event], model: str) -> str
 
 
 def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
-    """A stored session as it is now, for looking only: what happens from here on is kept in memory and forgotten."""
+    """A stored session in its present form, for looking only: later events are kept in memory and discarded."""
     notices: list[str] = []
     history: Sequence[Event] = ()
     snapshot: Snapshot | None = None
@@ -264,7 +264,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
                 stored_id = _continued(options, store, notices.append) or ""
                 history = store.load(stored_id, notices.append)
                 model = store.get(stored_id).model
-                with suppress(SnapshotError):  # what it would spare is done again
+                with suppress(SnapshotError):  # without it that work is repeated
                     snapshot = SnapshotStore(store.database, stored_id).get_snapshot()
             except (SessionError, StartError) as error:
                 raise _not_continued(store.database, error) from error
@@ -277,12 +277,12 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
 
 
 def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str], None]) -> str | None:
-    """The id of the session that goes on; None for a new one. A newer one that can't is reported."""
+    """The id of the session to continue; None for a new one. A newer one that can't be continued is reported."""
     if options.resume:
         return store.get(options.resume).id
     if options.continue_newest:
         there = next(iter(store.list(limit=1)), None)
-        newest = there if options.fork else store.latest()  # a copy can be made of one that is open
+        newest = there if options.fork else store.latest()  # an open session can be copied
         holder = None if there is None or there == newest else store.holder(there.id)
         if there is None or (newest is None and holder is None):
             none = "There is no session to continue in this folder. Start one with `swecli`."
@@ -302,14 +302,15 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
 
 
 def _moved_words(database: Path | None) -> list[str]:
-    """Folders that are gone and have sessions, as a sentence for each of the newest: this one may be one of them."""
+    """Missing folders with sessions, as a sentence for each of the newest: this folder may be one of them after a
+    move."""
     if database is None:
         return []
     others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
     said: list[str] = []
-    for path in sorted(others, key=changed_at, reverse=True)[:_LOOKED_INTO]:
+    for path in sorted(others, key=changed_at, reverse=True)[:_EXAMINED_FOLDERS]:
         for cwd, count in read_database(path, _counts, []):
-            if cwd and not os.path.isdir(cwd) and len(said) < _GONE:
+            if cwd and not os.path.isdir(cwd) and len(said) < _NAMED_FOLDERS:
                 many = "1 session" if count == 1 else f"{count:,} sessions"
                 relink = f"swecli sessions relink {shlex.quote(cwd)}"
                 said.append(f"{cwd} is gone and has {many}; `{relink}` moves them here.")
@@ -320,16 +321,16 @@ def _counts(connection: sqlite3.Connection) -> list[tuple[str, int]]:
     return connection.execute("SELECT cwd, count(*) FROM sessions WHERE turns > 0 GROUP BY cwd").fetchall()
 
 
-_LOOKED_INTO: Final = 40
-"""Databases of other folders that are looked into, those used last."""
-_GONE: Final = 3
-"""Folders that are gone of which a sentence tells."""
+_EXAMINED_FOLDERS: Final = 40
+"""Databases of other folders to read, the most recently used."""
+_NAMED_FOLDERS: Final = 3
+"""Missing folders to report."""
 
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Without the search for garbage meanwhile: reading a long session makes hundreds of thousands of objects and none
-    of them is any, and looking for it takes a third of the time."""
+    """Pause garbage collection: reading a long session makes hundreds of thousands of objects, none of them garbage,
+    and the search would take a third of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -340,22 +341,22 @@ def uncollected() -> Generator[None]:
 
 
 LARGE: Final = 131_072
-"""Bytes from which on a block of memory is one of its own, which goes back to the system as soon as it is freed."""
+"""Bytes from which on a memory block is mapped separately and returned to the system when freed."""
 _THRESHOLD: Final = -3
 """glibc's M_MMAP_THRESHOLD, see mallopt(3)."""
 
 
 def give_back_large_blocks() -> bool:
-    """Let large blocks always be of their own. By itself glibc takes ever larger ones from the common heap once some
-    were freed; requests and views of a long session are such blocks, and they leave it full of holes: a third of what
-    an hour of work adds. Returns False where there is no glibc."""
+    """Map large blocks separately. By default glibc takes ever larger ones from the common heap after some were freed;
+    requests and views of a long session are such blocks, and fragment the heap: a third of its growth in an hour of
+    work. Returns False without glibc."""
     mallopt = _of_glibc("mallopt")
     return mallopt is not None and mallopt(_THRESHOLD, LARGE) == 1
 
 
 def give_back_free_blocks() -> bool:
-    """Give back what is free in the common heap: after a long session was read back half of it is. Takes about ten
-    milliseconds. Returns False where there is no glibc."""
+    """Return free memory of the common heap to the system: half of the heap after reading a long session. Takes about
+    ten milliseconds. Returns False without glibc."""
     trim = _of_glibc("malloc_trim")
     return trim is not None and trim(0) in (0, 1)
 
@@ -368,7 +369,7 @@ T = TypeVar("T")
 
 
 def changed_at(path: Path) -> float:
-    """When a database was written last, in Unix seconds; 0 where there is none."""
+    """Time of a database's last change, in Unix seconds; 0 if there is none."""
     try:
         return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
     except (OSError, ValueError):
@@ -376,7 +377,7 @@ def changed_at(path: Path) -> float:
 
 
 def read_database(path: Path, read: Callable[[sqlite3.Connection], T], missing: T) -> T:
-    """What is read of a database that may be open elsewhere; ``missing`` where it can't be."""
+    """Read from a database that may be open elsewhere; ``missing`` if it can't be read."""
     if not path.is_file():
         return missing
     try:

@@ -1,4 +1,4 @@
-"""Whether the files of a workspace that steer swecli are trusted, asked and kept."""
+"""Trust in a workspace's files that control swecli: ask and store."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _ASKING = (
     *(".swecli/config.toml", ".swecli/config.local.toml", ".claude/settings.json", ".claude/settings.local.json"),
     PROJECT_SERVERS,
 )
-"""Files of a project whose settings may need consent, relative to it."""
+"""Files of a project with settings that may need consent, relative to it."""
 
 
 class WorkspaceTrust:
-    """Asks once at the start of a run; ``applied`` gives the options with the answer in them."""
+    """Asks once at the start of a run; ``applied`` returns the options with the answer."""
 
     def __init__(self, options: LaunchOptions) -> None:
         self._options = options
         self._later: frozenset[str] = frozenset()
-        """Servers that the user was asked about, and did not decide about."""
+        """Servers about which the user postponed the decision."""
 
     @property
     def _folder(self) -> Path:
@@ -74,7 +74,7 @@ class WorkspaceTrust:
 
         try:
             startup = startup_of(self._options, dict(os.environ), with_flags=False)
-        except StartError:  # opening the session will tell what is wrong with the settings
+        except StartError:  # opening the session reports the error in the settings
             return ()
         new = (item for item in startup.pending if item.digest not in startup.trust.refused)
         return [
@@ -118,7 +118,7 @@ class WorkspaceTrust:
         self._later |= {item.server for item in items if item.server}
 
     def _decide(self, items: Sequence[TrustItem], verdict: str) -> str:
-        """Remember what the user decided about servers."""
+        """Store the user's decisions about servers."""
         servers = [(item.server, item.digest) for item in items if item.server]
         if not servers:
             return ""
@@ -130,7 +130,8 @@ class WorkspaceTrust:
 
 
 def extension_digests(folder: Path) -> list[str]:
-    """What trust in a folder covers of its skills, commands and agent profiles: each file as it is now."""
+    """The part of a folder covered by trust in its skills, commands and agent profiles: digests of the present
+    files."""
     from swecli.core.config.trust import file_digest
     from swecli.core.extensions.sources import Reader, places
 

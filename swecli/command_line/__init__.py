@@ -1,1 +1,1 @@
-"""What stands behind the command line: its arguments, its subcommands, and what standard input brings."""
+"""Behind the command line: arguments, subcommands, and standard input."""

@@ -61,7 +61,7 @@ def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]
 
 
 def delete_session(session_id: str) -> Sequence[str]:
-    """Delete a stored session, whatever folder it belongs to. Returns sentences about what of it could not be reached.
+    """Delete a stored session of any folder. Returns sentences about data that could not be deleted.
 
     Raises:
         NotDeleted: it is open in another swecli, or the disk fails.

@@ -1,4 +1,4 @@
-"""The arguments of the main form and their checks. The result is a ``LaunchOptions``."""
+"""Arguments of the main form and their validation. The result is a ``LaunchOptions``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMo
 
 
 class Subcommand(Struct, frozen=True):
-    """A word that is no message when it comes first: a function of this name in ``swecli.command_line.MODULE``.
-    ``usage`` and ``summary`` are its line of the help, empty where another line tells of it."""
+    """A first word that is a subcommand rather than a message: a function of this name in
+    ``swecli.command_line.MODULE``. ``usage`` and ``summary`` are its line of the help, empty if another line covers
+    it."""
 
     module: str
     usage: str = ""
@@ -68,14 +69,14 @@ stopped by a signal."""
 
 
 class UsageError(StartError):
-    """The arguments make no sense. One line, exit status 2."""
+    """Invalid arguments. One line, exit status 2."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message} (swecli --help lists the options)", ExitCode.USAGE)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line, and whose help is never lost in silence."""
+    """A parser with one-line errors, and with help that is never silently lost."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
@@ -113,8 +114,7 @@ def main_parser() -> Parser:
 
 
 def editor_parser() -> Parser:
-    """The options of a session whose messages come from an editor. Those of the main form that it lacks have their
-    usual values."""
+    """Options of a session with messages from an editor. Missing options of the main form have their defaults."""
     parser = _serving(
         "swecli acp",
         "Serve an editor that speaks the Agent Client Protocol, on standard input and output. The editor starts it; "
@@ -125,7 +125,7 @@ def editor_parser() -> Parser:
 
 
 def server_parser() -> Parser:
-    """The options of a server that other agents give tasks to."""
+    """Options of a server that takes tasks from other agents."""
     return _serving(
         "swecli mcp serve",
         "Serve other agents as an MCP server, on standard input and output. They start it; docs/mcp.md has the "
@@ -252,7 +252,7 @@ def _prompt_options(group: Group) -> None:
 
 
 def _visible(formats: Sequence[str]) -> list[str]:
-    """The formats that can be chosen; the transcript belongs to the demonstration."""
+    """The selectable formats; the transcript belongs to the demonstration."""
     return [name for name in formats if name != "transcript"]
 
 
@@ -273,7 +273,7 @@ def _price(text: str) -> Decimal:
 
 
 def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str], *, is_root: bool) -> LaunchOptions:
-    """Check the parsed arguments. The prompt is as given; standard input comes later.
+    """Validate the parsed arguments. The prompt is unchanged; standard input is added later.
 
     Raises:
         UsageError: they contradict each other, or name something that does not exist.
@@ -286,7 +286,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         )
     worktree = arguments.worktree
     prompts = [text for text in (arguments.print, arguments.prompt) if text]
-    if worktree is not None and " " in worktree.strip() and not prompts:  # the message, and no name
+    if worktree is not None and " " in worktree.strip() and not prompts:  # a message rather than a name
         worktree, prompts = "", [worktree]
     cwd = working_directory(arguments.cwd)
     _no_directory(prompts, cwd)
@@ -370,16 +370,16 @@ def _one_shot(arguments: argparse.Namespace) -> bool:
 
 
 def _no_directory(prompts: Sequence[str], cwd: Path) -> None:
-    """A folder where a message is expected is most likely meant to be the place to work in."""
+    """A folder in place of a message is most likely meant as the working directory."""
     if len(prompts) == 1 and is_folder(prompts[0], cwd):
         raise UsageError(f"{prompts[0]} is a directory; to work there: swecli -C {prompts[0]}")
 
 
 def working_directory(name: str | None) -> Path:
-    """The folder to work in: the one given, or where the program was started. Links are followed.
+    """The working directory: as given, or the program's own. Links are followed.
 
     Raises:
-        StartError: it is none, or is not there any more.
+        StartError: it is not a directory, or no longer exists.
     """
     try:
         here = Path(os.getcwd())
@@ -400,7 +400,7 @@ def _directory(name: str, base: Path, option: str) -> Path:
 
 
 def _settings_file(name: str) -> Path:
-    """Absolute, so that it stays the same file wherever the work is; reading it reports what is wrong in it."""
+    """Absolute path, independent of the working directory; errors in the file are reported when it is read."""
     if not name or "\0" in name:
         raise UsageError("--settings needs a file name")
     return Path(os.path.abspath(os.path.expanduser(name)))
@@ -424,14 +424,14 @@ def _text_or_file(text: str | None, file: str | None, option: str) -> str | None
 
 
 def _schema(given: str) -> str:
-    """The text of a schema, which is given itself or as a file."""
+    """The text of a schema, given directly or as a file."""
     if given.lstrip().startswith("{"):
         return given
     return _text_or_file(None, given, "--json-schema") or ""
 
 
 def rules(values: Sequence[str]) -> tuple[str, ...]:
-    """Permission rules from lists separated by commas or blanks; within parentheses both belong to the rule."""
+    """Split lists of permission rules at commas or blanks, except within parentheses."""
     found: list[str] = []
     for value in values:
         depth, rule = 0, ""
@@ -447,11 +447,11 @@ def rules(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def clean(text: str) -> str:
-    """An argument as text: bytes that are no UTF-8 become U+FFFD."""
+    """An argument as text: invalid UTF-8 becomes U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def in_container(environment: Mapping[str, str], root: Path = Path("/")) -> bool:
-    """Whether this runs in a container or in what the user calls a sandbox."""
+    """Whether this runs in a container or in a sandbox declared by the user."""
     marks = (root / ".dockerenv", root / "run" / ".containerenv")
     return environment.get("IS_SANDBOX", "") not in ("", "0") or any(mark.exists() for mark in marks)

@@ -1,4 +1,4 @@
-"""``swecli completion``: scripts with which a shell completes the options, made from the argument parser."""
+"""``swecli completion``: shell scripts that complete the options, generated from the argument parser."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DIRECTORY, _FILE = ("DIR",), ("FILE",)
 
 
 class Option(Struct, frozen=True):
-    """An option of the program. ``value``: what comes after it, if anything has to; ``choices`` where it is one of
-    these."""
+    """An option of the program. ``value`` is its argument, if it needs one; ``choices`` are the argument's allowed
+    values."""
 
     names: tuple[str, ...]
     help: str
@@ -92,12 +92,12 @@ def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
 
 
 def _lines(words: Sequence[str]) -> str:
-    """Words for ``compgen -W`` where a line end separates them."""
+    """Words for ``compgen -W``, separated by line ends."""
     return "$'" + "\\n".join(words) + "'"
 
 
 def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
-    """For zsh, to be evaluated or put in a folder of ``fpath`` as ``_swecli``."""
+    """For zsh, to be evaluated or saved in a folder of ``fpath`` as ``_swecli``."""
     values = {
         "none": "",
         "optional": "::text:",

@@ -1,4 +1,4 @@
-"""``swecli config``: every setting with its origin; one of them; changing one."""
+"""``swecli config``: every setting with its origin, a single setting, and changes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from swecli.tui.backend import FileName, Preferences
 
 
 def preferences(options: LaunchOptions) -> Preferences:
-    """What the user has set for the interface. Where the settings can't be read, the defaults: opening the session
-    says why."""
+    """The user's settings of the interface; the defaults if they can't be read, an error that opening the session
+    reports."""
     try:
         startup = startup_of(options, dict(os.environ), with_flags=False)
     except StartError:
@@ -51,7 +51,7 @@ def preferences(options: LaunchOptions) -> Preferences:
 
 
 def remember(key: str, value: str) -> str:
-    """Write a setting into the user's file. Returns the file's name.
+    """Write a setting to the user's file. Returns the file's name.
 
     Raises:
         ValueError: it was not written; one sentence.
@@ -68,8 +68,8 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
     """Make ``provider/name`` the user's default model. Returns a sentence for the user.
 
     Raises:
-        ValueError: it is not done, as only flags of this run lead to the model, another place than the user's file sets
-            it for this folder, or the file can't be written.
+        ValueError: nothing was changed: only flags of this run reach the model, another file than the user's sets
+            the model for this folder, or the file can't be written.
     """
     flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
     if flag:
@@ -195,7 +195,7 @@ def _described(cwd: str | None) -> Sequence[Described]:
 
 
 def _data(each: Described) -> str:
-    """A setting as JSON: ``value`` is TOML, null where it is unset or may not be shown."""
+    """A setting as JSON: ``value`` is TOML, null if it is unset or may not be shown."""
     return json.dumps(
         {
             "key": each.name,

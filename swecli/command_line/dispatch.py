@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def never_began(arguments: Sequence[str], code: ExitCode) -> int:
-    """Tell whoever reads JSON, where the arguments ask for it. Returns the exit status."""
+    """Report a failed start as JSON if the arguments select JSON. Returns the exit status."""
     from swecli.headless.run import never_began as tell
 
     return int(tell(_wanted(arguments), code))
@@ -59,8 +59,8 @@ def _wanted(arguments: Sequence[str]) -> OutputFormat:
 
 
 def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
-    """``swecli demo``: the real program on the sample project, with the scripted model. ``terminal`` is given where
-    it is taken already."""
+    """``swecli demo``: the real program on the sample project, with the scripted model. ``terminal`` is passed if the
+    interface already uses it."""
     parser = Parser(
         prog="swecli demo", description="The program on a sample project with a scripted model: no key, no network."
     )
@@ -79,7 +79,7 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
 
 
 def debug(arguments: Sequence[str]) -> int:
-    """``swecli debug decode|tool --batch``: JSON lines in, one JSON line out for each."""
+    """``swecli debug decode|tool --batch``: reads JSON lines, and answers each with one JSON line."""
     parser = Parser(prog="swecli debug", description="For bug reports and external checks: JSON lines in and out.")
     parser.add_argument("what", choices=("decode", "tool"), help="decode recorded answers, or run single tool calls")
     parser.add_argument("--batch", action="store_true", required=True, help="read lines from standard input")
@@ -117,7 +117,7 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
     import asyncio
     import gc
 
-    gc.disable()  # nothing that is loaded now is garbage, and looking for it costs a part of the start
+    gc.disable()  # nothing loaded now is garbage, and collections delay the start
     from swecli.app import open_session
     from swecli.headless.outcome import meaning
     from swecli.headless.run import never_began, run, start_failed
@@ -166,7 +166,7 @@ def answer_schema(text: str) -> AnswerSchema:
     """The schema of ``--json-schema``.
 
     Raises:
-        StartError: it is none.
+        StartError: it is invalid.
     """
     from swecli.core.answer_schema import AnswerSchema, SchemaProblem
 
@@ -177,7 +177,7 @@ def answer_schema(text: str) -> AnswerSchema:
 
 
 def _settings_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
-    """All settings, where there is no screen to look at them."""
+    """All settings, in place of the screen."""
     from swecli.assembly.settings import SettingsFiles
     from swecli.command_line.config import settings_table
 
@@ -185,7 +185,7 @@ def _settings_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
 
 
 def _permissions_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
-    """All rules, where there is no screen to look at them."""
+    """All rules, in place of the screen."""
     from swecli.assembly.permissions import FolderRules
     from swecli.command_line.permissions import rules_block
 
@@ -193,12 +193,12 @@ def _permissions_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
 
 
 NEAR = 0.78
-"""How much a word has to look like a subcommand to be taken for a mistyped one; 1 is the same word."""
+"""Least similarity of a word to a subcommand to count as a typing error; 1 is the same word."""
 
 
 def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
-    """Run what the arguments ask for. Returns the exit status. ``terminal`` is given where the interface's first
-    paint has been made already; what is written until the interface goes on is not seen before it is given back."""
+    """Run the arguments. Returns the exit status. ``terminal`` is passed if the interface has already made its first
+    paint; output stays hidden until the interface continues or returns the terminal."""
     _one_line_for_defects("--debug" in arguments)
     try:
         return int(_run(arguments, terminal))
@@ -234,11 +234,11 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The arguments of the form without a subcommand. A single word that is most likely meant as a subcommand is no
-    message, unless it comes after ``--`` or with ``-p``.
+    """Parse the arguments of the form without a subcommand. A single word close to a subcommand is not a message,
+    except after ``--`` or with ``-p``.
 
     Raises:
-        UsageError: they make no sense.
+        UsageError: they are invalid.
     """
     parser = main_parser()
     try:
@@ -256,10 +256,10 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
-    """Raises ``MeantAsSubcommand`` where the message is a subcommand at the wrong place, or nearly one."""
+    """Raises ``MeantAsSubcommand`` if the message is a misplaced subcommand, or close to one."""
     if prompt not in WORDS and not (prompt.isascii() and prompt.isidentifier()):
         return
-    if "--" in arguments[: arguments.index(prompt)] if prompt in arguments else ():  # said to be a message
+    if "--" in arguments[: arguments.index(prompt)] if prompt in arguments else ():  # marked as a message
         return
     if prompt in WORDS:
         raise _elsewhere(prompt)
@@ -272,7 +272,7 @@ def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
 
 
 def _mistyped(parser: Parser, arguments: Sequence[str]) -> str:
-    """What the first unknown long option was most likely meant to be; empty where nothing is near."""
+    """The likely correction of the first unknown long option; empty without a close one."""
     known = [name for action in parser._actions for name in action.option_strings]  # pyright: ignore[reportPrivateUsage]
     typed = [argument.partition("=")[0] for argument in takewhile(lambda argument: argument != "--", arguments)]
     for name in typed:
@@ -283,7 +283,7 @@ def _mistyped(parser: Parser, arguments: Sequence[str]) -> str:
 
 
 class MeantAsSubcommand(StartError):
-    """A word that was hardly meant as a message. Says how to send it all the same."""
+    """A word that is probably not a message. The text explains how to send it anyway."""
 
     def __init__(self, message: str, word: str) -> None:
         super().__init__(f"{message} To send the word as a message: swecli -- {word}", ExitCode.USAGE)
@@ -298,7 +298,7 @@ def is_root() -> bool:
 
 
 def with_standard_input(options: LaunchOptions) -> LaunchOptions:
-    """Without a terminal there is no screen: then the run is a one-shot, and what is piped in joins the message.
+    """Without a terminal there is no screen: the run is then a one-shot, and piped input is appended to the message.
 
     Raises:
         StartError: there is nothing to do.
@@ -333,7 +333,7 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
 
 
 def launch(options: LaunchOptions, terminal: Terminal | None = None) -> int:
-    """Open the session and run the front-end that the options ask for, in the ``terminal`` if it is taken already."""
+    """Open the session and run the requested front-end, in the ``terminal`` if one is passed."""
     if options.compact_dry_run:
         from swecli.command_line.inspect import print_plan
 
@@ -361,7 +361,7 @@ def _launched(options: LaunchOptions, terminal: Terminal | None) -> int:
 
 
 def _one_line_for_defects(debug: bool) -> None:
-    """An unexpected failure is one line, not a traceback, unless asked for."""
+    """Report an unexpected failure in one line, without a traceback except in debug mode."""
     if debug:
         return
 

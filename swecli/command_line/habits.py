@@ -1,4 +1,4 @@
-"""Options and subcommands of other agents: what means the same here is taken so, the rest gets an answer. Pure."""
+"""Options and subcommands of other agents: equivalents are accepted, the rest gets an answer. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SAME: Mapping[str, tuple[str, ...]] = {
     "-V": ("--version",),
     "--reasoning-effort": ("--effort",),
 }
-"""Options, and what they are here."""
+"""Options, and their equivalents here."""
 
 MODES: Mapping[str, tuple[str, ...]] = {
     "acceptEdits": ("--permission-mode", "accept-edits"),
@@ -71,10 +71,10 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "dontAsk": ("--permission-mode", "default"),
     "manual": ("--permission-mode", "default"),
 }
-"""Values of ``--permission-mode``, and what they are here."""
+"""Values of ``--permission-mode``, and their equivalents here."""
 
 ONE_SHOT = ("exec", "run", "e")
-"""Subcommands of others that answer one message."""
+"""Subcommands of other agents that answer one message."""
 
 _MODES = "use --permission-mode default, accept-edits, plan or auto"
 _FEWER = "use --permission-mode accept-edits or auto; --yolo asks nothing"
@@ -166,7 +166,7 @@ ANSWERS: Mapping[str, str] = {
     "--no-color": "set NO_COLOR=1",
     "--no-pretty": "set NO_COLOR=1, or use --plain",
 }
-"""Options that have no counterpart with the same effect, and what to do instead."""
+"""Options without an exact equivalent, and the alternative."""
 
 _NO_PLUGINS = "there are no plugins: " + _FILES
 
@@ -200,8 +200,7 @@ WORDS: Mapping[str, str] = {
     "playbook": "use /playbook in a session, or: swecli -p /playbook",
     "fleet": "not available in this version",
 }
-"""Words that are subcommands of other agents, or of other versions, and what to do here. None is a message when it
-comes alone."""
+"""Subcommands of other agents or other versions, and the alternative here. None is a message if it is the only word."""
 
 _WITH_VALUE = frozenset(
     ("-m", "--model", "-C", "--cwd", "--add-dir", "--effort", "--base-url", "--settings", "--system-prompt")
@@ -209,8 +208,7 @@ _WITH_VALUE = frozenset(
 
 
 def from_habit(arguments: Sequence[str]) -> list[str]:
-    """The arguments with what other agents call otherwise in our words. What follows ``--``, and texts, stay as they
-    are."""
+    """The arguments with other agents' names replaced by ours. Texts, and everything after ``--``, stay unchanged."""
     rest = list(arguments)
     out: list[str] = []
     if len(rest) > 1 and rest[0] in ONE_SHOT:
@@ -239,7 +237,7 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
 
 
 def answer_to(arguments: Sequence[str]) -> str:
-    """What to do instead of the first option of another agent; empty where there is none."""
+    """Alternative to the first option of another agent; empty without one."""
     for argument in arguments:
         if argument == "--":
             break

@@ -57,7 +57,7 @@ async def _requested(options: LaunchOptions) -> dict[str, Any]:
 
 
 def context(arguments: Sequence[str]) -> int:
-    """``swecli context``: what fills the context window, as text or JSON."""
+    """``swecli context``: content of the context window, as text or JSON."""
     parser = Parser(prog="swecli context", description="Show what fills a session's context; asks no model.")
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("-r", "--resume", metavar="ID", help="this session; otherwise a new one in this folder")

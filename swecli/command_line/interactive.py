@@ -1,4 +1,4 @@
-"""Sessions that a person talks to, on the screen or line by line; what the screen asks of the program."""
+"""Interactive sessions, on the screen or line by line, and the program's services for the screen."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAID: dict[str, Said] = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "o": 
 
 
 def asked(options: LaunchOptions, source: TextIO, target: TextIO) -> LaunchOptions:
-    """Ask whatever has to be asked before the folder is read. Returns the options with the answers in them."""
+    """Ask all questions that precede reading the folder. Returns the options with the answers."""
     options = replace(options, asked=options.trust is None)
     gate = WorkspaceTrust(options)
 
@@ -69,7 +69,7 @@ def asked(options: LaunchOptions, source: TextIO, target: TextIO) -> LaunchOptio
 
 
 def _items(gate: WorkspaceTrust, items: Sequence[TrustItem], source: TextIO, say: Callable[..., None]) -> list[str]:
-    """Ask about all at once where there are several, then, if so wished, about each."""
+    """Ask about several items at once, then, if requested, about each."""
     if len(items) > 1:
         say(f"Allow this project to do these {len(items)} things?", *(_shown(item) for item in items))
         say("Answer y for all of them, o for one by one, n for none; anything else means not now.")
@@ -118,11 +118,11 @@ class Succession:
 
     @property
     def spoke(self) -> bool:
-        """Whether there was a conversation that can be continued."""
+        """Whether there was a conversation to continue."""
         return self._spoke or (self._last is not None and self._last.view.totals.turns > 0)
 
     async def open(self, options: LaunchOptions) -> Session:
-        """The session that the options ask for.
+        """Open the session of the options.
 
         Raises:
             StartError: it can't start.
@@ -133,7 +133,7 @@ class Succession:
         return session
 
     async def fork(self, options: LaunchOptions) -> Session:
-        """A copy of the session that they continue, in the mode of the newest."""
+        """A copy of the session to continue, in the mode of the newest."""
         mode = options.mode if self._last is None else self._last.view.mode
         return await self.open(replace(options, fork=True, mode=mode))
 
@@ -141,8 +141,8 @@ class Succession:
         return await self.open(self._options)
 
     async def next(self) -> Session:
-        """A new session in place of the newest, with its model, effort and mode: without the first message of the
-        start, and not where another session was continued."""
+        """A new session in place of the newest, with its model, effort and mode, but without the first message of the
+        start and without continuing another session."""
         fresh = fresh_start(self._options)
         if self._last is None:
             return await self.open(fresh)
@@ -161,7 +161,7 @@ class Succession:
 
 
 def _kept(given: str | None, model: ModelInfo) -> str | None:
-    """``--base-url``, as far as the model is asked there: it may hold a password, which no session knows."""
+    """``--base-url``, if it is the model's address: it may include a password, which no session stores."""
     from swecli.core.llm.addresses import normalise, origin_of
 
     same = given and model.address and origin_of(normalise(given, "openai-chat")) == origin_of(model.address)
@@ -172,13 +172,13 @@ def resume_hint(options: LaunchOptions) -> str:
     if options.script is not None:
         return "swecli demo"
     place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
-    if options.worktree:  # where it is may be gone, and comes again
+    if options.worktree:  # its folder may be removed, and is created again
         from swecli.core.worktrees import repository_of_tree
 
         home = repository_of_tree(options.cwd)
         outside = home is not None and not Path.cwd().is_relative_to(home)
         place = f"{f' -C {shlex.quote(str(home))}' if outside else ''} -w {options.worktree}"
-    if options.settings is not None:  # its model may be of a provider that only they know
+    if options.settings is not None:  # they may define its model's provider
         place += f" --settings {shlex.quote(str(options.settings))}"
     return f"swecli{place} -c" if options.store else f"swecli{place}"
 
@@ -219,21 +219,20 @@ def run_plain(options: LaunchOptions) -> int:
 
 
 def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) -> int:
-    """The interface in the terminal, which may be taken already."""
+    """The interface in the terminal, which it may already use."""
     from swecli.tui.launch import run
 
     return run(Program(options), terminal)
 
 
 MAX_FILES = 20_000
-"""Files that are offered as mentions."""
+"""Most files to offer as mentions."""
 FILES_SECONDS = 3.0
-"""How long the tree is walked for them."""
+"""Seconds to search the tree for them."""
 
 
 class Program(Backend):
-    """What the interface is given of the program: sessions that the options of the start ask for, and everything
-    around them."""
+    """The program's services for the interface: sessions with the options of the start, and everything around them."""
 
     def __init__(self, options: LaunchOptions) -> None:
         from swecli.core.config.paths import user_paths, workspace_key
@@ -245,7 +244,7 @@ class Program(Backend):
         self.first_prompt = options.prompt or None
         self.begins_with_sessions = options.pick_session
         self._forks_picked = options.fork and options.pick_session
-        """Whether the session that is picked first is copied."""
+        """Whether to copy the session that is picked first."""
         self.of_all_folders = options.all_folders
         self.trust = self._trust
         if options.store:
@@ -277,7 +276,7 @@ class Program(Backend):
         return SessionList(self._fresh, dict(os.environ)) if self._options.store else None
 
     def stored_session(self, session_id: str, *, fork: bool = False) -> OpenSession:
-        # Flags speak of the session of this start; one that is gone to later has its own model and its own address.
+        # Flags apply to the session of this start; a later one has its own model and its own address.
         other = self._fresh if self._options.pick_session else replace(self._fresh, model=None, base_url=None)
 
         def opened() -> Awaitable[Session]:
@@ -315,7 +314,7 @@ class Program(Backend):
         return COMMANDS
 
     def files(self) -> Sequence[str]:
-        """Files and folders that are not ignored, as far as they are found in time."""
+        """Files and folders that are not ignored, as many as are found in time."""
         from swecli.core.workspace.walk import walk
 
         deadline = time.monotonic() + FILES_SECONDS
@@ -327,7 +326,7 @@ class Program(Backend):
         return paths
 
     def branch(self) -> str:
-        """The git branch, the beginning of the commit where there is none, or nothing."""
+        """The git branch, the beginning of the commit without one, or an empty string."""
         from swecli.core.git import git_facts
 
         facts = git_facts(self._options.cwd)
@@ -336,7 +335,7 @@ class Program(Backend):
     # --- models and keys ---
 
     def models(self) -> Sequence[str]:
-        """The one asked for, and the usual one of each provider with a key."""
+        """The requested model, and the default of each provider with a key."""
         from swecli.core.llm.providers import configured_providers
 
         if self._options.script is not None:
@@ -345,7 +344,7 @@ class Program(Backend):
         return tuple(dict.fromkeys(name for name in (self._options.model or "", *usual) if name))
 
     def providers(self) -> Sequence[tuple[str, str]]:
-        """The providers that a key can be stored for, each with its address and what is known of its key."""
+        """Providers that need a key, each with its address and the state of its key."""
         states = {"environment": "key in the environment", "stored": "key stored", "not needed": "needs no key"}
         return [
             (account.provider.name, f"{account.address} · {states.get(account.key, 'no key yet')}")
@@ -385,7 +384,7 @@ class Program(Backend):
         from swecli.command_line.config import keep_model
 
         if self._options.continue_newest or self._options.resume:
-            return ""  # what is picked for a session that goes on is for that session
+            return ""  # a choice in a continued session applies to that session only
         return keep_model(self._options, ref)
 
     # --- preferences ---
@@ -402,10 +401,10 @@ class Program(Backend):
 
 
 async def open_for_screen(options: LaunchOptions) -> Session:
-    """A session for the interface, which tells of a failed start in its own way."""
+    """A session for the interface, which reports a failed start in its own way."""
     from importlib import import_module
 
-    await asyncio.to_thread(import_module, "swecli.app")  # keys are answered meanwhile
+    await asyncio.to_thread(import_module, "swecli.app")  # keeps the interface responsive
     from swecli.app import open_session
 
     try:
@@ -418,7 +417,7 @@ async def open_for_screen(options: LaunchOptions) -> Session:
 
 
 def demo_options() -> LaunchOptions:
-    """How the demonstration is started, on a fresh copy of the sample project.
+    """Options of the demonstration, on a fresh copy of the sample project.
 
     Raises:
         StartError: there is no room for the copy.

@@ -1,4 +1,4 @@
-"""`swecli lab`: stored sessions under other settings of the context; asks no model and changes nothing."""
+"""`swecli lab`: stored sessions replayed with other context settings; makes no request and changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 USUAL = "current,early,truncation"
 NEWEST = 10
-"""Sessions that ``tune`` looks at."""
+"""Sessions that ``tune`` examines."""
 
 
 def lab(arguments: Sequence[str]) -> int:
@@ -187,7 +187,7 @@ def _store(folder: Path) -> SessionStore:
 
 
 def _newest(store: SessionStore, folder: Path) -> str:
-    newest = next(iter(store.list(limit=1)), None)  # only read: one that another process holds is as good
+    newest = next(iter(store.list(limit=1)), None)  # only read: may be open in another process
     if newest is None:
         raise StartError(f"No sessions are stored for {folder}.", ExitCode.BAD_INPUT)
     return newest.id

@@ -109,7 +109,7 @@ def _value(value: Any) -> str:
 
 
 def _export(folder: Path, wanted: str) -> int:
-    """From the stored session, which has all of it; from the log where that is all there is."""
+    """Export the complete stored session; without one, the log."""
     from swecli.core.protocol.codec import to_text
     from swecli.core.sessions.log import log_document, visible_json
 
@@ -122,7 +122,7 @@ def _export(folder: Path, wanted: str) -> int:
 
 
 def _stored(folder: Path, wanted: str) -> tuple[str, list[Entry]]:
-    """Id and entries of a stored session; both empty where there is none."""
+    """Id and entries of a stored session; both empty without one."""
     from swecli.assembly.storage import DATABASE
     from swecli.command_line.session_files import cover_of
     from swecli.core.config.paths import user_paths

@@ -1,4 +1,4 @@
-"""`swecli mcp`: the MCP servers of the user and of this folder, added, tried and removed; swecli as one of them."""
+"""`swecli mcp`: add, test and remove the MCP servers of the user and of this folder; swecli as a server itself."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _file(scope: str, folder: Path) -> Path:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The servers of a file as they are written there."""
+    """The servers of a file, unparsed."""
     try:
         content = json.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -288,7 +288,7 @@ def _first_line(text: str | None) -> str:
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """`swecli mcp serve`: be a server for one client on standard input and output."""
+    """`swecli mcp serve`: serve one client on standard input and output."""
     from swecli.command_line.dispatch import is_root
 
     options = launch_options(server_parser().parse_args(arguments), os.environ, is_root=is_root())
@@ -310,7 +310,7 @@ async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
 
 
 def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
-    """Sessions of a folder with something in them, newest first."""
+    """Nonempty sessions of a folder, newest first."""
     from swecli.assembly.session_list import SessionList
     from swecli.mcp_server.server import Stored
 

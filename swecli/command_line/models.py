@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def doctor(arguments: Sequence[str]) -> int:
-    """``swecli doctor``: which providers are set up, and what is known of their models."""
+    """``swecli doctor``: configured providers, and known facts about their models."""
     parser = Parser(
         prog="swecli doctor", description="Show which providers are set up and what is known about their models."
     )
@@ -67,8 +67,8 @@ def doctor(arguments: Sequence[str]) -> int:
 
 
 def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
-    """Carry out repairs, each after the user has agreed to it where swecli ``asks``. A failure where something is
-    known to be missing afterwards.
+    """Carry out repairs, after the user's consent to each if swecli ``asks``. Fails if data is known to be missing
+    afterwards.
 
     Raises:
         StartError: a repair failed.
@@ -96,14 +96,14 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
 
 
 def _agrees(question: str) -> bool:
-    """Whether the user says yes in the terminal; no answer is a no."""
+    """Whether the user answers yes in the terminal; no answer is a no."""
     sys.stdout.write(f"{question} [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def models(arguments: Sequence[str]) -> int:
-    """``swecli models``: what can be used now; with words, every known model whose name has them."""
+    """``swecli models``: the models available now; with words, every known model with all of them in its name."""
     parser = Parser(
         prog="swecli models",
         description="List the models that your keys and servers offer; with WORDS, every known model whose name has "
@@ -131,7 +131,7 @@ def models(arguments: Sequence[str]) -> int:
 
 
 def login(arguments: Sequence[str]) -> int:
-    """``swecli login PROVIDER``: store a key. It is asked for, or read from standard input."""
+    """``swecli login PROVIDER``: store a key, from a prompt or from standard input."""
     parser = Parser(
         prog="swecli login",
         description=(

@@ -1,4 +1,4 @@
-"""`swecli permissions`: rules, grants, trust, and verdicts about commands that are not run."""
+"""`swecli permissions`: rules, grants, trust, and verdicts about commands without running them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _rules(folder: Path) -> FolderRules:
 
 
 def try_rule(arguments: Sequence[str]) -> int:
-    """How many of the newest commands a rule would have decided about."""
+    """Number of the newest commands that a rule matches."""
     parser = Parser(prog="swecli permissions test", description="Show which of the last 200 commands a rule matches.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument("--as", dest="effect", choices=("allow", "ask", "deny"), default="allow")
@@ -99,7 +99,7 @@ def grant(arguments: Sequence[str]) -> int:
 
 
 def revoke(arguments: Sequence[str]) -> int:
-    """Take a grant back. Running sessions ask again from their next call on."""
+    """Revoke a grant. Running sessions ask again from their next call on."""
     parser = Parser(prog="swecli permissions revoke", description="Revoke a grant in this folder.")
     parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
@@ -167,12 +167,12 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
 
 
 def _hooks_accepted(folder: Path) -> tuple[PendingItem, ...]:
-    """Who trusts a folder lets its hooks run as they are now; changed ones ask again."""
+    """Consent to a trusted folder's hooks in their present form; changed ones need consent again."""
     from swecli.assembly.startup import read_startup
 
     try:
         items = read_startup(folder, dict(os.environ), {}).hooks.pending
-    except StartError as error:  # the trust is kept; every start reports what is wrong with the settings
+    except StartError as error:  # trust is stored; every start reports the settings' errors
         complain(f"warning: {error}")
         return ()
     if items:
@@ -181,7 +181,7 @@ def _hooks_accepted(folder: Path) -> tuple[PendingItem, ...]:
 
 
 def accept(arguments: Sequence[str]) -> int:
-    """Show what the project's settings wait for consent to, or consent to some of it."""
+    """Show the project's settings that await consent, or consent to some of them."""
     parser = Parser(
         prog="swecli permissions accept",
         description=(
@@ -208,7 +208,7 @@ def accept(arguments: Sequence[str]) -> int:
 
 
 def pending_items(folder: Path) -> tuple[PendingItem, ...]:
-    """What waits for consent in a trusted folder.
+    """Settings of a trusted folder that await consent.
 
     Raises:
         StartError: the folder is not trusted, or its settings are broken.
@@ -225,10 +225,10 @@ def pending_items(folder: Path) -> tuple[PendingItem, ...]:
 
 
 def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:
-    """Remember consent to exactly these.
+    """Store consent to exactly these.
 
     Raises:
-        StartError: it can't be kept.
+        StartError: it can't be stored.
     """
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import accept_items
@@ -294,7 +294,7 @@ def _check(arguments: Sequence[str]) -> int:
 
 
 def _as_text(words: Sequence[str]) -> str:
-    """What the shell would get. Several words were already taken apart by the user's shell."""
+    """The command as the shell gets it. Several words were already split by the user's shell."""
     import shlex
 
     return words[0] if len(words) == 1 else shlex.join(words)
@@ -318,7 +318,7 @@ def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) 
 
 
 def policies() -> PolicyOf:
-    """The policy of each folder, read once, with the sandbox that a session would find there."""
+    """The policy of each folder, read once, with the sandbox of a session there."""
     from functools import cache
 
     from swecli.core.permissions.check import BadCheck
@@ -334,7 +334,7 @@ def policies() -> PolicyOf:
 
 
 def folder_policy(folder: Path) -> Policy:
-    """The policy that a session in this folder would start with. Looks for its sandbox too, which may take a moment.
+    """Initial policy of a session in this folder. Also detects its sandbox, which may take a moment.
 
     Raises:
         StartError: its settings are broken.

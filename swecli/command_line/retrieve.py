@@ -1,4 +1,4 @@
-"""`swecli retrieve`: what a text names and is about in a folder; no model, no network."""
+"""`swecli retrieve`: files of a folder that a text names and is about; no model, no network."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def retrieve(arguments: Sequence[str]) -> int:
 
 
 def document(found: Retrieval) -> list[dict[str, Any]]:
-    """The ranking as JSON, the likeliest file first. ``line`` is that of the symbol, 0 where there is none;
-    ``mentioned``: the text names this file."""
+    """The ranking as JSON, the likeliest file first. ``line`` is that of the symbol, 0 without one; ``mentioned``: the
+    text names this file."""
     named = {one.path for one in found.named if one.sure}
     return [
         {"path": one.path, "symbol": one.symbol, "line": one.line, "score": one.score, "mentioned": one.path in named}
@@ -80,7 +80,7 @@ def batch(lines: Iterable[str]) -> Iterator[str]:
 
 
 class _Projects:
-    """Opens each folder once; the newest stay in memory."""
+    """Opens each folder once; keeps the newest in memory."""
 
     def __init__(self, most: int = 4) -> None:
         from swecli.core.config.paths import user_paths

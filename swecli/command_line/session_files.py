@@ -68,7 +68,7 @@ def _exported(folder: Path, name: str, wanted: ExportFormat) -> str:
 
     cover = cover_of(folder)
     with closing(_store(folder, make=False)) as store:
-        session = _told(lambda: stored_session(store, name, lambda text: complain(f"warning: {text}")))
+        session = _or_start_error(lambda: stored_session(store, name, lambda text: complain(f"warning: {text}")))
     if wanted == "json":
         return portable_document(session, cover)
     return readable(session.events, wanted, cover, session.title)
@@ -92,7 +92,7 @@ def import_session(arguments: Sequence[str]) -> int:
 
     cover = cover_of(folder)
     with closing(_store(folder, make=True)) as store:
-        identifier = _told(lambda: take_in(store, session, str(folder), cover, f"imported {path.name}"))
+        identifier = _or_start_error(lambda: take_in(store, session, str(folder), cover, f"imported {path.name}"))
         turns = store.get(identifier).turns
     for line in session.left_out:
         complain(f"swecli: {line}")
@@ -137,7 +137,7 @@ def _is_own(text: str) -> bool:
 
 
 def cover_of(folder: Path) -> Callable[[str], str]:
-    """Puts stars in place of keys, as in what sessions of this folder store."""
+    """Masks keys as in the stored sessions of this folder."""
     from swecli.app import known_secrets
     from swecli.assembly.startup import startup_of
     from swecli.core.llm.secrets import masker_of
@@ -164,8 +164,8 @@ def _store(folder: Path, *, make: bool) -> SessionStore:
     return SessionStore(database)
 
 
-def _told(do: Callable[[], T]) -> T:
-    """What ``do`` gives; a failure of the store is one line."""
+def _or_start_error(do: Callable[[], T]) -> T:
+    """Result of ``do``; a failure of the store becomes one line."""
     from swecli.core.sessions.store import SessionError
 
     try:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def parser_of(word: str, about: str, *, every: bool = False, dry: bool = False) -> Parser:
-    """The arguments that the subcommands share: ``every`` can be about all folders, ``dry`` takes something away."""
+    """Arguments shared by the subcommands: ``every`` adds all folders, ``dry`` a preview of a deletion."""
     parser = Parser(prog=f"swecli sessions {word}", description=about)
     parser.add_argument("-C", "--cwd", metavar="DIR", help="use this folder instead")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
@@ -55,7 +55,7 @@ def database_of(folder: Path) -> Path:
 
 @contextmanager
 def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
-    """The store of a folder; what is wrong with it is said. ``changes``: one that can only be read is of no use.
+    """The store of a folder; reports its problems. ``changes``: a read-only store is useless.
 
     Raises:
         StartError: nothing is stored for the folder, or it can't be used.
@@ -84,7 +84,7 @@ _BAD = ExitCode.BAD_INPUT
 NO_TITLE = "(no message)"
 
 
-# --- looking ---------------------------------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------------------------------------
 
 
 def list_sessions(arguments: Sequence[str]) -> int:
@@ -200,7 +200,7 @@ def delete(arguments: Sequence[str]) -> int:
         raise StartError(f"session {held[0]} is open in another swecli; close it first. Nothing was deleted.", _BAD)
     if not chosen.dry_run:
         _removed(database_of(folder), named)
-    return _told(((session, "named") for session in named), as_json=chosen.json, dry=chosen.dry_run)
+    return _reported(((session, "named") for session in named), as_json=chosen.json, dry=chosen.dry_run)
 
 
 def purge(arguments: Sequence[str]) -> int:
@@ -224,11 +224,11 @@ def purge(arguments: Sequence[str]) -> int:
         if found and not chosen.dry_run:
             _removed(one.database, [each.session for each in found], vacuum=True)
         gone += found
-    return _told(((one.session, one.why) for one in gone), as_json=chosen.json, dry=chosen.dry_run)
+    return _reported(((one.session, one.why) for one in gone), as_json=chosen.json, dry=chosen.dry_run)
 
 
 def _rules(folder: Path, older_than: float | None, size: str | None) -> Retention:
-    """What was asked for with flags holds whatever the age; without flags, the settings."""
+    """Flags apply to sessions of any age; without flags, the settings apply."""
     from swecli.assembly.session_list import Retention
     from swecli.assembly.startup import startup_of
 
@@ -261,7 +261,7 @@ def relink(arguments: Sequence[str]) -> int:
     return print_text(f"{verb} {count} session{'' if count == 1 else 's'} from {old} to {new}\n")
 
 
-# --- what they share -------------------------------------------------------------------------------------------
+# --- shared parts ----------------------------------------------------------------------------------------------
 
 
 def _first(sessions: Iterable[SessionInfo], limit: int) -> Iterable[SessionInfo]:
@@ -269,7 +269,7 @@ def _first(sessions: Iterable[SessionInfo], limit: int) -> Iterable[SessionInfo]
 
 
 def _folders(folder: Path, *, every: bool) -> list[Folder]:
-    """The database of the folder, or of all, the one used last first."""
+    """The database of the folder, or of all folders, the most recently used first."""
     from swecli.assembly.session_list import databases, folder_of
     from swecli.assembly.storage import changed_at
 
@@ -278,7 +278,7 @@ def _folders(folder: Path, *, every: bool) -> list[Folder]:
     if own.exists() and not every:
         from swecli.core.sessions.database import LOOKED_AT, open_database
 
-        database = open_database(own, purpose=LOOKED_AT)  # mends and migrates it
+        database = open_database(own, purpose=LOOKED_AT)  # repairs and migrates it
         for problem in database.problems if not database.copied else ():
             complain(f"warning: {problem}")
         database.close()
@@ -296,7 +296,7 @@ def _removed(database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = 
         raise StartError(f"{error}", _BAD) from error
 
 
-def _told(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) -> int:
+def _reported(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) -> int:
     listed = list(gone)
     if as_json:
         return print_lines(_json_of(session, why=why, deleted=not dry) for session, why in listed)
@@ -330,8 +330,8 @@ def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object)
 
 
 _AGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([hdw]?)", re.IGNORECASE)
-_MOST_BYTES = 1e18
-"""A size from which on it is none."""
+_MAX_BYTES = 1e18
+"""Sizes from here on are invalid."""
 _BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
@@ -345,7 +345,7 @@ def _days(text: str) -> float:
 def _bytes(text: str) -> int:
     found = _BYTES.fullmatch(text.strip())
     size = float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2].upper()] if found else math.inf
-    if size >= _MOST_BYTES:
+    if size >= _MAX_BYTES:
         raise UsageError(f"--max-size {text!r} is not a size such as 500M")
     return int(size)
 

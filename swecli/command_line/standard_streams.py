@@ -14,7 +14,7 @@ from swecli.output import Output, OutputClosed, safe
 
 
 def replace_closed_error() -> None:
-    """Put the null device in place of standard error, if that is closed: what would go there goes nowhere."""
+    """Replace a closed standard error with the null device."""
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is None where it was closed
         return
     opened = os.open(os.devnull, os.O_WRONLY)
@@ -25,7 +25,7 @@ def replace_closed_error() -> None:
 
 
 def refuse_closed_output() -> int:
-    """Say that an answer would be lost, and give the exit status."""
+    """Report that the answer would be lost, and return the exit status."""
     sys.stderr.write(
         "swecli: standard output is closed, so the answer would be lost; nothing was run. Use >/dev/null if you only "
         "want the changes.\n"
@@ -35,11 +35,11 @@ def refuse_closed_output() -> int:
 
 MAX_BYTES = 10 * 1024 * 1024
 HINT_SECONDS = 3.0
-"""How long to wait silently for standard input to bring something or end."""
+"""Seconds to wait silently for data or the end of standard input."""
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person is at this end. A closed stream is none."""
+    """Whether the stream is a terminal. A closed stream is not."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
@@ -47,8 +47,8 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def take_streams() -> tuple[BinaryIO, TextIO]:
-    """Standard input and output for the protocol alone: what else the process reads there is empty, and what it writes
-    goes to standard error."""
+    """Standard input and output for the protocol alone: any other read in the process gets an empty input, and any
+    other output goes to standard error."""
     source, target = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -59,15 +59,15 @@ def take_streams() -> tuple[BinaryIO, TextIO]:
 
 
 def joined(prompt: str, piped: str) -> str:
-    """The message: what was typed, and below it what was piped in."""
+    """The message: the typed text followed by the piped text."""
     return "\n\n".join(text for text in (prompt, piped.strip("\n")) if text.strip())
 
 
 def read_piped(stream: BinaryIO | None, prompt: str) -> str:
-    """All of standard input as text. With a prompt, a line on standard error tells what is waited for.
+    """All of standard input as text. With a prompt, a line on standard error explains the wait.
 
     Raises:
-        StartError: it is larger than anybody would want in a message, or can't be read.
+        StartError: it is too large for a message, or can't be read.
     """
     if stream is None:
         return ""
@@ -94,7 +94,7 @@ def read_piped(stream: BinaryIO | None, prompt: str) -> str:
 
 
 def input_lines() -> Iterable[str]:
-    """Lines of standard input; bytes that are no UTF-8 become U+FFFD."""
+    """Lines of standard input; invalid UTF-8 becomes U+FFFD."""
     return (line.decode("utf-8", "replace") for line in sys.stdin.buffer)
 
 
@@ -110,7 +110,7 @@ def print_lines(lines: Iterable[str]) -> ExitCode:
 
 
 def print_text(text: str) -> ExitCode:
-    """Print text for people, made safe for a terminal wherever it goes. Returns the exit status."""
+    """Print text for people, always in safe form for a terminal. Returns the exit status."""
     try:
         Output(sys.stdout).text(safe(text))
     except OutputClosed as error:
@@ -119,12 +119,12 @@ def print_text(text: str) -> ExitCode:
 
 
 def complain(text: str) -> None:
-    """Write a line for people to standard error, made safe for a terminal wherever it goes."""
+    """Write a line for people to standard error, always in safe form for a terminal."""
     Output(sys.stderr).note(text)
 
 
 def output_failed(error: OutputClosed) -> ExitCode:
-    """Say why an answer could not be given, unless nobody wants to read it. Returns the exit status."""
+    """Report why an answer could not be written, unless the reader closed the output. Returns the exit status."""
     if str(error):
         complain(f"swecli: {error}")
     return ExitCode.FAILURE

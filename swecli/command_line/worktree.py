@@ -1,4 +1,4 @@
-"""`swecli -w`: a run in a git work tree of its own, made before and, where nothing was changed in it, removed after."""
+"""`swecli -w`: a run in a git work tree of its own, created before the run and removed after it if unchanged."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 DECISIONS = "mcp.json"
-"""In the data directory of a folder: what the user decided about its MCP servers."""
+"""In the data directory of a folder: the user's decisions about its MCP servers."""
 
 
 def in_worktree(options: LaunchOptions, run: Callable[[LaunchOptions], int]) -> int:
-    """Run in the work tree that the options name, or in that of the session that they resume; without either, as they
-    are. Says at the end what became of the work tree.
+    """Run in the work tree named by the options, or in that of the session to resume; without either, run unchanged.
+    Reports at the end whether the work tree stays.
 
     Raises:
         StartError: there is no work tree, and none can be made.
@@ -63,7 +63,7 @@ def in_worktree(options: LaunchOptions, run: Callable[[LaunchOptions], int]) -> 
 
 
 def _of_session(options: LaunchOptions, base: Path) -> str | None:
-    """The name of the work tree that the session to resume is of; None where it is of none."""
+    """The name of the work tree of the session to resume; None without one."""
     git = git_facts(options.cwd)
     if git is None or not options.resume:
         return None
@@ -78,10 +78,11 @@ def _of_session(options: LaunchOptions, base: Path) -> str | None:
 
 
 def _require_harmless(options: LaunchOptions, environment: Mapping[str, str]) -> None:
-    """Before the user trusts a folder nothing of it runs, and a checkout may run what its git settings name.
+    """Refuse a checkout that could run programs from git settings: before the user trusts a folder, nothing of it may
+    run.
 
     Raises:
-        StartError: it might.
+        StartError: it could.
     """
     from swecli.assembly.startup import startup_of
     from swecli.core.permissions.git_facts import git_problem
@@ -98,7 +99,7 @@ def _require_harmless(options: LaunchOptions, environment: Mapping[str, str]) ->
 
 
 def _trust_as(folder: Path, tree: Path) -> None:
-    """What the user decided about a folder holds for its work tree, which has the same files."""
+    """Apply the user's decision about a folder to its work tree, which has the same files."""
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import accept_items, read_trust, refuse_items, write_trust
 
@@ -106,7 +107,7 @@ def _trust_as(folder: Path, tree: Path) -> None:
     known, there = read_trust(data, folder), read_trust(data, tree)
     if known.state == "unknown" or there.state != "unknown":
         return
-    with contextlib.suppress(OSError):  # then it is asked about again
+    with contextlib.suppress(OSError):  # without the decisions it is asked again
         write_trust(data, tree, known.state)
         accept_items(data, tree, known.accepted)
         refuse_items(data, tree, known.refused)
@@ -119,7 +120,7 @@ def _trust_as(folder: Path, tree: Path) -> None:
 
 @contextlib.contextmanager
 def _used(tree: WorkTree) -> Iterator[Callable[[], bool]]:
-    """Note that a program works there. Gives a function that tells whether no other does."""
+    """Mark the work tree as used. Yields a function that tests whether this is the only user."""
     descriptor = os.open(tree.root.with_name(f".{tree.root.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -145,7 +146,7 @@ def _banner(tree: WorkTree, name: str, environment: Mapping[str, str]) -> str:
 
 
 def _ended(tree: WorkTree, name: str, environment: Mapping[str, str], alone: bool, options: LaunchOptions) -> str:
-    """What became of it, for the user."""
+    """Report of the work tree's state for the user."""
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import write_trust
 
@@ -161,7 +162,7 @@ def _ended(tree: WorkTree, name: str, environment: Mapping[str, str], alone: boo
 
 
 def _tell(text: str) -> None:
-    """On standard error: standard output may be of a program."""
+    """Print to standard error: standard output may belong to a program."""
     from swecli.command_line.standard_streams import complain
 
     complain(f"swecli: {text}")

@@ -1,4 +1,4 @@
-"""What a slash command is."""
+"""Types of slash commands."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ Screen = Literal[
     "edit_plan",
     "keep_model",
 ]
-"""What only a front-end can do; one without a screen ignores it or ends."""
+"""Actions that only a front-end can do; one without the screen ignores it or ends."""
 
 
 class Offer(Struct, frozen=True):
-    """Something that is done once the user says yes, and at once where nobody can be asked. ``yes`` and ``no`` are
-    labels with what follows from them."""
+    """An action that needs the user's yes; in an unattended run it happens at once. ``yes`` and ``no`` are labels with
+    the consequences."""
 
     title: str
     command: Command
@@ -64,8 +64,8 @@ class Clip(Struct, frozen=True):
 
 
 class CommandResult(Struct, frozen=True):
-    """What a command shows, and what the front-end has to do, if anything. ``argument`` is for that screen;
-    ``instead`` is shown by a front-end that has no such screen."""
+    """Output of a command, and the action for the front-end, if any. ``argument`` is for that screen; a front-end
+    without the screen shows ``instead``."""
 
     blocks: tuple[DisplayBlock, ...] = ()
     screen: Screen | None = None
@@ -84,7 +84,7 @@ Run: TypeAlias = "Callable[[Session, str], Awaitable[CommandResult]]"
 
 
 class SlashCommand(Struct, frozen=True):
-    """One command. ``while_busy`` says whether it may run while a turn runs."""
+    """One command. ``while_busy``: it may run during a turn."""
 
     name: str
     summary: str
@@ -94,13 +94,13 @@ class SlashCommand(Struct, frozen=True):
     """Hint such as "[mode]"."""
     while_busy: bool = True
     asks_model: bool = False
-    """Whether it waits for an answer of the model beside the turn, which the user sees and may cancel."""
+    """Whether it waits for a model's answer beside the turn, which the user sees and may cancel."""
     own: bool = False
-    """Whether it is the user's or the project's, and no command of swecli."""
+    """Whether it is the user's or the project's rather than swecli's."""
 
 
 def opens(screen: Screen, instead: str = "") -> Run:
-    """What a command does that only opens a screen; a front-end without it shows the sentence instead."""
+    """A command that only opens a screen; a front-end without it shows the sentence instead."""
     shown = (TextBlock(instead),) if instead else ()
 
     async def run(session: Session, words: str) -> CommandResult:
@@ -110,12 +110,12 @@ def opens(screen: Screen, instead: str = "") -> Run:
 
 
 def absent(session: Session, what: str, otherwise: str) -> str:
-    """Why there is none of ``what``: safe mode turned it off, or ``otherwise``, a sentence."""
+    """Reason for the absence of ``what``: safe mode turned it off, or ``otherwise``, a sentence."""
     return SAFE_MODE.format(what) if session.view.safe_mode else otherwise
 
 
 def end_of(log: ServerLog) -> CommandResult:
-    """The newest lines of what a server wrote, and where the rest is."""
+    """The newest lines of a server's output, and the place of the rest."""
     text = "\n".join(log.newest.strip().splitlines()[-_LOG_LINES:])
     where = f"Log: {log.path}" if log.path is not None else "Nothing is stored."
     return CommandResult((TextBlock(text or "The log is empty."), TextBlock(where, "dim")))
@@ -128,11 +128,11 @@ SHELL_USE = (
     "! before a command runs it in your own shell, for example !git status; !! gives it the whole terminal."
     " Nothing was run or sent."
 )
-"""What is said of a lone exclamation mark."""
+"""Hint for a lone exclamation mark."""
 
 
 async def run_command(command: SlashCommand, session: Session, arguments: str) -> CommandResult:
-    """What the command shows; an internal failure of it is reported, and shown as an error."""
+    """Run a command; an internal failure is logged and shown as an error."""
     try:
         return await command.run(session, arguments)
     except Exception as error:  # noqa: BLE001 - a defect of one command must end neither session nor screen

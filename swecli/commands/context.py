@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def told_by_agents(items: Sequence[ContextItem]) -> Mapping[str, int]:
-    """Tokens of this context that the results and reports of each subagent take, by its id."""
+    """Tokens of each subagent's results and reports in this context, by its id."""
     told: dict[str, int] = {}
     for item in items:
         if item.agent and item.kind != "call":
@@ -44,8 +44,8 @@ def told_by_agents(items: Sequence[ContextItem]) -> Mapping[str, int]:
 
 
 def agent_figures(agent: AgentRecord, told: int) -> tuple[str, ...]:
-    """A subagent's name, its state, how full its own context is, what it used and cost, what it takes in this context
-    (``told`` tokens); empty where there is nothing to tell yet."""
+    """A subagent's name and state, the fill of its own context, its usage and cost, and its share of this context
+    (``told`` tokens); empty before there is any."""
     state = "at work" if agent.outcome is None else agent.outcome
     own = agent.budget
     window = f"{own.shown} of {short(own.effective)}" if own is not None else ""
@@ -54,7 +54,7 @@ def agent_figures(agent: AgentRecord, told: int) -> tuple[str, ...]:
 
 
 def agents_line(agents: Sequence[AgentRecord], told: int) -> str:
-    """The same of all subagents together; empty without any."""
+    """The same figures of all subagents together; empty without any."""
     if not agents:
         return ""
     working = sum(agent.outcome is None for agent in agents)
@@ -69,7 +69,7 @@ def _here(told: int) -> str:
 
 
 def _used(agents: Sequence[AgentRecord], words: str) -> tuple[str, str]:
-    """Tokens and cost of their requests. A sum over what is not known throughout would look like the whole."""
+    """Tokens and cost of their requests; without a sum if some are unknown, which would look complete."""
     asked = [agent for agent in agents if agent.tally.responses]
     if not asked:
         return "", ""
@@ -103,14 +103,14 @@ def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
 
 
 def labelled(rows: Iterable[tuple[str, str]]) -> str:
-    """``label  value`` with the values below each other; rows without a value are left out."""
+    """``label  value`` with aligned values; omits rows without a value."""
     kept = [(label, value) for label, value in rows if value]
     width = max((len(label) for label, _ in kept), default=0)
     return "\n".join(f"{label.ljust(width)}  {value}" for label, value in kept)
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest unit: "12 seconds", "1 minute", "3 hours", "2 days"."""
+    """A duration in its largest unit: "12 seconds", "1 minute", "3 hours", "2 days"."""
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         count = int(seconds // length)
         if count or unit == "second":
@@ -147,7 +147,7 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
         return nothing
     title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
     offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
-    if not command.focus and not session.view.busy:  # where items can be moved, the plan is a screen
+    if not command.focus and not session.view.busy:  # the screen shows an editable plan
         return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
     return CommandResult((_table(plan),), offer=offer)
 
@@ -166,7 +166,7 @@ def _sent(session: Session, command: Compact) -> CommandResult:
 
 
 def history_text(session: Session) -> str:
-    """Every compaction that was made: when, what it did, how much of what had to be kept it kept."""
+    """All compactions: time, effect, and the share of preserved facts."""
     records = session.inspection.timeline.compactions
     if not records:
         return "Nothing was compacted yet."
@@ -287,13 +287,13 @@ CONTEXT = SlashCommand(
 
 
 def whole_text(session: Session) -> str:
-    """All that ``/context`` says where there is no screen."""
+    """The full text of ``/context`` for front-ends without a screen."""
     texts = (context_text(session.view), agents_text(session), rules_text(session.retention()))
     return "\n".join(filter(None, texts))
 
 
 def agents_text(session: Session) -> str:
-    """The subagents, the newest ones, with what each of them used and told; empty without any."""
+    """The newest subagents with usage and size of their reports; empty without any."""
     agents, picture = session.view.agents, session.inspection.picture() if session.view.agents else None
     if not agents:
         return ""
@@ -303,7 +303,7 @@ def agents_text(session: Session) -> str:
 
 
 def _items(session: Session, words: Sequence[str]) -> TextBlock:
-    """Every item with its id, one a line; those that have all of the words."""
+    """One line for each item, with its id; only items that contain all of the words."""
     inspection = session.inspection
     picture = inspection.picture()
     if picture is None:
@@ -326,7 +326,7 @@ def _items(session: Session, words: Sequence[str]) -> TextBlock:
 
 
 LONGEST_TITLE = 100
-"""Characters of what an item is about."""
+"""Characters of an item's title."""
 
 
 def _show_item(session: Session, name: str) -> CommandResult:
@@ -368,7 +368,7 @@ def _scratchpad(text: str) -> str:
 
 
 def rules_text(rules: Sequence[RuleReport]) -> str:
-    """What the user's rules did; empty without rules."""
+    """Effect of the user's rules; empty without rules."""
     rows = [
         (
             rule.rule,
@@ -402,7 +402,7 @@ def _part(name: str, tokens: int, share: float | None, limit: str = "") -> tuple
 
 
 def _thresholds(budget: Budget) -> str:
-    """Where the levels begin, by the settings."""
+    """Thresholds of the levels, from the settings."""
     if not budget.block_at or budget.effective <= 0:
         return ""
     high, near, full = (
@@ -442,7 +442,7 @@ WIRE = SlashCommand(
 
 
 def wire_text(session: Session, draft: str = "") -> str:
-    """The sections of the next request with their tokens; what the previous one did not have is marked."""
+    """The sections of the next request with their tokens; marks differences from the previous one."""
     wire = session.inspection.wire(draft)
     if wire is None:
         return "No model is connected, so there is no request to show."
@@ -470,7 +470,7 @@ async def save_wire(session: Session, name: str = "", draft: str = "") -> Path |
     """Write the next request to a file of the working directory that only the user can read; None without a model.
 
     Raises:
-        OSError: the file is there already, or can't be written.
+        OSError: the file exists already, or can't be written.
     """
     wire = session.inspection.wire(draft)
     if wire is None:
@@ -487,7 +487,7 @@ async def save_wire(session: Session, name: str = "", draft: str = "") -> Path |
 
 
 SHOWN = 10
-"""Requests and misses that are listed."""
+"""Requests and misses to list."""
 
 
 async def _run_cache(session: Session, arguments: str) -> CommandResult:
@@ -520,14 +520,14 @@ def cache_text(view: SessionView) -> str:
 
 
 def no_cache_words(history: CacheHistory) -> str:
-    """Why there is nothing to show, as a sentence."""
+    """Reason for an empty list, as a sentence."""
     if history.requests:
         return "The provider reports no cached tokens."
     return "The provider reports no token counts." if history.silent else "No answer yet."
 
 
 def _timeline(requests: Sequence[CachedRequest], price: Callable[[str, Usage], str | None]) -> str:
-    """One line for each request, and below it what it missed."""
+    """One line for each request, with its misses below it."""
     rows = aligned(
         (
             f"turn {request.turn}, {_clock(request.at)}",
@@ -556,7 +556,7 @@ def _dollars(cost: str | None) -> str:
 
 
 def _further(history: CacheHistory, shown: Sequence[CachedRequest]) -> Sequence[RecordedMiss]:
-    """The misses that no shown request has."""
+    """Misses that belong to none of the shown requests."""
     told = [miss for request in shown for miss in request.misses]
     return [miss for miss in history.misses if miss not in told]
 
@@ -594,7 +594,7 @@ RECALL = SlashCommand(
 
 
 def plan_document(plan: CompactionPlan) -> dict[str, Any]:
-    """What a compaction would do. Tokens are of the whole request; ids are of ledger entries."""
+    """Plan of a compaction. Tokens are of the whole request; ids are of ledger entries."""
     return {"type": "compaction_plan", **msgspec.to_builtins(plan), "worthwhile": plan.worthwhile}
 
 

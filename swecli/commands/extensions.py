@@ -1,4 +1,4 @@
-"""Skills, Markdown commands and agent profiles as slash commands: calling them, listing them, approving them."""
+"""Skills, Markdown commands and agent profiles as slash commands: call, list, approve."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _SUMMARY = 100
 """Characters of a description in a list."""
-_MOST = 50
-"""Lines of each kind of trouble."""
+_MAX_PROBLEMS = 50
+"""Problems of each kind to list."""
 _WHERE = {
     "skills": "a folder with a SKILL.md in skills/",
     "commands": "a Markdown file in commands/",
@@ -31,7 +31,7 @@ _FROM_FILES = {"skills": "skills", "commands": "Markdown commands", "agents": "a
 
 
 def custom_commands(session: Session) -> tuple[SlashCommand, ...]:
-    """Markdown commands and skills as they are now, and those that wait for approval. Looks at the files."""
+    """Present Markdown commands and skills, those awaiting approval included. Reads the files."""
     files = session.view.extension_files
     if files is None:
         return ()
@@ -50,7 +50,7 @@ def _calling(name: str, description: str, hint: str) -> SlashCommand:
 
 
 def _call(session: Session, call: Invoke) -> CommandResult:
-    """Send a call, unless it leads nowhere."""
+    """Send a call, unless it is unknown or unapproved."""
     from swecli.core.engine.invoked import NotInvoked, invocation_of
 
     try:
@@ -91,7 +91,7 @@ _Details = Callable[["ExtensionFiles", str], "tuple[DisplayBlock, ...] | None"]
 
 
 def _lists(kind: Kind, rows: _Rows, details: _Details) -> Run:
-    """A command that lists what there is of a kind, shows one of it, or approves what waits."""
+    """A command that lists the items of a kind, shows one of them, or approves pending ones."""
 
     async def run(session: Session, arguments: str) -> CommandResult:
         files = session.view.extension_files
@@ -139,7 +139,10 @@ def _trouble(kind: Kind, files: ExtensionFiles) -> list[DisplayBlock]:
 
 
 def _bounded(lines: Sequence[str]) -> list[str]:
-    return [*lines[:_MOST], *([f"… and {len(lines) - _MOST} more"] if len(lines) > _MOST else [])]
+    return [
+        *lines[:_MAX_PROBLEMS],
+        *([f"… and {len(lines) - _MAX_PROBLEMS} more"] if len(lines) > _MAX_PROBLEMS else []),
+    ]
 
 
 async def _approve(files: ExtensionFiles, kind: Kind, names: Sequence[str]) -> CommandResult:
@@ -155,7 +158,7 @@ async def _approve(files: ExtensionFiles, kind: Kind, names: Sequence[str]) -> C
 
 
 def _waiting_text(kind: Kind, files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...] | None:
-    """What would be approved."""
+    """Content to approve."""
     one = next((one for one in files.now.waiting if one.kind == kind and one.name == name), None)
     if one is None:
         return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 50
-"""Files of one kind that are listed."""
+"""Files of one kind to list."""
 
 
 async def restored_result(session: Session, done: FilesRestored) -> CommandResult:
@@ -37,7 +37,7 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         blocks.append(TextBlock(f"{verb}: {'; '.join(done.operations[:3])}{more}"))
         how = {file.path: file.how for file in done.files}
         listed, generated = await session.files.generated(list(how))
-        if not listed:  # it was only about those
+        if not listed:  # there were no others
             listed, generated = list(how), GeneratedFiles()
         rows = tuple((shown_path(path, cwd), how[path]) for path in listed[:SHOWN])
         blocks.append(
@@ -68,8 +68,8 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
 
 
 def _untracked_as_usual(files: Sequence[LeftFile], cwd: Path) -> TextBlock:
-    names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in files[:_NAMED]))
-    more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+    names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in files[:_NAMED_FILES]))
+    more = f" and {len(files) - _NAMED_FILES:,} more" if len(files) > _NAMED_FILES else ""
     return TextBlock(f"Not tracked, as usual: {names}{more}", "dim")
 
 
@@ -91,7 +91,7 @@ REDO = SlashCommand("redo", "Reapply what /undo reverted", _run_redo, while_busy
 
 
 async def _run_diff(session: Session, arguments: str) -> CommandResult:
-    """A path narrows what the session changed; what is no path, or ``HEAD``, is a revision of git."""
+    """A path filters the session's changes; anything else, and ``HEAD``, is a revision of git."""
     cwd = session.view.cwd
     first, _, rest = arguments.partition(" ")
     if first.upper() == "HEAD":
@@ -118,7 +118,7 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
 
 async def _against(session: Session, revision: str, path: str, *, sure: bool = True) -> CommandResult:
     """Raises:
-    GitRefused: nothing is known, unless it is ``sure`` that a revision is meant.
+    GitRefused: there is nothing to show, unless a revision is surely meant (``sure``).
     """
     cwd = session.view.cwd
     try:
@@ -148,7 +148,7 @@ def _diffs(files: Sequence[DiffBlock], more: int, generated: GeneratedFiles, cwd
 
 
 def _place(words: str, cwd: Path) -> tuple[str, bool]:
-    """The path that is meant, and whether it is there."""
+    """The path meant by the words, and whether it exists."""
     typed = os.path.expanduser(words.strip("\"'").removeprefix("@"))
     place = os.path.realpath(os.path.join(cwd, typed))
     return place, os.path.lexists(place)
@@ -201,7 +201,7 @@ ADD_DIR = SlashCommand(
 
 USAGE = "/undo reverts the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
 _SHOWN = 20
-_NAMED = 6
+_NAMED_FILES = 6
 _CALL = re.compile(r"t\d+")
 _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 
@@ -216,7 +216,7 @@ async def _run_undo(session: Session, arguments: str) -> CommandResult:
 
 
 def target(wanted: str, cwd: Path) -> Target:
-    """What the words after /undo mean. A file that is called like a call is given as ./t12."""
+    """Parse the words after /undo. A file named like a call is written ./t12."""
     from swecli.core.checkpoints.restore import Target
 
     if wanted.lower() in ("", "last"):
@@ -227,7 +227,7 @@ def target(wanted: str, cwd: Path) -> Target:
     if _CALL.fullmatch(wanted):
         return Target("call", name=wanted)
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(wanted.strip("\"'").removeprefix("@"))))
-    # The last part may be a link that was changed itself; what is above it is where it really is.
+    # The last part may be a changed link itself, so resolve only its folder.
     return Target("path", name=os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
 
 
@@ -258,7 +258,7 @@ async def _listed(session: Session, recent: Recent) -> CommandResult:
 
 
 def _row(operation: Operation, cwd: Path, listed: frozenset[str]) -> tuple[str, ...]:
-    """``listed`` are paths in no generated folder: these are named first, the others only counted."""
+    """``listed`` are paths outside generated folders: these are named first, the others only counted."""
     title = " ".join(operation.origin.title.split())
     unsure = " (swecli was killed during it)" if operation.state == "unsure" else ""
     own = [change.path for change in operation.active if change.path in listed]

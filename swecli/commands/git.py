@@ -1,4 +1,4 @@
-"""/review and /commit: what changed, from git, for the model to judge or to describe."""
+"""/review and /commit: changes from git for the model to review or to describe."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 SECONDS = 20.0
 MOST_BYTES = 4_000_000
-"""Bytes of output that are read."""
+"""Most bytes of output to read."""
 SHARE = 0.4
-"""Of the context window: what a diff may take."""
+"""Share of the context window for a diff."""
 CHARS = 3
-"""Characters of a diff that are taken for a token."""
+"""Assumed characters of a diff per token."""
 MOST_CHARS = 200_000
 TRUNKS = ("main", "master", "trunk", "develop")
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
 _SUBJECT = 100
-"""Characters of a subject that are shown."""
-_NAMED = 10
-"""Files that are named."""
+"""Characters of a subject to show."""
+_NAMED_FILES = 10
+"""Files to name."""
 
 
 class GitError(Exception):
-    """Git can't be asked, or it failed; the message says why."""
+    """Git is unavailable, or it failed; the message gives the reason."""
 
 
 class Git:
-    """Runs git to read, in one folder, with nothing that a repository could make it run.
+    """Runs read-only git commands in one folder, without programs that the repository could make it run.
 
     Raises:
         GitError: there is no git or no repository, or its settings name programs.
@@ -65,7 +65,7 @@ class Git:
             raise GitError(f"swecli does not run git here by itself: {problem}. Paste a diff, or use !git diff.")
 
     async def __call__(self, *arguments: str) -> str:
-        """What git wrote.
+        """Output of git.
 
         Raises:
             GitError: it failed or took too long.
@@ -92,7 +92,7 @@ class Git:
         return out[:MOST_BYTES].decode("utf-8", "replace")
 
     async def knows(self, *arguments: str) -> bool:
-        """Whether git has an answer."""
+        """Whether git succeeds with an answer."""
         try:
             await self(*arguments)
         except GitError:
@@ -104,7 +104,7 @@ class Git:
 
 
 class Change(Struct, frozen=True):
-    """Something to review. ``what`` names it in a sentence, ``command`` are git's arguments that show it."""
+    """A change to review. ``what`` names it in a sentence, ``command`` are git's arguments to show it."""
 
     what: str
     command: tuple[str, ...]
@@ -113,7 +113,7 @@ class Change(Struct, frozen=True):
 
 
 async def change_of(git: Git, arguments: str) -> Change:
-    """What the words mean: nothing, ``staged``, a range, a branch, a commit, a path; what follows is the focus.
+    """Parse the arguments: nothing, ``staged``, a range, a branch, a commit, or a path; the rest is the focus.
 
     Raises:
         GitError: there is no change of this kind.
@@ -127,18 +127,18 @@ async def change_of(git: Git, arguments: str) -> Change:
         if named is not None:
             return Change(*named, rest)
         if _looks_named(word, alone=not rest):
-            raise GitError(f"There is no branch, commit, range or file {word} here. {await _there_is(git)}")
+            raise GitError(f"There is no branch, commit, range or file {word} here. {await _available_changes(git)}")
     return await _default(git, arguments.strip())
 
 
 def _looks_named(word: str, *, alone: bool) -> bool:
-    """Whether a word is meant to name something. Among others a slash or a dot may be part of a sentence."""
+    """Whether a word looks like a name. Unless it stands alone, a slash or a dot may be part of a sentence."""
     return ".." in word.strip(".") or (
         alone and re.fullmatch(r"[\w-]*[./~^@][\w./~^@{}-]*\w|[0-9a-f]{7,40}", word) is not None
     )
 
 
-async def _there_is(git: Git) -> str:
+async def _available_changes(git: Git) -> str:
     """The branches and changed files, as a hint."""
     branches = (await git("for-each-ref", "--format=%(refname:short)", "--sort=-committerdate", "refs/heads")).split()
     tree = read_status(await git("status", "--porcelain"))
@@ -148,7 +148,7 @@ async def _there_is(git: Git) -> str:
 
 
 async def _named(git: Git, word: str) -> tuple[str, tuple[str, ...]] | None:
-    """The change that a word names; None where it names nothing in the repository."""
+    """The change that a word names; None if it names nothing in the repository."""
     if ".." in word and await git.knows("rev-parse", "--verify", "--quiet", *_ends(word)[:1]):
         return f"the range {word}", ("diff", word)
     for kind in ("refs/heads/", "refs/remotes/"):
@@ -166,7 +166,8 @@ def _ends(word: str) -> list[str]:
 
 
 async def _branch(git: Git, name: str) -> tuple[str, tuple[str, ...]]:
-    """A trunk is what the current branch is compared with; another branch is what is compared, with the current one."""
+    """A trunk is compared with the current branch; another branch is itself the change, compared with the current
+    one."""
     current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
     if name == current:
         trunk = await _trunk(git, current)
@@ -186,7 +187,7 @@ async def _trunk(git: Git, current: str) -> str | None:
 
 
 async def _default(git: Git, focus: str) -> Change:
-    """What is not committed, or else what the branch has that the trunk has not, or else the newest commit."""
+    """The uncommitted changes, or else the branch's commits beyond the trunk, or else the newest commit."""
     if not await git.knows("rev-parse", "--verify", "--quiet", "HEAD"):
         return Change("the staged changes", ("diff", "--cached"), focus)
     status = (await git("status", "--porcelain")).splitlines()
@@ -226,7 +227,7 @@ async def _run_review(session: Session, arguments: str) -> CommandResult:
 
 
 def _cut(diff: str, session: Session, command: str) -> str:
-    """As much of a diff as fits, from its start."""
+    """The beginning of a diff, as much as fits."""
     budget = session.view.budget
     room = min(MOST_CHARS, int((budget.effective if budget is not None else 32_000) * SHARE) * CHARS)
     if len(diff) <= room:
@@ -258,7 +259,7 @@ class GitStatus(Struct, frozen=True):
 
 
 def read_status(text: str) -> GitStatus:
-    """What ``git status --porcelain`` says."""
+    """Parse the output of ``git status --porcelain``."""
     staged: list[str] = []
     changed: list[str] = []
     untracked: list[str] = []
@@ -298,7 +299,7 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         f"The diff:\n{_cut(diff, session, 'git diff')}",
     ]
     place = git_facts(session.view.cwd)
-    contents = _what_goes_in(tree, detached=place is not None and place.branch is None)
+    contents = _commit_question(tree, detached=place is not None and place.branch is None)
     asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", contents),)
     while True:
         answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
@@ -315,8 +316,8 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejects it and says: {run.said}")
 
 
-def _what_goes_in(tree: GitStatus, *, detached: bool) -> str:
-    """Why /commit asks, with the files that a commit takes in and those that it leaves out."""
+def _commit_question(tree: GitStatus, *, detached: bool) -> str:
+    """/commit's question, with the files that the commit includes and leaves out."""
     inside = tree.staged or tree.changed
     parts = [f"Commits {_listed(inside)}."]
     if detached:
@@ -329,8 +330,8 @@ def _what_goes_in(tree: GitStatus, *, detached: bool) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    more = f" and {len(names) - _NAMED_FILES} more" if len(names) > _NAMED_FILES else ""
+    return f"{', '.join(names[:_NAMED_FILES])}{more}"
 
 
 def _committed(run: ToolRun, message: str, tree: GitStatus) -> CommandResult:
@@ -340,7 +341,7 @@ def _committed(run: ToolRun, message: str, tree: GitStatus) -> CommandResult:
     if run.is_error:
         text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.why}"
         return CommandResult.text(text, "warning")
-    left = f" Not included, because not staged: {', '.join(_left(tree))}." if _left(tree) else ""
+    left = f" Not included, because not staged: {', '.join(_left_out(tree))}." if _left_out(tree) else ""
     return CommandResult.text(f"Committed: {subject}.{left}")
 
 
@@ -355,13 +356,13 @@ def _nothing_to_commit(tree: GitStatus) -> str:
     return "Nothing to commit: the work tree is clean."
 
 
-def _left(tree: GitStatus) -> list[str]:
-    """What a commit of this tree leaves out."""
+def _left_out(tree: GitStatus) -> list[str]:
+    """Files that a commit of this tree leaves out."""
     return [*(tree.changed if tree.staged else ()), *tree.untracked][:10]
 
 
 def message_of(answer: str) -> str:
-    """The message in an answer, without the fences and quotes that models put around it."""
+    """The message in an answer, without a model's fences and quotes around it."""
     text = answer.strip()
     fenced = re.fullmatch(r"```\w*\n(.*?)\n?```", text, re.DOTALL)
     text = (fenced[1] if fenced else text).strip()

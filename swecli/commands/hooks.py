@@ -1,4 +1,4 @@
-"""/hooks: what runs at which event, what became of it, and switches for this session."""
+"""/hooks: hooks by event, their latest results, and switches for this session."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ async def _changed(servers: McpServers, word: str, name: str) -> CommandResult:
             return CommandResult.text(f"{name} is a program on this machine and needs no login; nothing changed.")
         case _:
             await servers.reconnect(name, login=word == "login")
-    # What it needs the user for comes as a question: this must not wait for it.
+    # Requests to the user arrive as questions; do not wait for them here.
     return CommandResult.text(f"Starting {name}; /mcp shows its state.")
 
 
@@ -166,7 +166,7 @@ MCP = SlashCommand(
 
 
 def prompt_commands(session: Session) -> tuple[SlashCommand, ...]:
-    """The prompts that extensions of the session have, as commands that send them."""
+    """Prompts of the session's extensions as commands that send them."""
     return tuple(map(_command, session.prompts))
 
 

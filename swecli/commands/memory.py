@@ -1,4 +1,4 @@
-"""/memory lists, shows and changes what is remembered; a line that begins with # adds to the instructions."""
+"""/memory lists, shows and changes memories; a line that begins with # adds to the instructions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def _undone(session: Session) -> CommandResult:
 
 
 async def _shown(session: Session, path: str) -> CommandResult:
-    """Read without a call of the tool, whose line would repeat what is shown."""
+    """Show a file directly: a call of the tool would repeat the text in its own line."""
     options = session.view.memory
     try:
         place = options.places.place(path)
@@ -108,7 +108,7 @@ async def _shown(session: Session, path: str) -> CommandResult:
 
 
 async def _changed(session: Session, arguments: dict[str, object]) -> CommandResult:
-    """By the tool, whose changes are shown and undone. What the user typed needs no approval."""
+    """Change through the tool, so that changes are shown and can be undone. The user's own input needs no approval."""
     given = {**arguments, "overwrite": arguments["command"] == "create"}
     run = await session.run_tool("memory", given, typed=True)
     if run.is_error:
@@ -132,7 +132,7 @@ async def _edited(session: Session, path: str) -> CommandResult:
     return CommandResult(screen="edit_file", argument=str(place.file), instead=instead.blocks)
 
 
-# A line that the user adds to the instructions, with ``#`` at the start of a message.
+# Messages that begin with ``#`` add a line to the instructions.
 
 
 HEADING = "## Notes"
@@ -140,8 +140,8 @@ _MAX_BYTES = 256 * 1024
 
 
 def note_of(text: str) -> str:
-    """The line that a message asks to add; empty where it is a message. One that has several lines is markdown, and
-    ``#12`` is a number of an issue."""
+    """The line that a message adds to the instructions; empty for an ordinary message. Several lines are markdown, and
+    ``#12`` is an issue number."""
     stripped = text.strip()
     rest = stripped.lstrip("#")
     if not stripped.startswith("#") or "\n" in stripped or rest[:1].isdecimal():
@@ -150,7 +150,7 @@ def note_of(text: str) -> str:
 
 
 def with_note(text: str, note: str) -> str:
-    """The instructions with the line at the end of their notes. A comment at the end of the file stays there."""
+    """The instructions with the line after their last note. A comment at the end of the file stays there."""
     lines = text.rstrip().split("\n") if text.strip() else []
     record = [lines.pop()] if lines and lines[-1].startswith("<!--") and lines[-1].endswith("-->") else []
     while lines and not lines[-1].strip():
@@ -166,17 +166,17 @@ def with_note(text: str, note: str) -> str:
 
 
 def instructions_file(folder: Path) -> Path:
-    """The file of the folder that counts: the first of the usual names, or a new one."""
+    """The folder's instruction file: the first of the usual names, or a new one."""
     return next(
         (folder / name for name in INSTRUCTION_NAMES if (folder / name).is_file()), folder / INSTRUCTION_NAMES[0]
     )
 
 
 def read_instructions(path: Path, folder: Path) -> str:
-    """The whole file, as it is to be changed; empty where there is none.
+    """The whole file, ready for editing; empty if there is none.
 
     Raises:
-        OSError: it can't be read, is outside of ``folder``, or is larger than instructions may be.
+        OSError: it can't be read, is outside ``folder``, or is larger than instructions may be.
     """
     try:
         head = read_head(path, _MAX_BYTES, folder)
@@ -188,15 +188,15 @@ def read_instructions(path: Path, folder: Path) -> str:
 
 
 def counts_from(session: Session) -> str:
-    """From when on a change of the instructions counts, as a sentence."""
+    """When a change of the instructions takes effect, as a sentence."""
     if session.view.watches_instructions:
         return "The model sees it with your next message."
     return "It counts in new conversations (/clear)."
 
 
 async def remember(session: Session, note: str, folder: Path, *, own: bool = False) -> CommandResult:
-    """Add the line to the folder's instructions, by the tool whose changes are shown and undone; what the user typed
-    needs no approval. The user's ``own`` folder is closed to tools."""
+    """Add the line to the folder's instructions through the tool, so that the change is shown and can be undone; the
+    user's own input needs no approval. The user's ``own`` folder is closed to tools."""
     path = instructions_file(folder)
     try:
         text = with_note(await asyncio.to_thread(read_instructions, path, folder), note)

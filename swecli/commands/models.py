@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
-    """One row for each model: its name, which is long, and all else in one cell, so that both fit on a screen."""
+    """One row for each model: its long name, and all else in one cell, so that both fit on a screen."""
     rows = tuple((offer.ref, known(offer)) for offer in offers)
     return TableBlock(("Model", "Window · $ per million in / out · can · key"), rows, title)
 
@@ -33,7 +33,7 @@ def known(offer: ModelOffer) -> str:
 
 
 def summary(offer: ModelOffer) -> str:
-    """What is known of a model in words, for lists that have no headings."""
+    """Known facts about a model in words, for lists without headings."""
     window = f"{size(offer.window)} window" if offer.window is not None else "window unknown"
     rates = offer.rates
     costs = f"${_amount(rates.input)} in, ${_amount(rates.output)} out" if rates is not None else price(offer)
@@ -42,7 +42,7 @@ def summary(offer: ModelOffer) -> str:
 
 
 def matching(offers: Sequence[ModelOffer], words: str) -> tuple[ModelOffer, ...]:
-    """Those whose names have all the words."""
+    """Offers with all of the words in their names."""
     wanted = words.lower().split()
     return tuple(offer for offer in offers if all(word in offer.ref.lower() for word in wanted))
 
@@ -57,7 +57,7 @@ def size(tokens: int | None) -> str:
 
 
 def price(offer: ModelOffer) -> str:
-    """Dollars per million tokens of input and output; ``?`` where they are not known."""
+    """Dollars per million tokens of input and output; ``?`` if unknown."""
     if offer.rates is None:
         return "free" if offer.running else "?"
     return f"{_amount(offer.rates.input)} / {_amount(offer.rates.output)}"
@@ -70,7 +70,7 @@ def abilities(offer: ModelOffer) -> str:
 
 
 def key(offer: ModelOffer) -> str:
-    """Where the key comes from, or which one is missing."""
+    """Source of the key, or the missing key."""
     if offer.key == "missing":
         return f"needs {offer.variable}" if offer.variable else "can't be used"
     if offer.key == "environment":
@@ -84,9 +84,9 @@ def _amount(rate: Decimal) -> str:
 
 
 DEFAULT = "default"
-"""The word for what the provider does by itself."""
+"""The word for the provider's default."""
 USUAL = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""The words that hosts have, for a model of which nobody knows its own."""
+"""Usual words of hosts, for a model without known ones."""
 _SAME = (DEFAULT, "auto", "unset")
 
 
@@ -164,7 +164,7 @@ def stored_text(entries: Sequence[StoredKey]) -> str:
 
 
 def forget(store: KeyStore, provider: str) -> str:
-    """Forget the keys of a provider. Returns a sentence for the user.
+    """Delete the keys of a provider. Returns a sentence for the user.
 
     Raises:
         KeyStoreError: a key could not be removed.
@@ -177,7 +177,7 @@ def forget(store: KeyStore, provider: str) -> str:
 
 
 ROWS = 60
-"""So many models are listed at once."""
+"""Models to list at once."""
 
 
 async def _run_model(session: Session, arguments: str) -> CommandResult:
@@ -197,12 +197,12 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
     if "/" in arguments and not all(arguments.split("/", 1)):
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
     if "/" not in arguments:
-        await session.models()  # what the servers list now is what a name can mean
+        await session.models()  # a name is resolved among the servers' present models
     before = session.view.model
     session.send(SetModel(arguments))
     chosen = session.view.model
     if chosen is None or chosen is before:
-        return CommandResult()  # the session says why
+        return CommandResult()  # the session reports the reason
     keep = f"For this session; swecli config set model.name {chosen.ref} makes it your default."
     return CommandResult(screen="keep_model", argument=chosen.ref, instead=(TextBlock(keep, "dim"),))
 

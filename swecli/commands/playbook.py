@@ -1,4 +1,4 @@
-"""/playbook: what was learned about the project, why, how it fared, and what the user does with it."""
+"""/playbook: lessons about the project with reasons and results, and the user's changes to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USAGE = (
     "add TEXT, everywhere TEXT or reflect after it; off and on alone switch the playbook for this session."
 )
 _WORDS = frozenset(["up", "down", "freeze", "off", "on", "delete", "edit", "add", "everywhere", "why", "evidence"])
-"""First words that want more than was typed."""
+"""First words that need more arguments."""
 
 
 async def _run_playbook(session: Session, arguments: str) -> CommandResult:
@@ -76,13 +76,13 @@ async def _done(playbook: SessionPlaybook, arguments: str) -> CommandResult:
 
 
 def _insisted(words: str) -> tuple[str, bool]:
-    """The text, and whether the user wants it whatever the gate says."""
+    """The text, and whether the user overrides the gate."""
     first, _, rest = words.strip().partition(" ")
     return (rest.strip(), True) if first == "--anyway" and rest.strip() else (words.strip(), False)
 
 
 async def _listed(playbook: SessionPlaybook, words: str) -> CommandResult:
-    """The list; one bullet in full where the words are its id, and a usage where they are nothing."""
+    """The list; one bullet in full if the words are its id; otherwise the usage."""
     shown = await playbook.shown()
     one = next((each for each in shown if each.bullet.id == words), None)
     if one is not None:
@@ -118,7 +118,7 @@ def state_of(shown: ShownBullet) -> str:
 
 
 def bullet_details(shown: ShownBullet) -> TextBlock:
-    """Everything that is known of a bullet."""
+    """All known facts about a bullet."""
     bullet = shown.bullet
     evidence = "\n".join(
         " ".join(filter(None, (f"{one.what or 'seen'}: session {one.session}", *one.events, one.commit)))

@@ -1,4 +1,4 @@
-"""All slash commands, and what a line that begins with a slash means."""
+"""All slash commands, and parsing of lines that begin with a slash."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ ELSEWHERE: Mapping[str, str] = {
     "privacy-settings": "swecli talks only to the model provider you choose",
     "ide": "there is no IDE extension",
 }
-"""By name: what to do, as a clause."""
+"""By name: alternative as a clause."""
 
 
 COMMANDS: tuple[SlashCommand, ...] = (
@@ -166,17 +166,17 @@ COMMANDS: tuple[SlashCommand, ...] = (
     RENAME,
     QUIT,
 )
-"""In the order in which they are listed."""
+"""In order of display."""
 
 
 def commands_of(session: Session) -> tuple[SlashCommand, ...]:
-    """All commands that count in a session: those of swecli, then Markdown commands and skills as they are now, then
-    prompts of MCP servers. May read files."""
+    """All commands of a session: swecli's own, then present Markdown commands and skills, then prompts of MCP servers.
+    May read files."""
     return (*COMMANDS, *session_commands(session))
 
 
 def session_commands(session: Session) -> tuple[SlashCommand, ...]:
-    """Those of them that do not come with swecli."""
+    """Commands of a session that are not swecli's own."""
     own = (one for one in custom_commands(session) if find(one.name) is None)
     return (*own, *prompt_commands(session))
 
@@ -198,8 +198,8 @@ class CommandCall(Struct, frozen=True):
 
 
 class UnknownCommand(Struct, frozen=True):
-    """A name that no command has. ``nearest`` is the likeliest one, or empty; ``elsewhere`` says what to do where
-    another agent has a command of this name."""
+    """An unknown name. ``nearest`` is the likeliest command, or empty; ``elsewhere`` is the alternative to another
+    agent's command of this name."""
 
     name: str
     nearest: str
@@ -214,8 +214,8 @@ class UnknownCommand(Struct, frozen=True):
 
 
 def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall | UnknownCommand | None:
-    """What ``line`` asks for; None when it is text for the model. A path such as ``/etc/hosts is wrong`` is
-    text: a command's name has no second slash and no dot."""
+    """Parse a line; None if it is text for the model. A path such as ``/etc/hosts is wrong`` is text: a command's name
+    has no second slash and no dot."""
     match = _LINE.fullmatch(line.strip())
     if match is None:
         return None
@@ -227,7 +227,7 @@ def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall
 
 
 def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand | None:
-    """The command of this name or alias, in any case of letters."""
+    """The command of this name or alias, ignoring case."""
     wanted = name.lower()
     exact = (command for command in commands if name == command.name or name in command.aliases)
     return next(exact, None) or next(
@@ -236,7 +236,7 @@ def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand
 
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:
-    """The name of the command that ``name`` is a slip of; empty when none is close."""
-    names = {command.name: command.name for command in commands}  # before aliases, which a slip may be as near to
+    """The likely command behind a misspelt ``name``; empty if none is close."""
+    names = {command.name: command.name for command in commands}  # names win over equally close aliases
     names |= {alias: command.name for command in commands for alias in command.aliases if alias not in names}
     return names.get(edit_distance.nearest(name.lower(), names), "")

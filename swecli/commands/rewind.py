@@ -1,4 +1,4 @@
-"""Commands about the course of a session: /rewind, /fork, /rename."""
+"""Commands that go back, branch or rename a session: /rewind, /fork, /rename."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SCOPES: dict[str, RewindScope] = {
     "code": "files",
 }
 CLEAR = "--clear"
-"""Takes the name of the session away."""
+"""Argument that removes the session's name."""
 _TEXT = 60
 """Characters of a message in the list."""
 _SHOWN = 20
@@ -89,13 +89,13 @@ def rewind_table(points: Sequence[RewindPoint], now: float) -> tuple[DisplayBloc
 
 
 def short(text: str, most: int = _TEXT) -> str:
-    """A message in one line of at most so many characters."""
+    """A message on one line of at most ``most`` characters."""
     line = " ".join(text.split()) or "(no words)"
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def changed_words(point: RewindPoint) -> str:
-    """What was changed in files since, in a few words."""
+    """Summary of file changes since."""
     if point.files is None:
         return "?"
     if not point.files:
@@ -109,7 +109,7 @@ def since(point: RewindPoint) -> str:
 
 
 def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -> tuple[DisplayBlock, ...]:
-    """What going back to before a message would do."""
+    """Effect of going back to before a message."""
     from swecli.core.engine.rewind import files_alone
 
     cwd = session.view.cwd

@@ -46,7 +46,7 @@ CONFIG = SlashCommand(
 
 
 async def _permissions(session: Session, words: str) -> CommandResult:
-    """Without the screen, at least what only the session knows."""
+    """Without the screen, at least the session's own rules."""
     held = ", ".join(rule.text for rule in session.view.rules)
     own = (TextBlock(f"Allowed by your answers in this session: {held}."),) if held else ()
     rest = TextBlock("`swecli permissions` lists, adds and revokes this folder's rules.")

@@ -1,4 +1,4 @@
-"""/sentinel: what would serve the context, doing it, and hearing no more of it."""
+"""/sentinel: suggestions for the context; carry them out or dismiss them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS: Mapping[RotKind, str] = {
     "repeated": "an instruction that you had to repeat",
 }
 SHOWN = 12
-"""Items that are named before they change."""
+"""Items to name before a change."""
 
 
 async def _run_sentinel(session: Session, arguments: str) -> CommandResult:
@@ -64,7 +64,7 @@ async def _status(session: Session) -> CommandResult:
 
 
 async def _take(session: Session) -> CommandResult:
-    """Show what would be done, and offer it."""
+    """Preview the suggested action, and offer it."""
     if session.view.busy:
         return CommandResult.text("A turn is running; try again when it ends.", "warning")
     found = await session.sentinel.renewed()

@@ -52,17 +52,17 @@ YOLO = "everything runs without approval (--yolo)"
 
 
 def mode_label(mode: Mode, *, yolo: bool) -> str:
-    """What people see as the mode: with ``--yolo`` all but plan are one."""
+    """The displayed mode: with ``--yolo`` all modes but plan look the same."""
     return "yolo" if yolo and mode != "plan" else mode
 
 
 def modes_of(*, yolo: bool) -> tuple[Mode, ...]:
-    """The modes that differ from each other in this session."""
+    """The distinct modes of this session."""
     return ("default", "plan") if yolo else get_args(Mode)
 
 
 def mode_meaning(mode: Mode, sandbox: SandboxChanged | None, *, yolo: bool = False) -> str:
-    """What a mode does with the sandbox of this machine, as far as that is known."""
+    """Effect of a mode with this machine's sandbox, if known."""
     if yolo and mode != "plan":
         return YOLO
     if mode != "auto" or sandbox is None or sandbox.level == "full":
@@ -94,7 +94,7 @@ async def _run_status(session: Session, arguments: str) -> CommandResult:
 
 
 def _new_instructions(view: SessionView) -> tuple[str, ...]:
-    """Instruction files of the folder that were not there when the session began."""
+    """Instruction files of the folder created since the session began."""
     if view.no_instructions:
         return ()
     known = {Path(path).resolve() for path in view.instructions}
@@ -113,14 +113,14 @@ def sandbox_text(state: SandboxChanged | None) -> str:
 
 
 def no_instructions(view: SessionView) -> str:
-    """Why the prompt has none, or what to do about it."""
+    """Reason for a prompt without instructions, or the remedy."""
     return view.no_instructions or "none; /init writes OPENCLI.md"
 
 
 def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
-    if budget:  # what requests are measured against
+    if budget:  # the limit for requests
         size, source = budget.window, budget.window_source
     window = f", window {window_words(size, source)}" if size else ""
 
@@ -153,7 +153,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
 
 
 TURNS = 20
-"""The newest ones that are listed."""
+"""Newest turns to list."""
 
 
 PRICE_FORM = "INPUT OUTPUT [CACHED], in dollars per million tokens"
@@ -161,7 +161,7 @@ _RATE = re.compile(r"\$?(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9})\$?")
 
 
 def price_of(text: str) -> Price | None:
-    """What was typed for a price: two numbers or three, with or without signs between them; None for anything else."""
+    """A typed price: two or three numbers, with or without separators; None for anything else."""
     words = [word for word in re.split(r"[\s,/;]+", text.strip()) if word]
     rates = [found[1] for word in words if (found := _RATE.fullmatch(word)) is not None]
     return Price(*rates) if len(rates) == len(words) and len(rates) in (2, 3) else None
@@ -190,7 +190,7 @@ async def _run_price(session: Session, words: str) -> CommandResult:
 
 
 def _unpriced_text(models: Sequence[str]) -> str:
-    """How to set the prices that are unknown, by command and by setting; empty where all are known."""
+    """How to set the unknown prices, by command and by setting; empty if all are known."""
     if not models:
         return ""
     form = f'[models.price] "{models[0]}" = {{ input = 3, output = 15, cache_read = 0.3 }}'
@@ -220,7 +220,7 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
 
 
 def _by_agent(view: SessionView) -> list[tuple[str, Tally]]:
-    """What the main agent and each subagent used; empty where there were no subagents."""
+    """Usage of the main agent and each subagent; empty without subagents."""
     tallies = view.spending.by_agent
     if not view.agents:
         return []
@@ -285,7 +285,7 @@ def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
 
 
 def _cost(cost: Decimal | None, estimated: bool) -> str:
-    """``about`` where an answer broke off before it reported its usage."""
+    """``about`` if an answer broke off before it reported its usage."""
     return f"about {dollars(cost)}" if estimated and cost is not None else dollars(cost)
 
 
@@ -460,7 +460,7 @@ def _result(text: str, what: str) -> CommandResult:
 
 
 def last_answer(messages: Sequence[Message]) -> str:
-    """The text of the newest message of the model that has any; empty where there is none."""
+    """The text of the model's newest message with text; empty if there is none."""
     for message in reversed(messages):
         if message.role == "assistant":
             text = "".join(part.text for part in message.parts if isinstance(part, TextPart)).strip()
@@ -470,7 +470,7 @@ def last_answer(messages: Sequence[Message]) -> str:
 
 
 def code_blocks(text: str) -> list[str]:
-    """What is between the fences of a Markdown text, in order; the last may have no end."""
+    """Fenced blocks of a Markdown text, in order; the last may be unterminated."""
     return [found[3].removesuffix("\n") for found in _FENCE.finditer(text)]
 
 
@@ -523,7 +523,7 @@ def _named(name: str) -> str:
 
 
 def _export(session: Session, events: Sequence[Event], place: Destination, name: str) -> list[str]:
-    """Write the file. Returns sentences about what is not in it."""
+    """Write the file. Returns sentences about omitted content."""
     from swecli.export.rendering import rendered
 
     lost: list[str] = []

@@ -1,4 +1,4 @@
-"""/where: the places of the project that fit some words, from its index."""
+"""/where: places of the project that match some words, from its index."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 NONE = "This folder has no index. swecli makes one in folders that you trust, unless context.retrieval is false."
 _SHOWN = 10
 _FEW_FILES = 48
-"""In a folder of fewer files not even two words that one file alone has reach the floor of pointers."""
+"""In a folder of fewer files no two words reach the floor of pointers, even if unique to one file."""
 _WAIT = 30.0
-"""Seconds that an index may take to be made when the user waits for it."""
+"""Seconds to wait for an index at the user's request."""
 
 
 async def _run(session: Session, arguments: str) -> CommandResult:
@@ -35,7 +35,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
 
 
 def indexed(state: IndexState) -> str:
-    """What the index has, and what not."""
+    """Extent and gaps of the index."""
     now = "; it is being made" if state.building else ""
     known = f"{plural(state.files, 'file')} {'is' if state.files == 1 else 'are'} indexed{now}."
     if state.complete:

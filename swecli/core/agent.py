@@ -75,38 +75,38 @@ __all__ = ("Agent", "AgentError", "AgentOptions", "Client", "Result", "tool")
 SERVER = "server"
 """Name of the provider at ``base_url``."""
 _PAGE = 64
-"""Facts that are spilled at once."""
+"""Facts per spilled page."""
 
 Approve = Callable[[PermissionRequested], Awaitable[bool]]
 """Answers a call that needs consent."""
 
 
 class AgentError(Exception):
-    """A turn could not be brought to its end; the message says why. What was said until then is kept."""
+    """A turn failed; the message gives the reason. The conversation so far is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """``model`` is ``provider/name``, or a name alone for a server at ``base_url``; ``model_client`` takes the place
-    of both. Without ``approve`` every call that needs consent is refused."""
+    """``model`` is ``provider/name``, or a name alone for a server at ``base_url``; ``model_client`` replaces both.
+    Without ``approve`` every call that needs consent is refused."""
 
     model: str = ""
     base_url: str = ""
     model_client: ModelClient | None = None
     system_prompt: str | None = None
     tools: Sequence[AnyTool | Function | str] = ()
-    """Functions of one's own, names of swecli's tools such as "read_file", or tools."""
+    """The caller's functions, names of swecli's tools such as "read_file", or tools."""
     cwd: Path = field(default_factory=Path.cwd)
     mode: Mode = "default"
     approve: Approve | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
-    """Where keys are looked for; commands get it without secrets."""
+    """Source of keys; commands get it without secrets."""
     context: ContextConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``text`` is the newest answer, ``value`` what a schema made of it. ``cost`` is US dollars, None where a price is
+    """``text`` is the newest answer, ``value`` its value by a schema. ``cost`` is US dollars, None if a price is
     unknown."""
 
     text: str
@@ -119,8 +119,8 @@ class Result:
 
 class Client:
     """One conversation. Use it as an asynchronous context manager; ``run`` does a task and returns its result,
-    ``stream`` gives every event of it. ``query`` only starts a turn; ``receive_messages`` then gives what the agent
-    says and does until the turn's end."""
+    ``stream`` yields every event of it. ``query`` only starts a turn; ``receive_messages`` then yields the agent's
+    messages and calls until the turn's end."""
 
     def __init__(self, options: AgentOptions) -> None:
         self.options = options
@@ -137,7 +137,7 @@ class Client:
             context=self.context_manager,
             make_client=self._make_client,
             decide=decide,
-            # Who passes a function allows it; plan mode refuses those that may change something all the same.
+            # Passing a function allows it; plan mode still refuses functions that may change something.
             policy=Policy(mode=options.mode, rules=tuple(Rule("allow", name, "flag", "tools") for name in functions)),
             compaction=config.compaction(),
         )
@@ -183,7 +183,7 @@ class Client:
 
     @property
     def stats(self) -> ContextStats:
-        """How full the context is.
+        """Fill of the context.
 
         Raises:
             AgentError: nothing was measured yet.
@@ -211,12 +211,12 @@ class Client:
         )
 
     async def query(self, prompt: str) -> None:
-        """Say something to the agent; it begins to work at once."""
+        """Send a message to the agent; it begins to work at once."""
         self._open().send(Submit(prompt))
 
     async def run(self, prompt: str, *, schema: type[BaseModel] | Mapping[str, Any] | None = None) -> Result:
-        """Do a task and wait for the answer; without ``async with`` in a conversation of its own. With a ``schema``
-        (or a model class of pydantic) the answer is JSON that matches it, corrected once if need be.
+        """Do a task and wait for the answer; without ``async with`` in a conversation of its own. With a ``schema`` (or
+        a model class of pydantic) the answer is JSON that matches it, corrected once if needed.
 
         Raises:
             AgentError: the turn was blocked or failed, or the answer does not match the schema.
@@ -240,7 +240,7 @@ class Client:
             raise AgentError(f"the answer does not match the schema: {error}") from error
 
     async def stream(self, prompt: str) -> AsyncGenerator[Event, None]:
-        """Do a task and give each event as it comes, up to ``TurnEnded``."""
+        """Do a task and yield its events up to ``TurnEnded``."""
         self._open().send(Submit(prompt))
         async with aclosing(self._turn()) as events:
             async for event in events:
@@ -290,7 +290,7 @@ class Client:
                     yield part
 
     async def _turn(self) -> AsyncGenerator[Event, None]:
-        """Events up to the end of the turn. Who is asked for approval answers."""
+        """Events up to the end of the turn; answers approval requests."""
         async with aclosing(self._followed()) as events:
             async for event in events:
                 yield event
@@ -307,11 +307,11 @@ class Client:
                         pass
 
     def interrupt(self) -> None:
-        """Stop the running turn; what was said so far is kept."""
+        """Stop the running turn; everything said so far is kept."""
         self._open().send(Interrupt())
 
     async def compact(self, focus: str = "") -> CompactionCompleted | None:
-        """Compact now; None when there was nothing to gain. ``focus`` is what a summary should pay attention to.
+        """Compact now; None if there was nothing to compact. ``focus`` is the emphasis of a summary.
 
         Raises:
             AgentError: a turn is running.
@@ -331,7 +331,7 @@ class Client:
         return None
 
     async def _followed(self) -> AsyncGenerator[Event, None]:
-        """The session's events, with what the figures need kept of them."""
+        """The session's events; updates the data for the figures."""
         self._open()
         assert self._events is not None
         async for event in self._events:
@@ -369,11 +369,11 @@ class Client:
 
 
 Agent = Client
-"""The same by another of its names."""
+"""Alias."""
 
 
 def _codebase(cwd: Path) -> CodebaseSummary | None:
-    """What the project's guide says; None where there is none."""
+    """The facts of the project's guide; None without one."""
     path = cwd / INSTRUCTION_NAMES[0]
     try:
         head, written = read_head(path, MAX_BYTES, cwd), path.stat().st_mtime
@@ -383,7 +383,7 @@ def _codebase(cwd: Path) -> CodebaseSummary | None:
 
 
 def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], tuple[str, ...]]:
-    """The tools that are meant, and the names of those that are functions of the caller.
+    """Resolve the given tools; also returns the names of the caller's functions.
 
     Raises:
         ValueError: a name that no tool has, or one that two have.
@@ -408,7 +408,7 @@ def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], 
 
 
 def _shown(event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
-    """What an event says that the agent said or did. ``users`` and ``calls`` are the items of the user and the tool
+    """The agent's messages and actions in an event. ``users`` and ``calls`` are the items of the user and the tool
     calls so far."""
     match event.body:
         case ItemStarted(item=item, kind="user" | "attachment"):
@@ -434,7 +434,7 @@ def _with_value(result: Result, wanted: AnswerSchema, schema: type[BaseModel] | 
 
 
 class _SpilledLog:
-    """Publishes events, and keeps the facts among them in a spill store: on no disk that outlives the process."""
+    """Publishes events, and keeps the facts among them in a spill store: on no disk beyond the process."""
 
     def __init__(self, publish: Callable[[Sequence[Event]], None]) -> None:
         self._publish = publish
@@ -443,7 +443,7 @@ class _SpilledLog:
         """The newest sequence number of each spilled page."""
         self._newest: list[Event] = []
         self._turns: list[int] = []
-        """Where turns begin."""
+        """Sequence numbers at which turns begin."""
 
     def append(self, event: Event) -> None:
         if is_fact(event.body):
@@ -455,8 +455,8 @@ class _SpilledLog:
         asyncio.get_running_loop().call_soon(self._publish, (event,))
 
     def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
-        """Facts above ``after`` and not above ``upto``, in order, ``limit`` at most. For a thread of its own."""
-        newest, pages = self._newest, self._pages  # in this order: a page may be put away in between
+        """Facts above ``after`` and up to ``upto``, in order, ``limit`` at most. For a thread of its own."""
+        newest, pages = self._newest, self._pages  # in this order: a page may be spilled in between
         found: list[Event] = []
         for _, ticket in pages[bisect_right(pages, after, key=itemgetter(0)) :]:
             if len(found) >= limit or (found and found[-1].seq >= upto):
@@ -468,7 +468,7 @@ class _SpilledLog:
         return found[:limit]
 
     def begin_of(self, turns: int) -> int:
-        """Where the newest ``turns`` turns begin; 0 where there are fewer."""
+        """Beginning of the newest ``turns`` turns; 0 if there are fewer."""
         return self._turns[-turns] if turns <= len(self._turns) else 0
 
     async def barrier(self) -> None:

@@ -1,4 +1,4 @@
-"""A JSON Schema for the model's last answer: its words for the model, and whether an answer fits."""
+"""A JSON Schema for the model's last answer: instructions for the model, and validation of the answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FENCED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)\n\1\s*$", re.DOTALL | re.MULT
 
 
 class SchemaProblem(ValueError):
-    """The schema is none. The message says why."""
+    """The schema is invalid. The message gives the reason."""
 
 
 class Mismatch(ValueError):
-    """An answer that does not fit. The message lists what is wrong, as clauses."""
+    """An answer that does not match. The message lists the errors, as clauses."""
 
 
 class AnswerSchema(Struct, frozen=True):
@@ -34,7 +34,7 @@ class AnswerSchema(Struct, frozen=True):
         """The schema of a JSON text.
 
         Raises:
-            SchemaProblem: it is no JSON object, or no schema.
+            SchemaProblem: it is not a JSON object, or not a schema.
         """
         try:
             value = json.loads(text)
@@ -47,7 +47,7 @@ class AnswerSchema(Struct, frozen=True):
         return schema
 
     def check(self) -> None:
-        """Raises ``SchemaProblem`` where it is no schema."""
+        """Raises ``SchemaProblem`` if it is not a schema."""
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import validator_for
 
@@ -61,7 +61,7 @@ class AnswerSchema(Struct, frozen=True):
 
     @property
     def instruction(self) -> str:
-        """What the model reads from the beginning."""
+        """Instruction for the model from the beginning."""
         text = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
         return (
             "When your work is done, your last message must be one JSON value that matches this JSON Schema, and "
@@ -69,7 +69,7 @@ class AnswerSchema(Struct, frozen=True):
         )
 
     def repair(self, mismatch: Mismatch) -> str:
-        """What the model reads after an answer that does not fit."""
+        """Instruction for the model after an answer that does not match."""
         return (
             f"Your last message does not match the JSON Schema that it must match: {mismatch}. Send the corrected JSON "
             "value, and nothing else. Do no further work."
@@ -79,7 +79,7 @@ class AnswerSchema(Struct, frozen=True):
         """The value of an answer: all of it, or its last fenced block.
 
         Raises:
-            Mismatch: it is no JSON, or does not fit the schema.
+            Mismatch: it is not JSON, or does not match the schema.
         """
         from jsonschema.validators import validator_for
         from referencing import Registry

@@ -1,4 +1,4 @@
-"""Small files of swecli's own that are replaced whole: a reader sees the old content or the new one, never half."""
+"""Small files of swecli's own, replaced as a whole: a reader sees the old content or the new one, never half."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import Any, TypeVar, cast
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for the user alone. ``Path.mkdir`` gives its mode to the last
-    one only.
+    """Make a folder, and its missing parents, for the user alone. ``Path.mkdir`` applies its mode to the last one only.
 
     Raises:
         OSError: it can't be made, or something else is there.
@@ -28,8 +27,7 @@ def make_private(folder: Path) -> None:
 
 
 def close_to_others(folder: Path) -> None:
-    """Take the rights of others from a folder of the user's that an earlier version left open. What can't be changed
-    stays."""
+    """Remove others' rights from a folder of the user's that an earlier version left open. Failures are ignored."""
     try:
         state = os.lstat(folder)
         if stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and state.st_mode & 0o077:
@@ -39,10 +37,11 @@ def close_to_others(folder: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace the file in one step, readable by the user alone; its folder exists. What UTF-8 can't hold becomes "?".
+    """Replace the file in one step, readable by the user alone; its folder exists. Characters invalid in UTF-8 become
+    "?".
 
     Raises:
-        OSError: it can't be written; what was there is kept.
+        OSError: it can't be written; the old content is kept.
     """
     temporary = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -59,11 +58,11 @@ def write_whole(path: Path, text: str) -> None:
 
 
 ASIDE = ".corrupt-"
-"""Follows the file's name in that of a damaged one, before the time."""
+"""Part of a damaged file's new name, between the old name and the time."""
 
 
 def name_aside(path: Path) -> Path:
-    """A free name beside ``path`` for a file that is damaged."""
+    """An unused name beside ``path`` for a damaged file."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     place, number = path.with_name(f"{path.name}{ASIDE}{stamp}"), 1
     while os.path.lexists(place):
@@ -73,8 +72,7 @@ def name_aside(path: Path) -> Path:
 
 
 def put_aside(path: Path) -> Path:
-    """Give a file that is damaged, or none of ours, another name, so that nothing in it is lost. Returns where it is
-    now.
+    """Rename a damaged or foreign file so that nothing in it is lost. Returns the new path.
 
     Raises:
         OSError: it can't be renamed.
@@ -89,14 +87,14 @@ MAX_JSON_BYTES = 16_000_000
 
 
 class DamagedFile(Exception):
-    """The file was not understood and has been put aside; the text says where."""
+    """The file could not be parsed and was renamed; the text has the new name."""
 
 
 def read_json(path: Path, part: str, kind: type[T]) -> T:
-    """``part`` of the file's object, which is a ``kind``; an empty one where there is no file.
+    """``part`` of the file's object, which is a ``kind``; an empty one without a file.
 
     Raises:
-        DamagedFile: it is none; it has another name now.
+        DamagedFile: it is something else; the file has another name now.
         OSError: it can't be read.
     """
     try:
@@ -114,10 +112,10 @@ def read_json(path: Path, part: str, kind: type[T]) -> T:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace the file in one step, which outlives a loss of power.
+    """Replace the file in one step that survives a loss of power.
 
     Raises:
-        OSError: it can't be written; what was there is kept.
+        OSError: it can't be written; the old content is kept.
     """
     write_whole(path, json.dumps(content, indent=1, sort_keys=True))
     descriptor = os.open(path.parent, os.O_RDONLY)
@@ -129,8 +127,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def one_writer(path: Path) -> Generator[None]:
-    """One process at a time may change the file, whose folder is made; without file locks (Windows) the last writer
-    wins."""
+    """Lock the file for one writing process, and make its folder; without file locks (Windows) the last writer wins."""
     make_private(path.parent)
     try:
         import fcntl

@@ -1,6 +1,6 @@
-"""What a task needs to know of a project, looked up before a model is asked: a document, for programs.
+"""Facts about a project for a task, looked up before a model is asked: a document, for programs.
 
-A session has its own way (``swecli/core/engine/retrieval.py``), which adds places and not what is there.
+A session has its own way (``swecli/core/engine/retrieval.py``), which adds places rather than their content.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.search import ListingError, SearchError, SearchRequest, list_tree, search
 
 MOST_MATCHES: Final = 10
-"""Matches of one pattern that are kept."""
+"""Matches of one pattern to keep."""
 MOST_PATTERNS: Final = 5
 LONGEST_LISTING: Final = 1_000
-"""Characters."""
-_LARGEST: Final = 65_536
-"""Bytes of a file that is named which count as read."""
+"""Characters of a listing."""
+_MAX_BYTES: Final = 65_536
+"""Bytes of a named file that count as read."""
 
 
 def now() -> datetime:
@@ -43,7 +43,7 @@ class Document(BaseModel):
 
 
 class TaskContext(Document):
-    """What was looked up for one task."""
+    """Results of a lookup for one task."""
 
     task_description: str
     relevant_files: list[str] = Field(default_factory=list)
@@ -53,14 +53,14 @@ class TaskContext(Document):
     tokens: int = Field(default=0, ge=0)
 
     def texts(self) -> Sequence[str]:
-        """Everything in it that has tokens."""
+        """All its texts that count as tokens."""
         rest = (self.relevant_files, self.grep_results, self.bash_outputs)
         return [self.task_description, *(json.dumps(part, ensure_ascii=False) for part in rest if part)]
 
 
 class Entities(Struct, frozen=True):
-    """What a text speaks of: ``files`` as it names them, ``patterns`` to search for, the rarest first, and whether it
-    asks what files there are."""
+    """Subjects of a text: ``files`` as it names them, ``patterns`` to search for, the rarest first, and whether it asks
+    for a listing of files."""
 
     files: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -76,8 +76,8 @@ _LISTING = re.compile(
 
 
 class ContextRetriever:
-    """Looks things up without a model. ``on_retrieval`` hears of each retrieval: what was done, as phrases such as
-    "grep 'login'" and "read src/a.py", and the tokens that it adds."""
+    """Looks things up without a model. ``on_retrieval`` receives for each retrieval the steps, as phrases such as "grep
+    'login'" and "read src/a.py", and the tokens that it adds."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class ContextRetriever:
         self._projects: dict[Path, OpenProject] = {}
 
     async def retrieve_for_task(self, user_input: str, working_dir: str | os.PathLike[str]) -> TaskContext:
-        """Matches for what the text speaks of, the files that it names, those that it is most likely about, and a
-        listing where it asks for one. A folder that is not there gives an empty document."""
+        """Matches for the subjects of the text, the files that it names, those that it is most likely about, and a
+        listing if it asks for one. A missing folder gives an empty document."""
         root = await asyncio.to_thread(_folder, working_dir)
         context = TaskContext(task_description=user_input)
         actions: list[str] = []
@@ -116,7 +116,7 @@ class ContextRetriever:
         return context
 
     async def _extract_entities(self, user_input: str) -> Entities:
-        """What the text speaks of, by its form: no model is asked."""
+        """Subjects of the text, found by their form, without a model."""
         from swecli.core.retrieval.ranking import query_of
         from swecli.core.retrieval.terms import STOP_WORDS, TASK_WORDS
 
@@ -158,7 +158,7 @@ async def _grep(pattern: str, root: Path) -> dict[str, Any]:
 
 
 def _existing(names: Sequence[str], root: Path) -> dict[str, str]:
-    """The files of these names that are there and inside of the folder, with their texts."""
+    """Existing files of these names inside the folder, with their texts."""
     from swecli.core.retrieval.indexing import is_indexed, text_of
     from swecli.core.workspace.text_file import read_bytes
 
@@ -168,7 +168,7 @@ def _existing(names: Sequence[str], root: Path) -> dict[str, str]:
             path = (root / Path(name).expanduser()).resolve()
             if not path.is_relative_to(root) or not path.is_file() or not is_indexed(path.name):
                 continue
-            data, _ = read_bytes(path, _LARGEST)
+            data, _ = read_bytes(path, _MAX_BYTES)
             text = text_of(data) or ""
         except (OSError, ValueError, RuntimeError):
             continue

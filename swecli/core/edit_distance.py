@@ -1,4 +1,4 @@
-"""What somebody meant who mistyped a word."""
+"""The intended word behind a typing error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def edit_distance(one: str, other: str, most: int) -> int:
-    """Letters to insert, delete, replace or swap with a neighbour to get from one word to the other; ``most`` + 1 where
+    """Letters to insert, delete, replace or swap with a neighbour to get from one word to the other; ``most`` + 1 if
     there are more than ``most``."""
     if abs(len(one) - len(other)) > most:
         return most + 1
@@ -25,8 +25,8 @@ def edit_distance(one: str, other: str, most: int) -> int:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """The word that is likeliest meant: the first with the fewest changes, as far as these are few for its length;
-    empty where there is none."""
+    """The word probably meant: the first with the fewest changes, if these are few for its length; empty without
+    one."""
     most = allowed(word)
     found, least = "", most + 1
     for candidate in words:
@@ -37,5 +37,5 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def allowed(word: str) -> int:
-    """Changes that may be slips: none in a word of two letters, one in six, two in a longer one."""
+    """Most changes for a typing error: none in a word of two letters, one in six, two in a longer one."""
     return 0 if len(word) < 3 else 1 if len(word) < 7 else 2

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-# --- its files, read without it -----------------------------------------------------------------------------
+# --- git's files, read directly -----------------------------------------------------------------------------
 
 
 MAX_BYTES = 1_000_000
@@ -20,8 +20,8 @@ _MAX_PACKED_REFS = 4 * 1024 * 1024
 
 
 class GitFacts(Struct, frozen=True):
-    """``root`` is the work tree, ``folder`` its git directory. ``branch`` is None when HEAD is detached, then
-    ``commit`` has the hash."""
+    """``root`` is the work tree, ``folder`` its git directory. ``branch`` is None if HEAD is detached, then ``commit``
+    has the hash."""
 
     root: Path
     folder: Path
@@ -30,7 +30,7 @@ class GitFacts(Struct, frozen=True):
 
 
 def git_facts(start: Path) -> GitFacts | None:
-    """The work tree that ``start`` is in, or None when there is none or its files make no sense."""
+    """The work tree around ``start``, or None if there is none or its files are invalid."""
     for root in (start, *start.parents):
         try:
             folder = root / ".git" if (root / ".git").is_dir() else _linked_directory(root)
@@ -49,7 +49,7 @@ def git_facts(start: Path) -> GitFacts | None:
 
 
 def head_commit(git: GitFacts) -> str:
-    """Hash of the newest commit; empty when there is none yet or git's files make no sense."""
+    """Hash of the newest commit; empty if there is none yet or git's files are invalid."""
     if git.commit is not None:
         return git.commit
     if git.branch is None or ".." in git.branch:
@@ -74,7 +74,7 @@ def repository_of(cwd: str) -> str | None:
 
 
 def git_directory(folder: Path) -> Path | None:
-    """Git's own directory for a folder: its ``.git``, or what a file of this name leads to; None for anything else.
+    """Git's own directory for a folder: its ``.git``, or the target of a file of this name; None for anything else.
 
     Raises:
         OSError: there is nothing, or it can't be read.
@@ -86,7 +86,7 @@ def git_directory(folder: Path) -> Path | None:
 
 
 def _linked_directory(folder: Path) -> Path | None:
-    """Where the ``.git`` file of a work tree or submodule leads."""
+    """Target of the ``.git`` file of a work tree or submodule."""
     target = linked_target(read_text(folder / ".git"))
     return Path(os.path.normpath(folder / target)) if target else None
 
@@ -98,7 +98,7 @@ def linked_target(text: str) -> str:
 
 
 def common_directory(place: Path) -> Path:
-    """The directory that all work trees of a repository share; branches and settings are there.
+    """The directory shared by all work trees of a repository, with branches and settings.
 
     Raises:
         OSError: git's directory can't be read.
@@ -108,8 +108,7 @@ def common_directory(place: Path) -> Path:
 
 
 def tracked_names(cwd: str) -> tuple[str, ...] | None:
-    """The names in the index of the repository that git started in ``cwd`` would use, as text; None where they can't
-    be told."""
+    """The names in the index of the repository that git started in ``cwd`` would use, as text; None if unknown."""
     try:
         folder = repository_of(cwd)
         if folder is None:
@@ -140,7 +139,7 @@ def _index_names(data: bytes, hash_size: int) -> tuple[str, ...] | None:
         flags_at = at + 40 + hash_size
         start = flags_at + (4 if int.from_bytes(data[flags_at : flags_at + 2], "big") & 0x4000 else 2)
         kept = b""
-        if version == 4:  # a name is what is dropped from the end of the one before, and what is added
+        if version == 4:  # prefix-compressed: length to drop from the previous name, and a suffix
             drop, start = _variable_integer(data, start)
             kept = name[: len(name) - drop]
         end = data.find(b"\0", start)
@@ -153,7 +152,7 @@ def _index_names(data: bytes, hash_size: int) -> tuple[str, ...] | None:
 
 
 def _variable_integer(data: bytes, at: int) -> tuple[int, int]:
-    """An integer as git packs offsets, and where it ends."""
+    """An integer in git's encoding of offsets, and its end."""
     byte = data[at]
     value, at = byte & 0x7F, at + 1
     while byte & 0x80 and at < len(data):
@@ -166,7 +165,7 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """A file of git's as text.
 
     Raises:
-        OSError: it can't be read, or is not an ordinary file of at most ``limit`` bytes.
+        OSError: it can't be read, or is not a regular file of at most ``limit`` bytes.
     """
     state = os.stat(path)
     if not stat.S_ISREG(state.st_mode) or state.st_size > limit:
@@ -192,18 +191,18 @@ def _is_hash(text: str) -> bool:
     return len(text) in (40, 64) and all(char in "0123456789abcdef" for char in text)
 
 
-# How swecli starts git: with nothing that a repository could make it run, and without waiting for a terminal.
+# Starting git: without programs that a repository could make it run, and without waiting for a terminal.
 
 
 _SAFE: Final = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
     *("-c", "diff.external=", "-c", "core.pager=cat"),
 )
-"""A repository may name programs that git would run."""
+"""Disables programs that a repository may name for git to run."""
 
 
 class GitFailedError(Exception):
-    """git gave no answer. ``kind`` says how it failed, the message in its own words why; that may be empty."""
+    """git gave no answer. ``kind`` is the kind of failure, the message git's own explanation, possibly empty."""
 
     def __init__(self, kind: Literal["not started", "too slow", "failed"], message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -212,7 +211,7 @@ class GitFailedError(Exception):
 
     @property
     def first_line(self) -> str:
-        """The message in short; where git wrote none, its exit status."""
+        """The short message; the exit status if git wrote none."""
         return str(self).partition("\n")[0].removeprefix("fatal: ") or f"exit status {self.status}"
 
 
@@ -222,7 +221,7 @@ def git_command(program: str, folder: str | Path, arguments: Sequence[str]) -> l
 
 
 def git_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What git gets: messages in English, no questions at the terminal, no lock for a mere look."""
+    """git's environment: messages in English, no questions at the terminal, no lock for reading."""
     return {**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
@@ -236,7 +235,7 @@ def read_git(
     given: bytes = b"",
     fetches: bool = False,
 ) -> bytes:
-    """What git writes within so many seconds. Unless it ``fetches``, it takes no object from another machine.
+    """Output of git within ``seconds``. Unless it ``fetches``, it gets no object from another machine.
 
     Raises:
         GitFailedError: it can't be started, took longer, or ended with an error.

@@ -1,4 +1,4 @@
-"""Behaviour that packages of one level need of each other. ``app.py`` wires the implementations."""
+"""Interfaces between packages of one level. ``app.py`` wires the implementations."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class BlobRef(Struct, frozen=True):
 
 
 class BlobError(Exception):
-    """A result can't be stored or given back; the message says why and what to do."""
+    """A result can't be stored or read back; the message gives the reason and the remedy."""
 
 
 class BlobStore(Protocol):
-    """Large results that left the context. Both methods may wait for the disk: not for the event loop."""
+    """Large results that left the context. Both methods may block for the disk: not for the event loop."""
 
     def put(self, tool: str, content: bytes) -> BlobRef:
         """Store a result. The same content gives the same reference.
@@ -36,7 +36,7 @@ class BlobStore(Protocol):
         ...
 
     def get(self, ref: str) -> bytes | None:
-        """What was stored; None where nothing was stored under this reference.
+        """The stored result; None for an unknown reference.
 
         Raises:
             BlobError: it is damaged or can't be read.
@@ -45,7 +45,7 @@ class BlobStore(Protocol):
 
 
 class TranscriptHit(Struct, frozen=True):
-    """``item`` is the id that gives the whole entry; ``about`` says what it is, on one line."""
+    """``item`` is the id for the whole entry; ``about`` describes it on one line."""
 
     item: str
     excerpt: str
@@ -54,8 +54,8 @@ class TranscriptHit(Struct, frozen=True):
 
 
 class CodePlace(Struct, frozen=True):
-    """Where a name is: ``line`` counts from 1, ``column`` from 0. ``kind`` is a word such as "class", ``depth`` how
-    deep it is in an outline, ``within`` the name of what it is in."""
+    """Place of a name: ``line`` counts from 1, ``column`` from 0. ``kind`` is a word such as "class", ``depth`` its
+    depth in an outline, ``within`` the name of its container."""
 
     path: Path
     line: int
@@ -71,36 +71,36 @@ CodeQuestion = Literal["definition", "references", "outline"]
 
 
 class CodeError(Exception):
-    """There is no answer; the message says why, as a clause."""
+    """There is no answer; the message gives the reason, as a clause."""
 
 
 class CodeServers(Protocol):
-    """What knows the code of a workspace: what is wrong with it, and where names are. Places in a file are given as
-    line from 1 and column from 0. Questions raise ``CodeError``."""
+    """Knowledge about the code of a workspace: its errors, and the places of names. Places in a file are given as line
+    from 1 and column from 0. Questions raise ``CodeError``."""
 
     async def expect(self, paths: Sequence[str]) -> None:
-        """These files are about to be changed. Returns as soon as they may be."""
+        """Announce a change of these files. Returns as soon as it may happen."""
         ...
 
     async def brought(self, paths: Sequence[str], agent: str) -> str:
-        """The errors that a change of these files brought, as text for the agent; empty where there are none, or none
-        are known in time. Waits 2 s at most."""
+        """The errors caused by a change of these files, as text for the agent; empty if there are none, or none are
+        known in time. Waits 2 s at most."""
         ...
 
     async def ask(self, what: CodeQuestion, path: Path, line: int = 1, column: int = 0) -> Sequence[CodePlace]: ...
 
     async def search(self, query: str, path: Path | None) -> Sequence[CodePlace]:
-        """Names of the whole project. ``path`` is a file of it."""
+        """Names in the whole project. ``path`` is a file of it."""
         ...
 
 
 class TranscriptSearch(Protocol):
-    """What has left the context of a session. Both methods may take a while: not for the event loop."""
+    """Content that left the context of a session. Both methods may take a while: not for the event loop."""
 
     def search(self, query: str, limit: int) -> Sequence[TranscriptHit]: ...
 
     def text(self, reference: str) -> str | None:
-        """The whole text behind an id, several ids or a range of them; None where nothing has such an id.
+        """The whole text behind an id, several ids or a range of them; None for an unknown id.
 
         Raises:
             BlobError: it was stored and is damaged or can't be read.
@@ -109,11 +109,11 @@ class TranscriptSearch(Protocol):
 
 
 class SnapshotMeasure(Struct, frozen=True):
-    """How large a conversation was at one moment.
+    """Size of a conversation at one moment.
 
-    ``token_count`` is that of a whole request to ``model``, without its tail; 0 where no report of the model tells it.
-    ``seq`` is the newest event that it knows of. ``sizes`` are the estimated tokens of each message by component, as
-    ``counter`` counts them; ``marks`` tell by their equality that a message is the same.
+    ``token_count`` is that of a whole request to ``model``, without its tail; 0 without a report of the model. ``seq``
+    is the newest event included. ``sizes`` are the estimated tokens of each message by component, in units of
+    ``counter``; equal ``marks`` identify equal messages.
     """
 
     token_count: int
@@ -125,29 +125,29 @@ class SnapshotMeasure(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """The conversation as the model saw it at one moment. ``view`` has names for the messages; None in a snapshot that
-    an earlier version wrote."""
+    """The conversation as the model saw it at one moment. ``view`` has names for the messages; None in a snapshot of an
+    earlier version."""
 
     messages: tuple[Message, ...]
     measure: SnapshotMeasure
     view: ModelView | None = None
     state: bytes = b""
-    """What all events until then come to, as the engine writes it down; empty: none, the one before stays."""
+    """The reduction of all events until then, serialised by the engine; empty: none, the previous one stays."""
 
 
 class SnapshotError(Exception):
-    """A snapshot is stored but can't be read; the message says why."""
+    """A stored snapshot can't be read; the message gives the reason."""
 
 
 class Snapshots(Protocol):
-    """Where the newest snapshot of a session is kept. All may take the time of a disk."""
+    """Storage of a session's newest snapshot. All methods may block for the disk."""
 
     def save_snapshot(self, snapshot: Snapshot) -> str:
-        """Keep it in place of the one before. Returns a sentence where that failed."""
+        """Store it in place of the previous one. Returns a sentence if that failed."""
         ...
 
     def get_snapshot(self) -> Snapshot | None:
-        """The newest one; None where there is none.
+        """The newest one; None without one.
 
         Raises:
             SnapshotError: it is damaged.
@@ -155,7 +155,7 @@ class Snapshots(Protocol):
         ...
 
     def get_measure(self) -> SnapshotMeasure | None:
-        """That of the newest one, without reading its messages; None where there is none.
+        """The measure of the newest one, without reading its messages; None without one.
 
         Raises:
             SnapshotError: it is damaged.
@@ -164,33 +164,32 @@ class Snapshots(Protocol):
 
 
 class EditorError(Exception):
-    """The editor could not do it; the message says why."""
+    """The editor failed; the message gives the reason."""
 
 
 class EditorFiles(Protocol):
-    """Files as the user's editor has them, with what is not saved yet. Both methods wait for it: not for the event
-    loop."""
+    """Files in the user's editor, with unsaved changes. Both methods wait for it: not for the event loop."""
 
     @property
     def writes(self) -> bool:
-        """Whether files can be written by the editor, so that what it shows stays what is on disk."""
+        """Whether files can be written by the editor, so that its display stays in step with the disk."""
         ...
 
     def text(self, path: Path) -> str | None:
-        """The text of a file; None where the editor has nothing to say of it."""
+        """The text of a file; None if the editor does not have it."""
         ...
 
     def write(self, path: Path, text: str) -> None:
-        """Let the editor have this text, and save it.
+        """Pass this text to the editor, and save it.
 
         Raises:
-            EditorError: it did not.
+            EditorError: it failed.
         """
         ...
 
 
 class Asker(Protocol):
-    """Puts questions to the user and waits. Returns one tuple of labels or free text for each question;
-    an empty tuple when the user dismissed them, None when nobody can be asked (headless)."""
+    """Puts questions to the user and waits. Returns one tuple of labels or free text for each question; an empty tuple
+    if the user dismissed them, None in an unattended run (headless)."""
 
     async def ask(self, item: str, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None: ...

@@ -1,4 +1,4 @@
-"""A spill store for long values of a session that are out of sight: compressed, on disk when they are many."""
+"""A spill store for long values of a session that are out of sight: compressed, on disk if they are many."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import IO, Final, Generic, TypeVar, cast
 from msgspec import Struct
 
 IN_MEMORY: Final = 4_000_000
-"""Compressed bytes that are kept in memory before the disk is used."""
+"""Compressed bytes to keep in memory before the disk is used."""
 
 T = TypeVar("T")
 
 
 class Span(Struct, frozen=True):
-    """Bytes of the file: where they begin and how many they are."""
+    """Range of bytes in the file: beginning and length."""
 
     start: int
     size: int
 
 
 SpillHandle = bytes | Span
-"""What gives a thing back: its compressed bytes, or where in the file they are."""
+"""Reference to a stored value: its compressed bytes, or their place in the file."""
 
 
 def weight_of(value: object) -> int:
@@ -38,9 +38,9 @@ def weight_of(value: object) -> int:
 
 class SpillStore(Generic[T]):
     """Values out of sight: up to ``in_memory`` compressed bytes in memory, the rest on disk. The file has no name, is
-    private and ends with the process; where it can't be written, values stay in memory, compressed.
+    private and ends with the process; if it can't be written, values stay in memory, compressed.
 
-    Each value comes back exactly, unlike from the session's database, where keys are masked, and in any thread.
+    Each value is restored exactly, unlike from the session's database, which masks keys, and in any thread.
     """
 
     def __init__(self, in_memory: int = IN_MEMORY) -> None:
@@ -53,7 +53,7 @@ class SpillStore(Generic[T]):
 
     def put(self, thing: T) -> SpillHandle:
         """Store a value that can be pickled."""
-        import pickle  # when first needed: the first frame does not wait for it
+        import pickle  # on first use, not before the first frame
         import zlib
 
         packed = zlib.compress(pickle.dumps(thing, pickle.HIGHEST_PROTOCOL), 1)
@@ -61,12 +61,12 @@ class SpillStore(Generic[T]):
             try:
                 return self._write(packed)
             except OSError:
-                pass  # no room on the disk: the session goes on in memory, and its store tells the user
+                pass  # no space on disk: values stay in memory, and the session's store reports the problem
         self.in_memory += len(packed)
         return packed
 
     def get(self, handle: SpillHandle) -> T:
-        """The stored value, equal to what it was.
+        """The stored value, equal to the original.
 
         Raises:
             OSError: the file can't be read.

@@ -1,4 +1,4 @@
-"""Work that ends once it has begun. Several layers need it, none of which may import the others."""
+"""Work that completes once it has begun. Shared by several layers, none of which may import the others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ T = TypeVar("T")
 
 
 async def uninterrupted(work: Awaitable[T]) -> T:
-    """The result of ``work``, which goes on to its end although the caller is cancelled meanwhile: the cancellation
-    follows it, also where it fails, so that nothing is done behind anybody's back."""
+    """The result of ``work``, which completes even if the caller is cancelled meanwhile: the cancellation follows it,
+    also if it fails, so that no work continues unobserved."""
     task = asyncio.ensure_future(work)
     cancelled = False
     while not task.done():
@@ -22,5 +22,5 @@ async def uninterrupted(work: Awaitable[T]) -> T:
     if not cancelled:
         return task.result()
     if not task.cancelled():
-        task.exception()  # it has been seen
+        task.exception()  # marks it as retrieved
     raise asyncio.CancelledError

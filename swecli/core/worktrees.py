@@ -1,4 +1,4 @@
-"""Git work trees of swecli's own: made for a session or a subagent, kept when they have changes, else removed."""
+"""Git work trees of swecli's own: made for a session or a subagent, kept if they have changes, else removed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FOLDER = "swecli-worktrees"
 
 
 class WorkTreeError(Exception):
-    """There is no work tree; the message says why."""
+    """There is no work tree; the message gives the reason."""
 
 
 class WorkTree(Struct, frozen=True):
-    """``root`` is the work tree, ``folder`` the place in it that is like the one it was made from; ``branch`` is
-    checked out there and began at ``commit``, which is empty for one that goes on. ``repository`` is the work tree that
-    it was made from."""
+    """``root`` is the work tree, ``folder`` the place in it that corresponds to the original folder; ``branch`` is
+    checked out there and began at ``commit``, which is empty for a continued one. ``repository`` is the original work
+    tree."""
 
     root: Path
     folder: Path
@@ -34,7 +34,7 @@ class WorkTree(Struct, frozen=True):
 
 
 def worktrees_folder(paths: Paths) -> Path:
-    """Where they are made: beside swecli's own folders, in which no tool may write."""
+    """Their folder: beside swecli's own folders, in which no tool may write."""
     folder = paths.data.with_name(_FOLDER)
     while any(Path(os.path.realpath(folder)).is_relative_to(own) for own in paths.all):
         folder = folder.parent.with_name(_FOLDER)
@@ -46,7 +46,7 @@ def place_of(base: Path, repository: Path, name: str) -> Path:
 
 
 def repository_of_tree(folder: Path) -> Path | None:
-    """The main work tree of the repository that a folder of a work tree belongs to; None where it can't be told."""
+    """The main work tree of the repository of a work tree's folder; None if unknown."""
     git = git_facts(folder)
     try:
         return common_directory(git.folder).parent if git is not None else None
@@ -55,14 +55,14 @@ def repository_of_tree(folder: Path) -> Path | None:
 
 
 def name_of_tree(base: Path, folder: Path) -> str:
-    """The name of the work tree that a folder is of, also where it is gone; empty for any other folder."""
+    """The name of the work tree that contains a folder, even if it is gone; empty for any other folder."""
     parts = folder.relative_to(base).parts if folder.is_relative_to(base) else ()
     return parts[1] if len(parts) > 1 else ""
 
 
 def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str], *, again: bool = False) -> WorkTree:
     """A new work tree at the newest commit, on a new branch ``swecli/NAME``. Takes the time of a checkout. ``again``:
-    one of this name that is there goes on, and so does its branch where only that is left.
+    reuse an existing one of this name, or its branch if only that is left.
 
     Raises:
         WorkTreeError: ``cwd`` is in no repository, the name is taken, or git can't do it.
@@ -107,17 +107,17 @@ def _belongs(root: Path, git: GitFacts) -> bool:
 
 
 def is_clean(folder: Path, environment: Mapping[str, str]) -> bool:
-    """Whether nothing differs from the newest commit there.
+    """Whether it equals the newest commit there.
 
     Raises:
-        WorkTreeError: git can't tell.
+        WorkTreeError: git fails.
     """
     return not _git(folder, environment, "status", "--porcelain", "--untracked-files=all")
 
 
 def keep_or_remove(tree: WorkTree, environment: Mapping[str, str]) -> bool:
-    """Remove a work tree and its branch if nothing was changed there, and no commit is only there. True where it is
-    kept, also where git can't tell."""
+    """Remove a work tree and its branch if nothing was changed there, and no commit exists only there. True if it is
+    kept, also if git fails."""
     try:
         if not is_clean(tree.root, environment):
             return True
@@ -139,7 +139,7 @@ def _only_here(tree: WorkTree, environment: Mapping[str, str], commit: str) -> b
 
 
 def _git(folder: Path, environment: Mapping[str, str], *arguments: str, silent: str = "") -> str:
-    """``silent`` is the sentence for a failure about which git says nothing."""
+    """``silent`` is the sentence for a failure without a message of git."""
     try:
         said = read_git("git", folder, arguments, environment, _SECONDS, fetches=True)
     except GitFailedError as error:

@@ -1,1 +1,1 @@
-"""Sessions as files: for reading (Markdown, HTML), to be taken along (JSON, handoff bundles), and from other agents."""
+"""Sessions as files: to read (Markdown, HTML), to transfer (JSON, handoff bundles), and imported from other agents."""

@@ -1,4 +1,4 @@
-"""Where an export goes: its format by name or file, and files that are written without touching what is there."""
+"""Destination of an export: its format by name or file, and writing without changing existing files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DestinationError(Exception):
 
 
 class Destination(Struct, frozen=True):
-    """``replace``: the user asked for what is there to be replaced."""
+    """``replace``: the user asked to replace an existing file."""
 
     path: Path
     format: ExportFormat
@@ -37,10 +37,10 @@ class Destination(Struct, frozen=True):
 
 
 def format_of(name: str) -> ExportFormat:
-    """The format that the ending of a file's name stands for.
+    """The format for a file name's ending.
 
     Raises:
-        DestinationError: none.
+        DestinationError: no format has this ending.
     """
     found = _SUFFIXES.get(Path(name).suffix.lower())
     if found is None:
@@ -51,11 +51,11 @@ def format_of(name: str) -> ExportFormat:
 
 
 def destination(words: str, folder: Path, stem: str) -> Destination:
-    """What the words after ``/export`` ask for: nothing (Markdown), a format, or a file; with ``--force`` before or
-    after it a file that is there is replaced. Without a file's name a free one is taken in ``folder``.
+    """Parse the words after ``/export``: nothing (Markdown), a format, or a file; with ``--force`` before or after it
+    an existing file is replaced. Without a file name a free one is chosen in ``folder``.
 
     Raises:
-        DestinationError: they make no sense.
+        DestinationError: they are invalid.
     """
     replace = False
     wanted = words.strip()
@@ -80,7 +80,7 @@ def located(name: str, folder: Path) -> Path:
 
 
 def free_name(folder: Path, stem: str, ending: str) -> Path:
-    """A name in ``folder`` that nothing has."""
+    """An unused name in ``folder``."""
     place, number = folder / f"{stem}{ending}", 1
     while os.path.lexists(place):
         number += 1
@@ -89,7 +89,7 @@ def free_name(folder: Path, stem: str, ending: str) -> Path:
 
 
 def write_export(path: Path, text: str, *, replace: bool = False) -> None:
-    """Write a file of the user's, readable by them alone. What is there stays unless ``replace``.
+    """Write a file that only the user can read. An existing one stays unless ``replace``.
 
     Raises:
         DestinationError: it exists, or can't be written.

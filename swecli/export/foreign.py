@@ -1,7 +1,7 @@
-"""Sessions of other agents, as far as their files are public: Claude Code, Codex and pi, one JSON object a line.
+"""Sessions of other agents with publicly known files: Claude Code, Codex and pi, one JSON object per line.
 
-A line that is not understood is counted and left out, as these formats change. Only what was said and what tools gave
-back is taken over: no permission, no setting, no command to run, no data that only its provider understands.
+Unknown lines are counted and left out, because these formats change. Only messages and tool results are imported: no
+permissions, settings, commands to run, or data that only its provider understands.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ NO_RESULT: Final = "The imported session has no result for this call."
 
 
 class Said(Struct, frozen=True):
-    """Something of a foreign session, in its order. ``answer`` groups what the model wrote in one response."""
+    """Part of a foreign session, in order. ``answer`` groups the parts of one response."""
 
     part: Part
     at: float
     answer: str = ""
-    """Empty for what the user wrote and for results."""
+    """Empty for user messages and results."""
 
 
 class Foreign(Struct):
-    """What a file holds. ``left_out`` counts lines by why they were left out; what carries no content is not in it."""
+    """Content of a file. ``left_out`` counts omitted lines by reason, without lines that carry no content."""
 
     agent: str
     cwd: str = ""
@@ -75,10 +75,10 @@ SUMMARIES: Final = "summaries of what is there itself"
 
 
 def read_foreign(text: str) -> Foreign:
-    """The session of a file's text.
+    """Parse a session file.
 
     Raises:
-        PortableError: it is of none of these agents, or nothing was said in it.
+        PortableError: it belongs to none of these agents, or is an empty session.
     """
     lines: list[Line] = []
     broken = 0
@@ -109,7 +109,7 @@ def read_foreign(text: str) -> Foreign:
 
 
 def _kind(lines: Sequence[Line]) -> str:
-    """Whose file it is, by its first lines; empty where nobody's."""
+    """The agent behind a file, from its first lines; empty if unknown."""
     for line in lines[:200]:
         kind = line.get("type")
         if kind == "session" and isinstance(line.get("cwd", ""), str) and "id" in line:
@@ -121,12 +121,12 @@ def _kind(lines: Sequence[Line]) -> str:
         if kind in ("user", "assistant") and isinstance(line.get("message"), dict):
             return "claude"
         if kind == "message" and isinstance(line.get("content"), list) and "role" in line:
-            return "codex"  # of its first versions, without an envelope
+            return "codex"  # first versions, without an envelope
     return ""
 
 
 def portable_of(found: Foreign, identifier: str) -> Portable:
-    """The session as one of swecli's, under the id ``identifier``."""
+    """The session in swecli's form, with the id ``identifier``."""
     builder = _Builder(found, identifier)
     builder.build()
     first, last = builder.events[0].ts, builder.events[-1].ts
@@ -138,7 +138,7 @@ def portable_of(found: Foreign, identifier: str) -> Portable:
 
 
 class _Builder:
-    """Makes the events of a session out of what was said, with ids and pairs as swecli has them."""
+    """Builds the events of a session from foreign parts, with swecli's ids and pairs."""
 
     def __init__(self, found: Foreign, session: str) -> None:
         self._found = found
@@ -147,7 +147,7 @@ class _Builder:
         self._items = self._turn = self._calls = 0
         self._at = next((one.at for one in found.said if one.at > 0), 0.0)
         self._open: dict[str, tuple[str, ToolCallPart]] = {}
-        """Items and new calls by the id that the call had."""
+        """Items and new calls by the original id of the call."""
         self._answer: list[tuple[str, Said]] = []
         self._outcome = False
 
@@ -207,7 +207,7 @@ class _Builder:
         self._answer.append((item, one))
 
     def _respond(self) -> None:
-        """The answer is complete: what it consists of forms one message. Its usage was the other agent's."""
+        """End an answer: its parts form one message. Its usage was the other agent's."""
         if not self._answer:
             return
         items = tuple(item for item, _ in self._answer)
@@ -228,7 +228,7 @@ class _Builder:
         self._emit(ItemCompleted(item, "error" if result.is_error else "ok", (part,), blocks))
 
     def _settle(self) -> None:
-        """Calls whose result is not in the file."""
+        """Close calls without a result in the file."""
         self._respond()
         for item, call in self._open.values():
             part = ToolResultPart(call.call_id, call.name, NO_RESULT, is_error=True)
@@ -282,12 +282,12 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "ls": ("list_files", {"path": "path"}),
     "apply_patch": ("apply_patch", {"patch": "patch", "input": "patch"}),
 }
-"""Tools of others that are the same as one of swecli's: its name, and the names of arguments. A model repeats the names
-that it sees in a conversation."""
+"""Equivalents of other agents' tools: swecli's name, and the names of arguments. A model repeats the names in a
+conversation."""
 
 
 def translated(name: str, arguments: str) -> tuple[str, str, str]:
-    """Name and arguments of a call as swecli's own tool has them, where there is one; and its target."""
+    """Name and arguments of a call, converted to swecli's own tool if there is one; and its target."""
     known = _TOOLS.get(name.lower())
     given = _object(arguments)
     if known is None:
@@ -334,7 +334,7 @@ _CLAUDE_ASIDE: Final = frozenset(
         "todo",
     )
 )
-"""Lines that carry nothing of the conversation."""
+"""Lines without a part of the conversation."""
 
 
 def _claude(lines: Sequence[Line]) -> Foreign:
@@ -370,8 +370,8 @@ def _claude(lines: Sequence[Line]) -> Foreign:
 
 
 def _on_claude_way(turns: Sequence[Line]) -> set[int]:
-    """Lines that lead to the last one: a rewind leaves others in the file. Results of calls on the way and parts of
-    answers on it are on it, too."""
+    """Lines that lead to the last one: a rewind leaves other branches in the file. Includes results of calls and parts
+    of answers on that path."""
     places = {str(line.get("uuid")): number for number, line in enumerate(turns) if line.get("uuid")}
     if not places or not turns:
         return set(range(len(turns)))
@@ -380,13 +380,13 @@ def _on_claude_way(turns: Sequence[Line]) -> set[int]:
     while place is not None and place not in way:
         way.add(place)
         above = turns[place].get("parentUuid") or turns[place].get("logicalParentUuid")
-        if above is None:  # the beginning, or that of what follows a compaction: what is before it counts
+        if above is None:  # the first line, or the first one after a compaction: earlier lines count
             break
         place = places.get(str(above))
         if place is None:
             break
     first = min(way)
-    way |= set(range(first))  # before a gap nothing tells of branches
+    way |= set(range(first))  # branches before a gap are unknown
     answers = {_answer_of(turns[number]) for number in way} - {""}
     way |= {number for number, line in enumerate(turns) if _answer_of(line) in answers}
     calls = {
@@ -465,7 +465,7 @@ def _claude_user(found: Foreign, message: Line, at: float) -> None:
 
 
 def _claude_typed(text: str) -> str:
-    """What the user typed; empty for what the program wrote in their place."""
+    """The user's own text; empty for text that the program wrote in their name."""
     if text.startswith(_NOT_SAID):
         return ""
     if text.startswith(("<command-name>", "<command-message>")):
@@ -491,14 +491,14 @@ _CODEX_INJECTED: Final = (
     "<subagent_notification>",
     "<user_shell_command>",
 )
-"""What begins messages that the program writes in the place of the user."""
+"""Beginnings of messages that the program writes in the user's name."""
 
 
 def _codex(lines: Sequence[Line]) -> Foreign:
     found = Foreign("Codex")
     items: list[tuple[Line, float]] = []
     spoken: list[tuple[Line, float]] = []
-    """What older versions wrote only as messages for the screen."""
+    """Lines that older versions wrote only as messages for the screen."""
     for line in lines:
         at, payload = _when(line.get("timestamp")), line.get("payload")
         data = cast("Line", payload) if isinstance(payload, dict) else {}
@@ -519,7 +519,7 @@ def _codex(lines: Sequence[Line]) -> Foreign:
                 elif text := _string(data, "message"):
                     items.append(({"type": "message", "role": "user", "content": text}, at))
             case "message" | "function_call" | "function_call_output" | "reasoning":
-                items.append((line, at))  # of the first versions, without an envelope
+                items.append((line, at))  # first versions, without an envelope
             case None if "id" in line and "timestamp" in line:
                 pass  # their first line
             case "state" | "world_state" | "ghost_snapshot":
@@ -577,7 +577,7 @@ def _codex_items(found: Foreign, items: Iterable[tuple[Line, float]]) -> None:
 
 
 def _codex_user(found: Foreign, content: object, at: float) -> int:
-    """Add a message of the user; 1 where there was one, 0 where the program wrote it."""
+    """Add a message of the user; returns 1, or 0 if the program wrote it."""
     pieces = [{"text": content}] if isinstance(content, str) else cast("list[object]", content)
     added = 0
     for piece in pieces if isinstance(pieces, list) else []:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -735,7 +735,7 @@ def _string(line: Line, name: str) -> str:
 
 
 def _texts(content: object) -> tuple[str, tuple[ImagePart, ...]]:
-    """The texts of a content, which is one or a list of blocks, and the images in it."""
+    """The texts of a content, which is one block or a list of blocks, and its images."""
     if isinstance(content, str):
         return content, ()
     texts: list[str] = []
@@ -755,7 +755,7 @@ _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def _image(block: Line) -> ImagePart | None:
-    """The image of a block in any of the three forms; None where it has none in itself."""
+    """The image of a block in any of the three forms; None without embedded data."""
     source = block.get("source")
     if isinstance(source, dict):
         kind, data = _string(cast("Line", source), "media_type"), _string(cast("Line", source), "data")
@@ -768,7 +768,7 @@ def _image(block: Line) -> ImagePart | None:
 
 
 def _when(value: object) -> float:
-    """Unix seconds of an ISO time, or of milliseconds; 0 where it is neither."""
+    """Unix seconds of an ISO time, or of milliseconds; 0 for other values."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) / 1000 if 1e11 < value < 1e14 else 0.0
     try:

@@ -1,5 +1,6 @@
-"""The handoff bundle: what a fresh session, another model or a person needs to go on with a task. Made by code from the
-record of a session, never by a model; one Markdown file whose last block holds the same as JSON."""
+"""The handoff bundle: everything that a fresh session, another model or a person needs to continue a task. Written
+by code from the record of a session, never by a model; one Markdown file with the same content as JSON in its last
+block."""
 
 from __future__ import annotations
 
@@ -31,25 +32,25 @@ from swecli.safe_text import sanitise
 FORMAT: Final = "swecli-handoff"
 VERSION: Final = 1
 MAX_BYTES: Final = 4_000_000
-"""Bytes of the largest bundle that is read."""
+"""Largest bundle to read, in bytes."""
 LARGEST_FILE: Final = 64_000_000
-"""Bytes of the largest file that is compared."""
-_LONG: Final = 4_000
+"""Largest file to compare, in bytes."""
+_LONG_TEXT: Final = 4_000
 """Characters of the goal and of the last answer."""
-_SHORT: Final = 600
+_SHORT_TEXT: Final = 600
 """Characters of every other text."""
-_MOST: Final = 200
+_MAX_ENTRIES: Final = 200
 """Entries of a list."""
 _FENCE: Final = re.compile(r"^```json swecli-handoff[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 
 
 class HandoffError(Exception):
-    """A file is no bundle; the message says why, as a clause after its name."""
+    """A file is not a bundle; the message gives the reason, as a clause after its name."""
 
 
 class ChangedFile(Struct, frozen=True):
-    """A file that the session changed. ``path`` is relative to the folder where it is in it; ``sha256`` that of its
-    bytes when the bundle was made, None where it was gone."""
+    """A file that the session changed. ``path`` is relative to the folder if inside it; ``sha256`` that of its bytes
+    when the bundle was made, None if it was gone."""
 
     path: str
     sha256: str | None
@@ -57,7 +58,7 @@ class ChangedFile(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """A command that tests or builds, and how its newest run ended."""
+    """A command that tests or builds, and the result of its newest run."""
 
     command: str
     exit_status: int | None = None
@@ -65,7 +66,7 @@ class Check(Struct, frozen=True):
 
 
 class Pointers(Struct, frozen=True):
-    """Where the rest is."""
+    """Places of the remaining information."""
 
     session: str = ""
     folder: str = ""
@@ -77,8 +78,8 @@ class Pointers(Struct, frozen=True):
 
 
 class Handoff(Struct, frozen=True):
-    """What a bundle says. ``requests`` are the user's messages, oldest first; ``goal`` is the first of them, ``answer``
-    what the model said last."""
+    """Content of a bundle. ``requests`` are the user's messages, oldest first; ``goal`` is the first of them,
+    ``answer`` the model's last one."""
 
     goal: str
     created: str = ""
@@ -100,7 +101,7 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
     """The bundle of a session's facts. Reads the files that it names: not for the event loop.
 
     Raises:
-        HandoffError: the user has said nothing in this session.
+        HandoffError: the session has no user message.
     """
     ledger, state = Ledger(), SessionState()
     for event in events:
@@ -118,12 +119,12 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
     written = {file.path for file in changed}
     read = [_relative(file.path, cwd) for file in work.files()]
 
-    def clip(words: str, longest: int = _SHORT) -> str:
+    def clip(words: str, longest: int = _SHORT_TEXT) -> str:
         told = cover(words.strip())
         return told if len(told) <= longest else f"{told[:longest]}… ({len(told) - longest:,} characters left out)"
 
     return Handoff(
-        goal=clip(requests[0], _LONG),
+        goal=clip(requests[0], _LONG_TEXT),
         created=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         requests=tuple(clip(one) for one in requests[-30:]),
         constraints=tuple(clip(anchor.text) for anchor in constraints(ledger)),
@@ -133,7 +134,7 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
         todos=tuple(Todo(clip(todo.text), todo.status) for todo in state.todos),
         checks=tuple(Check(clip(command), record.exit_status, record.status) for command, record in work.checks()),
         errors=tuple(clip(line) for line in work.open_errors()),
-        answer=clip(text, _LONG),
+        answer=clip(text, _LONG_TEXT),
         pointers=Pointers(
             session=events[0].session,
             folder=str(cwd),
@@ -147,7 +148,7 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
 
 
 def _changed(ledger: Ledger, work: WorkLog, cwd: Path) -> tuple[ChangedFile, ...]:
-    """Files that are not as they were before the session, the newest change last."""
+    """Files that differ from before the session, the newest change last."""
     first: dict[str, str | None] = {}
     order: dict[str, None] = {}
     for change in ledger.changes:
@@ -155,23 +156,23 @@ def _changed(ledger: Ledger, work: WorkLog, cwd: Path) -> tuple[ChangedFile, ...
         order.pop(change.path, None)
         order[change.path] = None
     found: list[ChangedFile] = []
-    for path in list(order)[-_MOST:]:
+    for path in list(order)[-_MAX_ENTRIES:]:
         now = _hash_of(cwd / path)
         if now == first[path]:
             continue
         state = "deleted" if now is None else "created" if first[path] is None else "modified"
         found.append(ChangedFile(_relative(path, cwd), now, state))
     known = {_relative(path, cwd) for path in order}
-    for file in work.files():  # of an imported session only the calls are known
+    for file in work.files():  # an imported session has only the calls
         path, edited = _relative(file.path, cwd), {"edited", "written"} & {*file.operations}
         now = _hash_of(cwd / path) if edited and path not in known else None
         if now is not None:
             found.append(ChangedFile(path, now, "modified"))
-    return tuple(found[-_MOST:])
+    return tuple(found[-_MAX_ENTRIES:])
 
 
 def _relative(path: str, cwd: Path) -> str:
-    """Relative to ``cwd`` where it is in it; the tool's own words otherwise."""
+    """Relative to ``cwd`` if inside it; otherwise as in the tool call."""
     for root in (str(cwd), os.path.realpath(cwd)):
         if path.startswith(f"{root}/"):
             return path.removeprefix(f"{root}/")
@@ -179,7 +180,7 @@ def _relative(path: str, cwd: Path) -> str:
 
 
 def _hash_of(path: Path) -> str | None:
-    """SHA-256 of the file's bytes; None where there is no such file that can be read."""
+    """SHA-256 of the file's bytes; None if there is no such readable file."""
     try:
         data, _ = read_bytes(path, LARGEST_FILE)
     except (OSError, NotRegularError, TooLargeError, ValueError):
@@ -206,7 +207,7 @@ def handoff_markdown(handoff: Handoff) -> str:
 
 
 def sections(handoff: Handoff) -> Iterator[str]:
-    """What the bundle says, as sections of Markdown; those without content are left out. Every text is safe to show."""
+    """The bundle's content as sections of Markdown, without empty ones. Every text is safe to show."""
     at = handoff.pointers
     yield f"## Goal\n\n{_quoted(handoff.goal)}"
     if len(handoff.requests) > 1:
@@ -256,10 +257,10 @@ def _quoted(text: str) -> str:
 
 
 def read_handoff(text: str) -> Handoff:
-    """The bundle of a file's text: Markdown with its block, or the JSON alone.
+    """Parse a bundle: Markdown with its block, or the JSON alone.
 
     Raises:
-        HandoffError: it is none.
+        HandoffError: it is not a bundle.
     """
     blocks = _FENCE.findall(text)
     if len(blocks) > 1:
@@ -283,17 +284,17 @@ def read_handoff(text: str) -> Handoff:
 
 
 class Compared(Struct, frozen=True):
-    """The files of a bundle against those of a folder, by path."""
+    """The files of a bundle compared with those of a folder, by path."""
 
     same: tuple[str, ...] = ()
     different: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
-    """Outside of the folder, where a bundle has nothing to ask about."""
+    """Outside the folder, where a bundle must not look."""
 
     @property
     def words(self) -> str:
-        """One clause: what differs; empty where all is as the bundle says."""
+        """The differences as one clause; empty if there are none."""
         parts = (("different here", self.different), ("missing here", self.missing), ("not compared", self.unchecked))
         return "; ".join(f"{_some(paths)} {how}" for how, paths in parts if paths)
 
@@ -304,10 +305,10 @@ def _some(paths: Sequence[str]) -> str:
 
 
 def compared(handoff: Handoff, cwd: Path) -> Compared:
-    """Look at the files that a bundle names, in ``cwd`` only. Reads them: not for the event loop."""
+    """Compare the files that a bundle names, in ``cwd`` only. Reads them: not for the event loop."""
     kinds: dict[str, list[str]] = {"same": [], "different": [], "missing": [], "unchecked": []}
     root = os.path.realpath(cwd)
-    for file in handoff.files[:_MOST]:
+    for file in handoff.files[:_MAX_ENTRIES]:
         place = _inside(file.path, root)
         if place is None:
             kinds["unchecked"].append(file.path)
@@ -319,7 +320,7 @@ def compared(handoff: Handoff, cwd: Path) -> Compared:
 
 
 def _inside(name: str, root: str) -> str | None:
-    """The file of that name in the folder ``root``, with links followed; None where it is not in it."""
+    """The file of that name in the folder ``root``, with links followed; None if it is outside."""
     path = PurePosixPath(name)
     try:
         place = os.path.realpath(Path(root) / path)
@@ -338,7 +339,7 @@ OPENING: Final = (
 
 
 def handoff_note(handoff: Handoff, found: Compared, name: str) -> str:
-    """What the model of a fresh session reads."""
+    """The bundle as a message to the model of a fresh session."""
     state = [
         f"{len(found.same)} of {len(handoff.files)} changed files are here as the bundle has them",
         *([found.words] if found.words else []),

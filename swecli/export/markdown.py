@@ -1,4 +1,4 @@
-"""A transcript as a Markdown document, for reading and for pasting into an issue."""
+"""A transcript as a Markdown document, to read or to paste into an issue."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from swecli.safe_text import safe_line, sanitise, without_sequences
 LONGEST = 20_000
 """Characters of one output. The JSON export has all of it."""
 _TARGET = 160
-"""Characters of what a call is about."""
+"""Characters of a call's target."""
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
 
 def markdown_of(transcript: Transcript) -> str:
-    """The document. Control characters and other invisible ones are visible in it."""
+    """The document, with control characters and other invisible ones made visible."""
     lines = [*_head(transcript)]
     for turn in transcript.turns:
         lines += _turn(turn)
@@ -29,14 +29,14 @@ def markdown_of(transcript: Transcript) -> str:
 
 
 def when(timestamp: float) -> str:
-    """Unix seconds as a date and time in UTC; "unknown" where there is none."""
+    """Unix seconds as a date and time in UTC; "unknown" for 0."""
     if timestamp <= 0:
         return "unknown"
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def facts_of(transcript: Transcript) -> list[tuple[str, str]]:
-    """What an export says of a session at its top: names and values, without those that are not known."""
+    """Known facts about a session for the top of an export: names and values."""
     head = transcript.heading
     facts = (
         ("Session", head.session),
@@ -54,7 +54,7 @@ def facts_of(transcript: Transcript) -> list[tuple[str, str]]:
 
 
 def ended_words(turn: Turn) -> str:
-    """How a turn ended, on one line; empty for what was before the first."""
+    """The end of a turn, on one line; empty for everything before the first."""
     if not turn.number:
         return ""
     words = [turn.outcome or "did not end"]
@@ -71,7 +71,7 @@ def ended_words(turn: Turn) -> str:
 
 
 def call_words(entry: Entry) -> str:
-    """What a call did, on one line: tool and target."""
+    """Tool and target of a call, on one line."""
     target = " ".join(entry.title.split())
     target = target if len(target) <= _TARGET else f"{target[: _TARGET - 1]}…"
     name = entry.name.replace("_", " ")
@@ -79,7 +79,7 @@ def call_words(entry: Entry) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text without its middle where it is longer, which is said in its place."""
+    """A long text without its middle, replaced by a remark."""
     if len(text) <= longest:
         return text
     half = longest // 2

@@ -1,5 +1,6 @@
-"""A transcript as one HTML page that stands alone: style, script and images are in it, and its policy lets a browser
-fetch nothing. All text is made safe first, then escaped; a hostile one has neither a tag nor an invisible character."""
+"""A transcript as one self-contained HTML page: style, script and images are included, and its policy forbids the
+browser to load anything. All text is made safe first, then escaped; hostile text has neither a tag nor an invisible
+character."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 LONGEST: Final = 60_000
 """Characters of one output. The JSON export has all of it."""
 LONGEST_MARKDOWN: Final = 200_000
-"""Characters up to which an answer is laid out; a longer one is shown as it is written."""
+"""Characters up to which an answer is rendered; a longer one is shown as source."""
 IMAGE_BYTES: Final = 2_000_000
 """Of the largest image in a page."""
 IMAGES_BYTES: Final = 12_000_000
@@ -48,13 +49,13 @@ _IMAGE_KINDS: Final = {
     "image/gif": b"GIF8",
     "image/webp": b"RIFF",
 }
-"""Kinds of images that are shown, and what their bytes begin with."""
+"""Kinds of images to show, with the first bytes of each."""
 _CHART: Final = 900
 _HEIGHT: Final = 110
-"""Pixels of the chart; it is wider where there are more bars than fit."""
-_MOST_BARS: Final = 100
+"""Pixels of the chart's height; its width grows with the number of bars."""
+_MAX_BARS: Final = 100
 _NARROWEST: Final = 9
-_WIDEST: Final = 64
+_BAR_WIDTH: Final = 64
 """Pixels of one bar."""
 
 
@@ -91,7 +92,7 @@ def _text(text: str, *, line: bool = False) -> str:
 
 
 class _Page:
-    """Lays out entries; images are counted against what the page may hold."""
+    """Renders entries; images count against the page's limit."""
 
     def __init__(self) -> None:
         self._left = IMAGES_BYTES
@@ -202,7 +203,7 @@ def _table(block: TableBlock) -> str:
 
 
 def _renderer() -> Callable[[str], str]:
-    """Markdown to HTML without any tag, style or picture of the text's own; links lead to web pages only."""
+    """Markdown to HTML without the text's own tags, styles or pictures; links lead to web pages only."""
     from markdown_it import MarkdownIt
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
@@ -219,7 +220,8 @@ def _renderer() -> Callable[[str], str]:
 
 
 def _plain(token: Any) -> None:
-    """Alignment as a class, for the page's policy allows no style; links open beside the page and tell nothing."""
+    """Express alignment as a class, because the page's policy allows no style; links open in a new tab without a
+    referrer."""
     style = str(token.attrs.pop("style", "")) if token.attrs else ""
     if style:
         token.attrSet("class", style.rpartition(":")[2].strip())
@@ -237,15 +239,15 @@ def _wide(markdown: MarkdownIt, found: Sequence[Any]) -> str:
 
 
 def _chart(turns: Sequence[Turn]) -> str:
-    """One bar for each request, or for the last one of each turn where there are many: how full the context was, and
-    the part that came from the cache."""
+    """One bar for each request, or for the last one of each turn if there are many: the fill of the context, and the
+    part from the cache."""
     shown = [(turn, number, point) for turn in turns for number, point in enumerate(turn.context, 1)]
-    if len(shown) > _MOST_BARS:
+    if len(shown) > _MAX_BARS:
         shown = [(turn, len(turn.context), turn.context[-1]) for turn in turns if turn.context]
     if not shown:
         return ""
     most = max(max(point.used, point.effective) for _, _, point in shown) or 1
-    wide = max(_NARROWEST, min(_WIDEST, _CHART // len(shown)))
+    wide = max(_NARROWEST, min(_BAR_WIDTH, _CHART // len(shown)))
     bars = "".join(_bar(place * wide, wide, *one, most) for place, one in enumerate(shown))
     last = shown[-1][2]
     room = f", the line at {tokens(last.effective)} is the room there was" if last.effective > 0 else ""

@@ -1,4 +1,4 @@
-"""From a session's facts to the text of an export, in any of its formats."""
+"""From a session's facts to the text of an export, in any format."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def rendered(
     report: Callable[[str], None],
     name: str = "",
 ) -> str:
-    """The export of a session that is open. ``get`` gives its stored results, ``report`` gets what is missing, ``name``
-    is what the user called it."""
+    """The export of an open session. ``get`` returns its stored results, ``report`` receives missing content, ``name``
+    is the user's name for it."""
     if wanted != "json":
         return readable(events, wanted, cover, name)
     head = heading_of(events)
@@ -42,7 +42,7 @@ def rendered(
 
 
 def readable(events: Sequence[Event], wanted: ExportFormat, cover: Callable[[str], str], title: str = "") -> str:
-    """The export as Markdown or HTML; ``title`` where the session has a name of its own."""
+    """The export as Markdown or HTML; ``title`` is the session's own name, if any."""
     transcript = transcript_of(masked_events(events, cover), cover(title))
     if wanted == "html":
         from swecli.export.page import page_of

@@ -1,4 +1,4 @@
-"""What a session says to a reader: its facts as turns of entries. Pure; nothing of it is cut or made safe here."""
+"""A session for a reader: its facts as turns of entries. Pure; cuts and escapes nothing."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ EntryKind = Literal["user", "shell", "attachment", "answer", "reasoning", "tool"
 
 
 class Entry(Struct, frozen=True):
-    """One thing that was said or done. ``title`` is the target of a call or what the user sees of a note; ``text`` what
-    was said, for a call what the model read; ``arguments`` its raw JSON."""
+    """One message or action. ``title`` is the target of a call or the visible part of a note; ``text`` the message, for
+    a call the result for the model; ``arguments`` its raw JSON."""
 
     kind: EntryKind
     text: str = ""
@@ -63,7 +63,7 @@ class Entry(Struct, frozen=True):
     detail: str = ""
     arguments: str = ""
     decision: str = ""
-    """How it came to run, or why it did not: the user's answer."""
+    """Reason why it ran or did not: the user's answer."""
     duration: float | None = None
     blocks: tuple[DisplayBlock, ...] = ()
     images: tuple[ImagePart, ...] = ()
@@ -71,17 +71,17 @@ class Entry(Struct, frozen=True):
 
 
 class ContextPoint(Struct, frozen=True):
-    """How full the context was at a request: tokens of the request, of those from the cache, and the room for them."""
+    """The context at a request: tokens of the request, tokens from the cache, and the room for them."""
 
     used: int
     effective: int
     cached: int = 0
     compacted_from: int = 0
-    """Tokens before a compaction that came ahead of this request; 0 = none did."""
+    """Tokens before a compaction right before this request; 0 = no compaction."""
 
 
 class Turn(Struct):
-    """One turn; number 0 holds what was before the first. ``later`` is what came after its end, ahead of the next;
+    """One turn; number 0 holds everything before the first. ``later`` are entries between its end and the next turn;
     ``context`` that of its requests, in order."""
 
     number: int
@@ -98,12 +98,12 @@ class Turn(Struct):
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of the turn; None where a part of it is unknown."""
+        """US dollars of the turn; None if a part of it is unknown."""
         return total_cost(self.costs)
 
 
 class Heading(Struct, frozen=True):
-    """What stands above a transcript. Times are Unix seconds."""
+    """The top of a transcript. Times are Unix seconds."""
 
     session: str
     title: str
@@ -118,11 +118,11 @@ class Transcript(Struct, frozen=True):
     heading: Heading
     turns: tuple[Turn, ...]
     unreadable: int = 0
-    """Events that can't be read any more."""
+    """Number of unreadable events."""
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of all turns; None where a part of it is unknown."""
+        """US dollars of all turns; None if a part of it is unknown."""
         return total_cost([cost for turn in self.turns for cost in turn.costs])
 
     @property
@@ -134,15 +134,15 @@ class Transcript(Struct, frozen=True):
 
 
 def total_cost(costs: Sequence[str | None]) -> Decimal | None:
-    """The sum of decimal numbers; None where there are none, or one is unknown."""
+    """The sum of decimal numbers; None without any, or if one is unknown."""
     try:
         return sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0)) if all(costs) and costs else None
-    except InvalidOperation:  # of a file that somebody changed
+    except InvalidOperation:  # from an edited file
         return None
 
 
 def heading_of(events: Sequence[Event], title: str = "") -> Heading:
-    """From the events alone; ``title`` where the session has a name of its own."""
+    """From the events alone; ``title`` is the session's own name, if any."""
     first = next((event.body for event in events if isinstance(event.body, SessionStarted)), None)
     newest = first
     model = first.model if first is not None else ""
@@ -175,19 +175,19 @@ def _first_words(events: Iterable[Event]) -> str:
 
 
 class _Reading:
-    """Takes events in order; ``turns`` is what they came to."""
+    """Takes events in order; ``turns`` is the result."""
 
     def __init__(self) -> None:
         self.turns: list[Turn] = [Turn(0, 0.0)]
         self.unreadable = 0
         self._open: dict[str, Entry] = {}
         self._said: dict[str, str] = {}
-        """The first words of the user's messages by item, for a rewind to name them."""
+        """The first words of the user's messages by item, as names for rewinds."""
         self._asked: dict[str, str] = {}
         """Items by the request that waits for the user."""
         self._compacted = 0
         self._restored: FilesRestored | None = None
-        """Not told yet: a rewind says itself what became of files."""
+        """Not reported yet: a rewind reports its restored files itself."""
 
     @property
     def _turn(self) -> Turn:
@@ -262,7 +262,7 @@ class _Reading:
                 pass
 
     def _of_agent(self, event: Event) -> None:
-        """Of subagents only what they cost: their report is the result of the call that began them."""
+        """Of subagents only their cost: their report is the result of the call that began them."""
         if isinstance(event.body, StepEnded):
             self._turn.costs.append(event.body.cost)
             if event.body.usage is not None:
@@ -304,7 +304,7 @@ class _Reading:
             case _:
                 return
         entry = Entry("notice", line, level=level)
-        if line and not (isinstance(event.body, SessionStarted) and self._newest() == entry):  # once is enough
+        if line and not (isinstance(event.body, SessionStarted) and self._newest() == entry):  # skip repetitions
             self._add(entry)
 
     def _add(self, entry: Entry) -> None:
@@ -315,7 +315,7 @@ class _Reading:
         return entries[-1] if entries else None
 
     def end(self) -> None:
-        """What was never completed: the session was cut off, or is still at work."""
+        """Close incomplete entries: the session was cut off, or is still running."""
         self._tell_restored(told=False)
         for entry in self._open.values():
             if entry.kind == "tool":
@@ -360,7 +360,7 @@ def _completed(entry: Entry, body: ItemCompleted) -> Entry:
 
 
 def transcript_of(events: Sequence[Event], title: str = "") -> Transcript:
-    """The transcript of a session's facts, in order. ``title`` where the session has a name of its own."""
+    """The transcript of a session's facts, in order. ``title`` is the session's own name, if any."""
     reading = _Reading()
     for event in events:
         reading.take(event)

@@ -1,1 +1,1 @@
-"""Front-end without a screen: text, json, stream-json."""
+"""Headless front-end: text, json, stream-json."""

@@ -1,4 +1,4 @@
-"""What came of a run: answer, usage, denials, output of slash commands, exit code."""
+"""Outcome of a run: answer, usage, denials, output of slash commands, exit code."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 Screens = Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]]
-"""What is shown in place of screens; may read files."""
+"""Content in place of screens; may read files."""
 
 
 class Shown(Struct, frozen=True):
-    """What a command showed. ``failed``: it says itself that it is an error."""
+    """Output of a command. ``failed``: it is an error by its own account."""
 
     text: str
     failed: bool = False
 
 
 def meaning(prompt: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall | UnknownCommand | None:
-    """The slash command that a message is; None for text, such as one that begins with an existing path."""
+    """The slash command in a message; None for text, such as text that begins with an existing path."""
     found = parse(prompt, commands)
     return None if isinstance(found, UnknownCommand) and Path(f"/{found.name}").exists() else found
 
 
 async def run_slash(session: Session, invocation: CommandCall, screens: Screens = MappingProxyType({})) -> Shown:
-    """Run a command to its end. ``screens`` has what is shown in place of screens."""
+    """Run a command to its end. ``screens`` has the content in place of screens."""
     result = await run_command(invocation.command, session, invocation.arguments)
     if result.offer is not None:
         session.send(result.offer.command)
@@ -78,11 +78,11 @@ async def run_slash(session: Session, invocation: CommandCall, screens: Screens 
     blocks = result.blocks or instead or result.instead or _instead_of(result, session)
     text = "\n".join(line for block in blocks for line in block_lines(block))
     failed = bool(blocks) and all(isinstance(block, TextBlock) and block.style == "error" for block in blocks)
-    return Shown(text, failed)  # a report that tells of an error is none
+    return Shown(text, failed)  # a report about an error is not an error
 
 
 def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, ...]:
-    """What stands for a screen that can't be shown here."""
+    """Content in place of a screen that can't be shown here."""
     screens: dict[Screen, DisplayBlock] = {
         "help": command_table(commands_of(session)),
         "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode selects another."),
@@ -121,7 +121,7 @@ _OUTCOMES: Mapping[str, ExitCode] = {
 
 
 class Denial(Struct, frozen=True):
-    """A call that was not allowed to run. ``asked``: it needed an approval that nobody was there to give."""
+    """A call that was not allowed to run. ``asked``: it needed an approval, and the run is unattended."""
 
     tool: str
     title: str
@@ -130,7 +130,7 @@ class Denial(Struct, frozen=True):
 
 
 class Outcome:
-    """Feed it every event of the run, in order."""
+    """Result of a run, reduced from all its events in order."""
 
     def __init__(self) -> None:
         self.session = self.model = ""
@@ -142,41 +142,41 @@ class Outcome:
         self.denials: list[Denial] = []
         self.ended: TurnEnded | None = None
         self.stop: Stop | None = None
-        """Why the model stopped the newest answer; None before there is any."""
+        """Reason why the model stopped the newest answer; None before the first one."""
         self.error_notice: Notice | None = None
-        """The first error that belongs to no turn: those that follow are its consequences."""
+        """The first error outside a turn: later ones are its consequences."""
         self.input_errors: list[str] = []
         self.start_error: StartError | None = None
-        """Why there was no session at all."""
+        """Reason for the failure to open a session."""
         self.shown: Shown | None = None
-        """What a slash command showed, when the run was one."""
-        self._went: list[str] = []
-        """What was taken back: a command for that shows nothing itself."""
+        """Output of the slash command, if the run was one."""
+        self._undone: list[str] = []
+        """Undone actions, because the command for that has no output of its own."""
         self.signal: ExitCode | None = None
-        """Set by the run when a signal ended it."""
+        """Set by the run after a signal."""
         self.turn_open = False
         self._usage = Usage()
         self._cost: Decimal | None = Decimal(0)
         self._kinds: dict[str, ItemStarted] = {}
         self._of_agents: dict[str, ItemStarted] = {}
-        """Calls of subagents that have not ended."""
+        """Unfinished calls of subagents."""
         self._partial: dict[str, str] = {}
         self._step_text: list[str] = []
         self.structured: Any = None
-        """The answer as a value, where a schema was asked for and it matches, as ``fits`` says."""
+        """The answer as a value, if it matches the requested schema; see ``fits``."""
         self.fits = False
         self.mismatch: Mismatch | None = None
         self._cut = False
-        """Whether the newest text broke off: what the model writes next goes on with it."""
+        """Whether the newest text was cut off, so that the model's next text continues it."""
         self._text = ""
         self._requests: dict[str, PermissionRequested] = {}
         self._questions: set[str] = set()
         self._nobody: set[str] = set()
         self.offers: dict[str, None] = {}
-        """Rules that would have allowed what nobody could be asked about."""
+        """Rules that would have allowed the calls refused because the run is unattended."""
 
     def fit(self, schema: AnswerSchema) -> Mismatch | None:
-        """Take the answer for what the schema asks for; what is wrong with it, if it is not."""
+        """Parse the answer by the schema; returns the mismatch, if any."""
         try:
             self.structured, self.mismatch, self.fits = schema.value(self.text), None, True
         except Mismatch as error:
@@ -189,15 +189,15 @@ class Outcome:
 
     @property
     def waiting(self) -> tuple[list[PermissionRequested], list[str]]:
-        """Permission requests and questions (their ids) that nobody has answered yet."""
+        """Unanswered permission requests, and ids of unanswered questions."""
         return list(self._requests.values()), sorted(self._questions)
 
     @property
     def text(self) -> str:
-        """The newest answer: what a slash command showed, else the text of the last step that has any, cut
-        short or not."""
+        """The newest answer: the output of a slash command, else the text of the last step with text, complete or
+        not."""
         if self.shown is not None:
-            return self.shown.text or "\n".join(self._went)
+            return self.shown.text or "\n".join(self._undone)
         texts = [*self._step_text]
         for text in filter(None, self._partial.values()):
             _join(texts, text, self._cut and len(texts) == len(self._step_text))
@@ -209,16 +209,16 @@ class Outcome:
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars; None where the price of a step is unknown, or where no step came to its end."""
+        """US dollars; None if the price of a step is unknown, or no step was completed."""
         return self._cost if self._ended_steps == self.steps > 0 else None
 
     def answered(self, request: str) -> None:
-        """Note that a permission request or question has been answered; its event will follow."""
+        """Mark a permission request or question as answered; its event will follow."""
         self._requests.pop(request, None)
         self._questions.discard(request)
 
     def nobody_to_ask(self, request: PermissionRequested) -> None:
-        """Note that this request is rejected because nobody can be asked."""
+        """Mark this request as rejected because the run is unattended."""
         self._nobody.add(request.item)
         self.offers.update(dict.fromkeys(request.offered))
 
@@ -230,7 +230,7 @@ class Outcome:
             self._of_agent(event)
 
     def _of_agent(self, event: Event) -> None:
-        """What a subagent used belongs to the run, and so does what it asks; its words do not."""
+        """Usage and questions of a subagent belong to the run; its texts do not."""
         match event.body:
             case StepEnded(usage=usage, cost=cost):
                 self._add(usage, cost)
@@ -269,7 +269,7 @@ class Outcome:
                 self.budget = budget
             case StepStarted(budget=budget):
                 self.budget = budget
-                self.steps += budget.level != "block"  # for which nothing was asked
+                self.steps += budget.level != "block"  # a blocked step sent no request
                 self._new_step()
             case ModelResponded(stop=stop):
                 self.stop = stop
@@ -290,11 +290,11 @@ class Outcome:
             case ItemCompleted() as completed:
                 self._complete(completed)
             case Rewound() | RewindUndone():
-                self._went += rewind_lines(event.body)
+                self._undone += rewind_lines(event.body)
             case CompactionUndone():
-                self._went.append(UNDONE)
+                self._undone.append(UNDONE)
             case CompactionRedone():
-                self._went.append(REDONE)
+                self._undone.append(REDONE)
             case Notice(level="error") as notice:
                 self.error_notice = self.error_notice or notice
             case _:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Printer(Protocol):
-    """Shows a run as it happens. Both methods raise ``OutputClosed`` when nobody reads any more."""
+    """Shows a run while it happens. Both methods raise ``OutputClosed`` if the reader has gone."""
 
     def event(self, event: Event) -> None: ...
 
@@ -48,7 +48,7 @@ class Printer(Protocol):
 
 
 def result_object(outcome: Outcome) -> dict[str, Any]:
-    """The result of the run as it is written in json and as the last line of stream-json."""
+    """The result of the run for json and for the last line of stream-json."""
     usage, error, stop, ended = outcome.usage, outcome.error, outcome.stop, outcome.ended
     return {
         "type": "result",
@@ -86,7 +86,7 @@ def result_object(outcome: Outcome) -> dict[str, Any]:
 
 
 def context_figures(budget: Budget | None) -> dict[str, Any] | None:
-    """The figures of ``/context``, in tokens; None while nothing was measured."""
+    """The figures of ``/context``, in tokens; None before the first measure."""
     if budget is None:
         return None
     return {
@@ -100,8 +100,8 @@ def context_figures(budget: Budget | None) -> dict[str, Any] | None:
 
 
 class ResultPrinter:
-    """The result on standard output: the answer as text, or one JSON object, which in the form "stream-json" follows
-    every event with its envelope on a line of its own. Troubles go to standard error unless they are among those."""
+    """The result on standard output: the answer as text, or one JSON object. In the form "stream-json" it follows all
+    events, each in its envelope on a line of its own. Problems go to standard error unless they are among those."""
 
     def __init__(self, out: Output, err: Output, form: Literal["text", "json", "stream-json"]) -> None:
         self._out = out
@@ -115,7 +115,7 @@ class ResultPrinter:
             self._err.note(line)
 
     def replied(self, command: Command) -> None:
-        """The denial is reported at the end, as an event or as a part of the result."""
+        """Nothing to print: the denial is reported at the end, as an event or as a part of the result."""
 
     def finish(self, outcome: Outcome) -> None:
         if self._form != "text":
@@ -129,7 +129,7 @@ class ResultPrinter:
 
 
 def closing_lines(outcome: Outcome) -> list[str]:
-    """What standard error gets at the end: denials and why the run did not end well."""
+    """Final lines for standard error: denials and the reason of a failure."""
     lines = [f"not allowed: {denial_line(denial)}" for denial in outcome.denials]
     if any(denial.asked for denial in outcome.denials):
         lines.append(allowing(outcome.offers))
@@ -146,7 +146,7 @@ def closing_lines(outcome: Outcome) -> list[str]:
 
 
 def allowing(offers: Iterable[str]) -> str:
-    """Which flags allow calls that nobody could be asked about; ``offers`` are the rules that would have."""
+    """Flags that allow calls refused because the run is unattended; ``offers`` are the rules that would have."""
     rules = ",".join(offers)
     if not rules:
         return "--allowed-tools RULE or another --permission-mode may allow such calls"
@@ -159,7 +159,7 @@ def denial_line(denial: Denial) -> str:
 
 
 class TranscriptPrinter:
-    """Every event in words, then the figures of the run. All of it goes to standard output."""
+    """Every event in words, then the figures of the run, all on standard output."""
 
     def __init__(self, out: Output, banner: str = "") -> None:
         self._lines = EventLines(lambda line: out.text(f"{line}\n"), cut=True)
@@ -200,12 +200,12 @@ MAX_LINE = 64 * 1024 * 1024
 
 
 class BadLine(Exception):
-    """A line that is no command. The message names line and field."""
+    """A line that is not a command. The message names line and field."""
 
 
 class CommandInput:
-    """Reads lines in a thread of its own, since a read from a pipe can't be cancelled, and hands each over on
-    the event loop: a command, a ``BadLine``, or None at the end of the input."""
+    """Reads lines in a thread of its own, because a read from a pipe can't be cancelled, and passes each to the event
+    loop: a command, a ``BadLine``, or None at the end of the input."""
 
     def __init__(self, stream: BinaryIO, receive: Callable[[Command | BadLine | None], None]) -> None:
         self._stream = stream
@@ -229,7 +229,7 @@ class CommandInput:
     def _hand_over(self, value: Command | BadLine | None) -> None:
         try:
             self._loop.call_soon_threadsafe(self._receive, value)
-        except RuntimeError:  # the run is over and its loop closed: nobody needs the line
+        except RuntimeError:  # the run is over and its loop closed: drop the line
             return
 
 
@@ -241,7 +241,7 @@ def _command(line: bytes, number: int) -> Command | BadLine:
 
 
 def refusal(request: PermissionRequested) -> ReplyPermission:
-    """No, with a word to the model: it can go on with what needs no approval."""
+    """Rejection with a note to the model: it can continue with work that needs no approval."""
     if UNREAD in request.reason:
         note = "No user is present in this run. Read the file first; then replacing it needs no approval."
         return ReplyPermission(request.request, "reject", note, by="headless")
@@ -267,34 +267,34 @@ def dismissal(request: str) -> Answer:
 
 
 SETTLE_SECONDS = 0.05
-"""How often the end of a run is checked for while no event comes."""
+"""Seconds between checks for the end of a run without events."""
 CLOSE_SECONDS = 10.0
-"""How long the session may take to stop its processes and store its facts."""
+"""Seconds for the session to stop its processes and store its facts."""
 LONG = 2_000
 """Characters from which on a message without files may be large."""
 LINGER = 1.0
-"""Seconds for which a run that a signal ends waits for somebody to read the rest of its output."""
+"""Seconds that a run ended by a signal waits for the reader of its remaining output."""
 
 
 class Request(Struct, frozen=True):
-    """What to do. ``prompt`` is sent first unless it is empty, and attaches ``mentions`` (None: what it mentions).
-    ``commands`` is a stream of JSON lines that may answer questions; without it nobody can be asked. ``approve_all``
-    says yes to every permission question."""
+    """Work for a run. ``prompt`` is sent first unless it is empty, and attaches ``mentions`` (None: its own mentions).
+    ``commands`` is a stream of JSON lines that may answer questions; without it the run is unattended. ``approve_all``
+    approves every permission request."""
 
     prompt: str = ""
     mentions: tuple[str, ...] | None = None
     commands: BinaryIO | None = None
     approve_all: bool = False
     screens: Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]] = field(default_factory=lambda: {})
-    """What is shown in place of screens that a slash command opens."""
+    """Content in place of screens that a slash command opens."""
     large: Callable[[], float] = lambda: 1.0
     """The share of the window above which the size of the message is reported."""
     schema: AnswerSchema | None = None
-    """What the last answer has to match; the model may correct it once."""
+    """Schema of the last answer; the model may correct it once."""
 
 
 class HeadlessRun:
-    """Drives one session. ``run`` returns when everything that was asked for is done, and closes the session."""
+    """Drives one session. ``run`` returns when all work is done, and closes the session."""
 
     def __init__(
         self,
@@ -305,7 +305,7 @@ class HeadlessRun:
         writer: Writer,
         stop: Stop,
     ) -> None:
-        """``complain`` takes a line for standard error. ``writer`` is the one that the printer writes with."""
+        """``complain`` takes a line for standard error. ``writer`` is the printer's."""
         self._session = session
         self._request = request
         self._printer = printer
@@ -348,7 +348,7 @@ class HeadlessRun:
             self._weighing = asyncio.ensure_future(self._submit(Submit(prompt, mentions=self._request.mentions)))
 
     async def _run_command(self, prompt: str, command: CommandCall | UnknownCommand | None) -> outcome.Shown | None:
-        """Run a command to its end. One that is not known may be of a server that is about to come."""
+        """Run a command to its end. An unknown one may belong to a server that is still starting."""
         if isinstance(command, UnknownCommand) and self._session.tools.pending:
             await self._session.extensions_settled()
             command = outcome.meaning(prompt, commands_of(self._session))
@@ -360,7 +360,7 @@ class HeadlessRun:
         return None
 
     async def _submit(self, message: Submit) -> None:
-        """Send a message. One that takes much of the window is reported: there is nobody to ask."""
+        """Send a message. Reports one that takes much of the window, because the user can't be asked."""
         words = mentioned(message.text) if message.mentions is None else message.mentions
         if words or len(message.text) > LONG:
             from swecli.core.engine.message_weight import all_of, weigh, weigh_mentions
@@ -374,7 +374,7 @@ class HeadlessRun:
             self._session.send(message)
 
     async def _delivered(self) -> None:
-        """Wait until all output is written; for a run that a signal ends, not for ever."""
+        """Wait until all output is written; for a limited time if a signal ends the run."""
         writing = asyncio.ensure_future(self._writer.settled())
         while not writing.done() and self._stop_wish.code is None:
             self._wake.clear()
@@ -385,7 +385,7 @@ class HeadlessRun:
         writing.cancel()
 
     async def _follow(self, events: AsyncIterator[Event]) -> None:
-        """Take events until nothing is left to do, close the session, and take what it still says."""
+        """Process events until no work is left, close the session, and process its last events."""
         following = asyncio.ensure_future(_next(events))
         waking = asyncio.ensure_future(self._wake.wait())
         try:
@@ -411,7 +411,7 @@ class HeadlessRun:
                 shown = await self._command
                 if shown is not None and (
                     shown.text or self._outcome.ended is None
-                ):  # else the command began a turn, and its answer counts
+                ):  # else the command began a turn, so wait for its answer
                     self._outcome.shown = shown
             await self._close()
             while (event := await asyncio.wait_for(following, CLOSE_SECONDS)) is not None:
@@ -424,7 +424,7 @@ class HeadlessRun:
             following.cancel()
 
     async def _room(self, waking: asyncio.Future[Any]) -> bool:
-        """Wait while too much output waits for its reader. False: something else has to be looked at first."""
+        """Wait while too much output is unread. False: another event needs attention first."""
         if self._writer.waiting <= ROOM or self._stopping:
             return True
         room = asyncio.ensure_future(self._writer.settled(ROOM // 2))
@@ -440,8 +440,8 @@ class HeadlessRun:
         return self._may_end() and not works and not self._session.view.busy and not self._corrects()
 
     def _corrects(self) -> bool:
-        """Look whether the answer is what it has to be. True while it is not known yet: an event is still to come, or
-        the model was asked to correct it."""
+        """Check the answer against the schema. True while the result is open: an event is still due, or the model was
+        asked for a correction."""
         schema, ended = self._request.schema, self._outcome.ended
         if schema is None or self._stopping or self._stop_wish.code is not None:
             return False
@@ -472,7 +472,7 @@ class HeadlessRun:
             self._answer(event.body)
 
     def _answer(self, body: PermissionRequested | QuestionAsked) -> None:
-        """Answer for the person who is not there; with commands from outside, they are left to answer."""
+        """Answer in the user's absence; with commands from outside, leave the answer to them."""
         if isinstance(body, PermissionRequested):
             if self._request.approve_all:
                 self._reply(consent(body))
@@ -512,7 +512,7 @@ class HeadlessRun:
             self._reply(dismissal(question))
 
     def _look_at_output(self) -> None:
-        """Where nobody reads, there is no point in going on."""
+        """Stop the run once its output has no reader."""
         failure = self._writer.failure
         if failure is None or self._closed_output:
             return
@@ -544,9 +544,9 @@ async def run(
     schema: AnswerSchema | None = None,
     large: Callable[[], float] = lambda: 1.0,
 ) -> ExitCode:
-    """Do what the options ask for with this session, and close it. ``screens`` says what is shown in place of screens
-    that slash commands open; the last answer has to match the ``schema``; ``large`` is the share of the window above
-    which the size of a message is reported."""
+    """Run the options with this session, and close it. ``screens`` has the content in place of screens that slash
+    commands open; the last answer must match the ``schema``; ``large`` is the share of the window above which the size
+    of a message is reported."""
     writer = Writer()
     out, err = Output(sys.stdout, writer), Output(sys.stderr, writer)
     request = Request(
@@ -565,14 +565,14 @@ async def run(
 
 
 def start_failed(wanted: OutputFormat, error: StartError) -> None:
-    """Whoever reads JSON gets a result even if there was no session."""
+    """Write a JSON result even without a session."""
     outcome = Outcome()
     outcome.start_error = error
     _only_a_result(wanted, outcome, ())
 
 
 def never_began(wanted: OutputFormat, code: ExitCode) -> ExitCode:
-    """The same for a run that a signal ended before there was a session."""
+    """The same for a run ended by a signal before there was a session."""
     outcome = Outcome()
     outcome.signal = code
     _only_a_result(wanted, outcome, closing_lines(outcome))

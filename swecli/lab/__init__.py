@@ -1,1 +1,1 @@
-"""What other settings of the context would have done to sessions that were recorded; no model is asked."""
+"""Effect of other context settings on recorded sessions, without any model request."""

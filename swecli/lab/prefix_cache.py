@@ -1,9 +1,9 @@
-"""A provider's prompt cache with its real rules: what of each request it would read, write and bill.
+"""Simulation of a provider's prompt cache with its real rules: tokens read, written and billed for each request.
 
-Anthropic's ("marked"): what comes before a cache breakpoint is kept, in the order tools, system prompt, messages; a
-request has at most four of them, and looks for kept prefixes at 20 content blocks for each, the one with the breakpoint
-being the first; with another effort the messages are another prefix; prefixes below a smallest size are never kept;
-what is not used for five minutes is gone; reading costs a tenth, writing a quarter more.
+Anthropic's ("marked"): everything before a cache breakpoint is kept, in the order tools, system prompt, messages; a
+request has at most four breakpoints, and looks for kept prefixes at 20 content blocks for each, the one with the
+breakpoint being the first; another effort changes the messages' prefix; prefixes below a minimum size are never kept;
+entries unused for five minutes expire; reading costs a tenth, writing a quarter more.
 
 OpenAI's and DeepSeek's ("automatic"): any prefix of at least 1,024 tokens is kept, in steps of 128 tokens.
 """
@@ -21,7 +21,7 @@ from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, Part
 
 READ, WRITE, OUTPUT = 0.1, 1.25, 5.0
-"""Prices in units of one input token that no cache has seen."""
+"""Prices in units of one uncached input token."""
 
 LOOKBACK = 20
 MOST_MARKS = 4
@@ -32,7 +32,7 @@ Style = Literal["marked", "automatic"]
 
 
 class Charge(Struct, frozen=True):
-    """What a prompt was charged as, in tokens. ``read`` came from the cache, ``written`` went into it."""
+    """Billing of a prompt, in tokens. ``read`` came from the cache, ``written`` went into it."""
 
     read: int
     written: int
@@ -53,7 +53,7 @@ class Charge(Struct, frozen=True):
 
 
 class PrefixCache(Struct):
-    """``tokens`` is the provider's own tokenizer for one content block, ``clock`` gives seconds."""
+    """``tokens`` is the provider's own tokenizer for one content block, ``clock`` returns seconds."""
 
     tokens: Callable[[object], int]
     clock: Callable[[], float] = lambda: 0.0
@@ -61,21 +61,22 @@ class PrefixCache(Struct):
     minimum: int = MARKED_MINIMUM
     ttl: float = 300.0
     _kept: dict[int, float] = field(default_factory=dict)
-    """Hash of a prefix -> when it was used last."""
+    """Hash of a prefix -> time of its last use."""
     _known: dict[tuple[str, int], tuple[object, int, int]] = field(default_factory=dict)
-    """Role and identity of a part -> the part itself, its hash and its tokens: long histories come again and again."""
+    """Role and identity of a part -> the part itself, its hash and its tokens: long histories are repeated in every
+    request."""
     _newest: _Chain = field(default_factory=lambda: _Chain(0))
-    """Of the newest request, which the next one begins like."""
+    """Chain of the newest request, which shares its beginning with the next one."""
 
     def forget(self) -> None:
-        """The provider throws everything away, for a reason of its own."""
+        """Drop everything, as a provider may do at any time."""
         self._kept.clear()
 
     def charge(self, request: ModelRequest, model: str = "") -> Charge:
         """Look the request up and keep its prefixes.
 
         Raises:
-            ValueError: more breakpoints than a provider takes.
+            ValueError: more breakpoints than a provider accepts.
         """
         fixed, marks = fixed_blocks(request)
         chain = _Chain(hash(model))
@@ -93,7 +94,7 @@ class PrefixCache(Struct):
         return self._charged(chain.digests, chain.sizes, marks, tail)
 
     def _continued(self, chain: _Chain, start: tuple[int, int], messages: Sequence[Message]) -> _Chain:
-        """The chain of the fixed part with the messages; those that the newest request has too are taken from it."""
+        """The chain of the fixed part with the messages; reuses the part shared with the newest request."""
         before = self._newest
         same = 0
         if before.start == start:
@@ -113,10 +114,10 @@ class PrefixCache(Struct):
     def charge_blocks(
         self, blocks: Sequence[tuple[int, int]], marks: list[int], tail: int = 0, model: str = ""
     ) -> Charge:
-        """The same of content blocks by hash and tokens, with the indexes of those that have a breakpoint.
+        """Charge content blocks given by hash and tokens, with the indexes of those that have a breakpoint.
 
         Raises:
-            ValueError: more breakpoints than a provider takes.
+            ValueError: more breakpoints than a provider accepts.
         """
         chain = _Chain(hash(model))
         for key, tokens in blocks:
@@ -169,8 +170,8 @@ class PrefixCache(Struct):
 
 
 class _Chain(Struct):
-    """For each block of a request the hash of the prefix that it ends and that prefix's tokens; ``ends`` has how many
-    blocks there are up to the end of each message. ``start`` is the hash and the number of what comes before them."""
+    """For each block of a request the hash and the tokens of the prefix that ends with it; ``ends`` has the number of
+    blocks up to the end of each message. ``start`` is the hash and the number of the blocks before them."""
 
     seed: int
     digests: list[int] = field(default_factory=list)
@@ -185,8 +186,8 @@ class _Chain(Struct):
 
 
 class Framed(Struct, frozen=True):
-    """A content block with the role of its message: equal text in another role is another prefix, and so is equal
-    text that does not begin a message as it did."""
+    """A content block with the role of its message: equal text in another role is another prefix, and so is equal text
+    that no longer begins its message."""
 
     role: str
     part: Part
@@ -223,7 +224,7 @@ def _key(block: object) -> Hashable:
 
 
 def provider_tokens(factor: float, counter: CountsTokens | None = None) -> Callable[[object], int]:
-    """The provider's tokenizer over content blocks: so many times our estimates."""
+    """The provider's tokenizer over content blocks: our estimates times ``factor``."""
     sizes = SizeCache(counter)
 
     def tokens(block: object) -> int:

@@ -1,9 +1,8 @@
-"""A stored session again, under other settings of the context: the same events, other compactions, no model.
+"""Replay of a stored session with other context settings: the same events, other compactions, no model.
 
-Everything that was said and done is taken from the record; only what the context engine decides is decided anew, by the
-engine itself. What a provider reported for a request is carried over by size: the factor between its tokens and our
-measure is known for every recorded request. A summary at a place where the record has one is that; elsewhere code makes
-an extract.
+All messages and actions come from the record; only decisions of the context engine are made again, by the engine
+itself. A provider's reported usage is transferred by size: the factor between its tokens and our measure is known for
+every recorded request. A summary at a place with a recorded one is that summary; elsewhere code writes an extract.
 """
 
 from __future__ import annotations
@@ -68,31 +67,31 @@ from swecli.core.tools.registry import ToolRegistry
 from swecli.lab.prefix_cache import Charge, PrefixCache, provider_tokens
 
 MARKED = "anthropic-messages"
-"""The protocol whose cache is written where a request marks it; others keep any prefix."""
+"""The protocol with explicit cache breakpoints; others keep any prefix."""
 REREAD = frozenset(("read_file", "search", "list_files", "run_command", "web_fetch"))
-"""Tools whose call says again what an earlier result said."""
+"""Tools with calls that can repeat the content of an earlier result."""
 CHARACTERS_PER_TOKEN = 4
-"""Of an extract."""
+"""Assumed characters per token of an extract."""
 FILLER = "swecli "
-"""Takes the place of system prompt, tools and instructions, which are in no event, at their recorded size."""
+"""Replaces system prompt, tools and instructions, which are in no event, at their recorded size."""
 LINES = 8
-"""Of each kind in an extract."""
+"""Lines of each kind in an extract."""
 
 
 class NotReplayable(Exception):
-    """The session has nothing that could be replayed; the message says what is missing."""
+    """The session lacks data for a replay; the message names it."""
 
 
 class Recording(Struct, frozen=True):
-    """Events of one session in order, subagents' left out, with the model as its measures describe it. ``skipped``
-    counts events that can't be read."""
+    """Events of one session in order, without subagents', and the model from its measures. ``skipped`` counts
+    unreadable events."""
 
     session: str
     events: tuple[Event, ...]
     info: ModelInfo
     protocol: str
     folder: Path
-    """Where it worked. A compaction shows the model files of the working set as they are on disk now."""
+    """The session's folder. A compaction shows the model files of the working set as they are on disk now."""
     first: Budget
     skipped: int = 0
 
@@ -102,7 +101,7 @@ class Recording(Struct, frozen=True):
 
     @classmethod
     def of(cls, session: str, events: Sequence[Event]) -> Recording:
-        """Raises NotReplayable: no request was ever measured, or it holds no size of a window."""
+        """Raises NotReplayable: no request was ever measured, or no measure has the size of a window."""
         own = tuple(event for event in events if event.agent == MAIN)
         known = tuple(event for event in own if not isinstance(event.body, Unknown))
         budgets = [event.body.budget for event in known if isinstance(event.body, StepStarted)]
@@ -120,8 +119,8 @@ class Recording(Struct, frozen=True):
 
 
 class Strategy(Struct, frozen=True):
-    """Settings to try, by name. ``recorded``: what was done is done again as it was, so that this is the session
-    itself, to which the others compare."""
+    """Settings to try, by name. ``recorded``: repeats the recorded decisions, so that this is the session itself, the
+    reference for the others."""
 
     name: str
     limits: Limits = Limits()
@@ -133,8 +132,8 @@ RECORDED = Strategy("recorded", recorded=True)
 
 
 class Point(Struct, frozen=True):
-    """One request: its size in tokens, as the meter of the session would have shown it and as it is measured here, what
-    the cache made of it, the tokens of the answer, and whether it was "compacted" or "cleared" right before."""
+    """One request: its size in tokens, on the session's meter and as measured here, its cache charge, the tokens of the
+    answer, and whether it was "compacted" or "cleared" right before."""
 
     turn: int
     used: int
@@ -143,21 +142,21 @@ class Point(Struct, frozen=True):
     output: int = 0
     changed: str = ""
     scale: float = 1.0
-    """Recorded tokens for a measured one, before a compaction that came right before."""
+    """Recorded tokens per measured one, before a compaction that came right before."""
     summary: str | None = None
-    """What a model wrote in that compaction, empty where it failed; None where none was asked."""
+    """A model's summary in that compaction, empty if it failed; None if none was requested."""
 
 
 class Replayed(Struct):
-    """What one strategy made of one session. ``lost`` are constraints of the user and changed paths that some request
-    did not hold, ``needed_again`` the calls that asked for what had been removed."""
+    """Result of one strategy for one session. ``lost`` are constraints of the user and changed paths missing from some
+    request, ``needed_again`` the calls for removed content."""
 
     points: list[Point] = field(default_factory=list)
     summaries: list[tuple[Charge, int]] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     needed_again: int = 0
     blocked: int = 0
-    """Requests above the block line; in use none of them would have been sent."""
+    """Requests above the block line; a real session would have sent none of them."""
 
     @property
     def peak(self) -> int:
@@ -165,7 +164,7 @@ class Replayed(Struct):
 
     @property
     def cost(self) -> float:
-        """Of all requests, in units of one input token that no cache has seen."""
+        """Cost of all requests, in units of one uncached input token."""
         steps = sum(point.charge.cost(point.output) for point in self.points)
         return steps + sum(charge.cost(output) for charge, output in self.summaries)
 
@@ -179,16 +178,16 @@ class Replayed(Struct):
 
 
 async def replay(recording: Recording, strategies: Sequence[Strategy]) -> list[Replayed]:
-    """Take the session through the context engine once more with each strategy, and first as it was: the first result
-    is the recorded session itself. Opens no connection and writes nothing."""
+    """Replay the session through the context engine with each strategy, and first unchanged: the first result is the
+    recorded session itself. Opens no connection and writes nothing."""
     counter = CountedOnce()
     baseline = await _Replay(recording, RECORDED, counter, None).run()
     return [baseline, *[await _Replay(recording, one, counter, baseline.points).run() for one in strategies]]
 
 
 class CountedOnce:
-    """Tokens of texts, each counted once, exactly where the vocabulary can be had; texts are known by length and hash,
-    so that none is held."""
+    """Tokens of texts, each counted once, exactly if the vocabulary is available; texts are known by length and hash,
+    so that none is kept."""
 
     def __init__(self) -> None:
         try:
@@ -205,13 +204,13 @@ class CountedOnce:
 
 
 class _NoLog:
-    """Events are forgotten."""
+    """Discards events."""
 
     def append(self, event: Event) -> None:
-        """Not kept."""
+        """Discards the event."""
 
     async def barrier(self) -> None:
-        """Nothing is on its way."""
+        """Nothing is pending."""
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -222,25 +221,25 @@ def _no_log(_publish: Callable[[Sequence[Event]], None]) -> EventLog:
 
 
 async def _at_once(_seconds: float) -> None:
-    """No time passes."""
+    """Returns at once."""
 
 
 class _Nobody:
-    """Answers no question: nothing happens that needs a yes."""
+    """Answers no question: a replay needs no approval."""
 
     async def ask(self, item: str, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None:
         return None
 
 
 class _Summaries:
-    """The model client of a replay: it gives summaries, those of the record or by code, and nothing else."""
+    """The model client of a replay: returns recorded or extracted summaries, and nothing else."""
 
     def __init__(self, info: ModelInfo, ledger: Ledger, charge: Callable[[ModelRequest, int], None]) -> None:
         self._info = info
         self._ledger = ledger
         self._charge = charge
         self.recorded: str | None = None
-        """The summary of the recorded compaction at this place, empty where it failed; None: there was none."""
+        """The summary of the recorded compaction at this place, empty if it failed; None: there was none."""
 
     @property
     def info(self) -> ModelInfo:
@@ -261,7 +260,7 @@ class _Summaries:
 
 
 def extract(ledger: Ledger) -> str:
-    """A summary by code: what the user asked for, the files that changed, the last words of the model."""
+    """A summary by code: the user's requests, changed files, the model's last words."""
     said, answers = _texts(ledger, "user"), _texts(ledger, "text")
     changed = dict.fromkeys(change.path for change in ledger.changes)
     sections = {
@@ -283,7 +282,7 @@ def _line(text: str) -> str:
 
 
 class _Replay:
-    """One replay under way. ``baseline`` are the points of the recorded strategy, None where this is that one."""
+    """One replay in progress. ``baseline`` are the points of the recorded strategy, None if this is that one."""
 
     def __init__(
         self, recording: Recording, strategy: Strategy, counter: CountsTokens, baseline: Sequence[Point] | None
@@ -316,15 +315,15 @@ class _Replay:
         self._compactions = Compactions(services, self._recorder, Connection(self._make_client), _Nobody())
         self._sent: PreparedRequest | None = None
         self._dropped: set[str] = set()
-        """Items of compactions in the record that do not count."""
+        """Recorded compactions to ignore."""
         self._changed = ""
-        """What a compaction in the record did, until the next request."""
+        """Effect of a recorded compaction, until the next request."""
         self._summary: str | None = None
         self._scale = 0.0
-        """Recorded tokens for a measured one where the record compacts now."""
+        """Recorded tokens per measured one at a recorded compaction."""
         self._steps = [event.body for event in recording.events if isinstance(event.body, StepStarted)]
         self._seen: dict[tuple[str, str], str] = {}
-        """What a call asked for -> the newest item that has its answer."""
+        """Subject of a call -> the newest item with its answer."""
 
     def _clock(self) -> float:
         return self._now
@@ -350,7 +349,7 @@ class _Replay:
     # --- compactions ------------------------------------------------------------------------------------------
 
     def _take_recorded(self, body: Body) -> None:
-        """The record as it is, compactions and their summaries included."""
+        """Apply the record unchanged, compactions and their summaries included."""
         if (
             isinstance(body, CompactionStarted)
             and body.trigger != "manual"
@@ -367,7 +366,7 @@ class _Replay:
                 self._result.summaries.append((_charge_of(body.usage), body.usage.output_total or 0))
 
     async def _decide_anew(self, body: Body) -> None:
-        """The record without its compactions, but for what the user did by hand."""
+        """Apply the record without its compactions, except those by the user."""
         match body:
             case ItemStarted(kind="compaction", item=item):
                 self._dropped.add(item)
@@ -420,7 +419,7 @@ class _Replay:
         self._sent = prepared
 
     def _judged(self, measured: Budget, recorded: Budget) -> Budget:
-        """What decides about a compaction: the measure in the tokens that the record has before one."""
+        """The measure that decides about a compaction, in tokens of the record before one."""
         baseline = self._baseline[len(self._result.points)] if self._baseline is not None else None
         return self._scaled(measured, baseline.scale) if baseline else self._in_recorded_tokens(measured, recorded)
 
@@ -441,8 +440,8 @@ class _Replay:
         return self._context.prepare(messages, info=self._recording.info, session=self._recorder.session, notes=notes)
 
     def _tail_of(self, budget: Budget) -> str:
-        """What takes the place of the notes that this request ended with, at their recorded size. Those about a context
-        that fills up are made anew."""
+        """Replacement for the notes at the end of this request, at their recorded size. Notes about a filling context
+        are built again."""
         tokens = next((part.tokens for part in budget.components if part.name == TAIL), 0)
         if not tokens:
             return ""
@@ -450,7 +449,7 @@ class _Replay:
         return FILLER * max(0, round(left / self._filler))
 
     def _answered(self, body: ModelResponded) -> None:
-        """What the provider reported, carried over to the request as it is here."""
+        """The provider's reported usage, transferred to this version of the request."""
         prepared, self._sent = self._sent, None
         if prepared is None or body.usage is None or not body.usage.input_total:
             return
@@ -465,7 +464,7 @@ class _Replay:
     def _charge_summary(self, request: ModelRequest, output: int) -> None:
         self._result.summaries.append((self._cache.charge(request), output))
 
-    # --- what a request lacks ---------------------------------------------------------------------------------
+    # --- missing content --------------------------------------------------------------------------------------
 
     def _check_kept(self, request: ModelRequest) -> None:
         ledger = self._recorder.ledger
@@ -475,7 +474,7 @@ class _Replay:
         self._result.lost |= {anchor for anchor in anchors if _folded(anchor) not in text}
 
     def _look_back(self, call: ToolCallPart, item: str) -> None:
-        """Whether the call asks for what the model has had, and has no more."""
+        """Count a call that requests content that the model had and lost."""
         key = (call.name, target_of(call))
         known = self._seen.get(key)
         if call.name not in REREAD or known == item:
@@ -486,13 +485,13 @@ class _Replay:
     # --- the fixed part ---------------------------------------------------------------------------------------
 
     def _context_of(self, recording: Recording) -> ContextManager:
-        """A context whose system prompt and tools have their recorded sizes; neither is in any event."""
+        """A context with system prompt and tools of the recorded sizes; neither is in any event."""
         tools = sum(part.tokens for part in recording.first.components if is_tools(part.name))
         text = FILLER * self._times(fixed_tokens(recording.first) - tools, lambda filler: (filler, ""))
         return self._context_with(text, FILLER * self._times(tools, lambda filler: ("", filler)))
 
     def _times(self, wanted: int, placed: Callable[[str], tuple[str, str]]) -> int:
-        """How often the filler has to stand somewhere to have so many tokens there."""
+        """Repetitions of the filler at a place for this number of tokens."""
         empty = fixed_tokens(self._context_with("", "").measure((), self._recording.info))
         low, high = 0, wanted * 4
         while low < high:

@@ -14,7 +14,7 @@ EIGHTHS = " ▁▂▃▄▅▆▇█"
 WIDTH, HEIGHT = 960, 420
 LEFT, TOP, RIGHT, BOTTOM = 70, 40, 20, 60
 COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669", "#db2777", "#7c3aed", "#dc2626", "#0891b2", "#65a30d")
-"""Distinct on white; the recorded session is the grey one."""
+"""Distinct on white; grey is for the recorded session."""
 GRID_LINES = 4
 
 
@@ -41,7 +41,7 @@ def table(names: Sequence[str], results: Sequence[Replayed]) -> TableBlock:
 
 
 def document(recording: Recording, names: Sequence[str], results: Sequence[Replayed]) -> dict[str, Any]:
-    """The same for programs, with the curve of each strategy."""
+    """The table for programs, with the curve of each strategy."""
     return {
         "session": recording.session,
         "model": recording.info.ref,
@@ -65,7 +65,7 @@ def document(recording: Recording, names: Sequence[str], results: Sequence[Repla
 
 
 def curves(names: Sequence[str], results: Sequence[Replayed], effective: int, width: int) -> list[str]:
-    """For each strategy one line of blocks: the fullness of the window over the requests, the highest of each cell."""
+    """For each strategy one line of blocks: the fill of the window over the requests, the highest of each cell."""
     wide = max(map(len, names))
     cells = max(8, width - wide - 2)
     return [f"{name:<{wide}}  {_blocks(one, effective, cells)}" for name, one in zip(names, results, strict=True)]
@@ -79,7 +79,7 @@ def _blocks(replayed: Replayed, effective: int, cells: int) -> str:
 
 
 def svg(recording: Recording, names: Sequence[str], results: Sequence[Replayed]) -> str:
-    """A picture of the curves over the requests, compactions as dots; text and nothing that is fetched."""
+    """A picture of the curves over the requests, compactions as dots; text only, loads nothing."""
     top = max([recording.first.effective, *(one.peak for one in results)])
     requests = max(1, len(results[0].points) - 1)
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM

@@ -19,19 +19,19 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "summarization": {"context.strategy": "summarization"},
     "lean": {"context.keep_recent": 4, "context.max_summary_tokens": 800},
 }
-"""Names that ``--strategy`` knows: what each changes in the settings in force."""
+"""Names for ``--strategy``, with their changes to the settings in force."""
 GRID: tuple[str, ...] = ("early", "half", "truncation", "importance", "summarization", "lean")
-"""What is tried to propose settings."""
+"""Candidates for a proposal."""
 WORTHWHILE = 0.03
-"""Share of the cost that a proposal has to save."""
+"""Least share of the cost that a proposal must save."""
 
 MakeStrategy = Callable[[str, Mapping[str, object]], Strategy]
-"""A strategy of this name from the settings in force with these changes. Raises ValueError with what is wrong."""
+"""Makes the strategy of this name from the settings in force with these changes. Raises ValueError with the problem."""
 
 
 def changes_of(text: str, read: Callable[[str, str], object]) -> Mapping[str, object]:
-    """What a word of ``--strategy`` changes: a preset, or ``key=value`` several of which are joined by ``+``. ``read``
-    gives the value that a text means for a key.
+    """Changes of a word of ``--strategy``: a preset, or ``key=value``, several joined by ``+``. ``read`` parses the
+    text of a key's value.
 
     Raises:
         ValueError: it is neither.
@@ -85,7 +85,7 @@ class Tried(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """The strategy to change to, None where the settings in force serve best; ``reason`` is a sentence."""
+    """The strategy to change to, None if the settings in force are best; ``reason`` is a sentence."""
 
     best: Tried | None
     reason: str
@@ -105,7 +105,7 @@ class Proposal(Struct, frozen=True):
 
 
 def propose(current: Tried, others: Iterable[Tried]) -> Proposal:
-    """The cheapest strategy that loses no more and has no more looked up again than the one in force."""
+    """The cheapest strategy that loses no more and causes no more repeated lookups than the one in force."""
     fit = [
         one
         for one in others
@@ -121,5 +121,5 @@ def propose(current: Tried, others: Iterable[Tried]) -> Proposal:
 
 
 def worth_replaying(recordings: Iterable[Recording], least: int = 10) -> list[Recording]:
-    """Those with so many requests that a strategy can make a difference."""
+    """Recordings with enough requests for a strategy to make a difference."""
     return [one for one in recordings if one.requests >= least]

@@ -1,1 +1,1 @@
-"""swecli as an MCP server: other agents give it tasks."""
+"""swecli as an MCP server: takes tasks from other agents."""

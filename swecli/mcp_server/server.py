@@ -1,4 +1,4 @@
-"""swecli as an MCP server: its tools, the tasks that run, the open sessions, and the program that serves one client."""
+"""swecli as an MCP server: its tools, running tasks, open sessions, and the program for one client."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ if TYPE_CHECKING:
 
 Context = ServerRequestContext[Any, Any]
 MOST_OPEN: Final = 8
-"""Sessions that are open at once. One more closes the one that was idle longest; it opens again when it is asked."""
+"""Most sessions open at once. One more closes the one idle longest, which reopens on its next request."""
 MOST_LISTED: Final = 100
 MOST_TRANSCRIPT: Final = 1_000_000
-"""Bytes of a transcript; of a longer one the beginning and the end are given."""
+"""Bytes of a transcript; a longer one is reduced to its beginning and end."""
 ANSWER_SECONDS: Final = 900.0
-"""For which a question waits that the client was handed and has not come back with."""
+"""Seconds that a question handed to the client waits for its answer."""
 SCHEME: Final = "swecli://session/"
 
 
@@ -96,7 +96,7 @@ ListSessions = Callable[[Path], Sequence[Stored]]
 
 
 class TaskServer:
-    """Serves one client. ``options`` are those of the start: their folders are where tasks may work."""
+    """Serves one client. ``options`` are those of the start: tasks may work in their folders."""
 
     def __init__(
         self,
@@ -110,13 +110,13 @@ class TaskServer:
         self._stored = stored
         self._log = log
         self._tasks: dict[str, Task] = {}
-        """By id, the one that was used last at the end."""
+        """By id, the most recently used last."""
         self._opening = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def server(self) -> Server[Any]:
-        """The SDK's server, which calls these methods."""
+        """The SDK's server with these methods as handlers."""
         return Server(
             "swecli",
             version=__version__,
@@ -183,7 +183,7 @@ class TaskServer:
         return await self._attend(context, task)
 
     async def _attend(self, context: Context, task: Task) -> types.CallToolResult | types.InputRequiredResult:
-        """Wait for the end of a task; meanwhile tell the client what it does, and let it ask its user. Where the client
+        """Wait for the end of a task; meanwhile report progress to the client, and let it ask its user. If the client
         cancels, the task is stopped."""
         finished = asyncio.ensure_future(task.finished())
         try:
@@ -206,7 +206,7 @@ class TaskServer:
         return _result(task.report)
 
     async def _progress(self, context: Context, task: Task) -> None:
-        """Tell what it does, where that is news: also where the client has made the call again with an answer."""
+        """Report new progress, also after the client repeated the call with an answer."""
         if task.happened != task.told and task.doing:
             task.told = task.happened
             await context.session.report_progress(float(task.happened), None, task.doing)
@@ -290,7 +290,7 @@ class TaskServer:
             task.session.send(question_answers(request, result.action, result.content))
 
     def _handed_over(self, task: Task) -> types.CallToolResult | types.InputRequiredResult:
-        """The open questions as the result of the call: the client makes it again with the answers."""
+        """The open questions as the result of the call: the client repeats the call with the answers."""
         requests: dict[str, Any] = {}
         for key, request in tuple(task.open.items()):
             message, schema = _form(request)
@@ -311,7 +311,7 @@ class TaskServer:
     async def _answered(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """The client comes back with answers."""
+        """Apply the answers of a repeated call."""
         task = self._tasks.get(params.request_state or "")
         if task is None or task.unasked:
             raise MCPError(types.INVALID_PARAMS, "the request state is not one of a task that waits here")
@@ -328,7 +328,7 @@ class TaskServer:
         """A folder where tasks may work.
 
         Raises:
-            BadArguments: it is none, or lies outside.
+            BadArguments: it is not a folder, or lies outside.
         """
         if not name:
             return self._options.cwd
@@ -344,7 +344,7 @@ class TaskServer:
         return folder
 
     async def _task_for(self, wish: Wish, *, asked: bool) -> Task:
-        """The task of a wish, which has not begun. ``asked``: whether the user can be.
+        """The task of a wish, before its start. ``asked``: whether the user can be asked.
 
         Raises:
             BadArguments: it can't be carried out.
@@ -381,7 +381,7 @@ class TaskServer:
             return task
 
     async def _opened(self, options: LaunchOptions) -> Session:
-        """The session of the options. Where the client cancels meanwhile it is closed as soon as it is there."""
+        """Open the session of the options. If the client cancels meanwhile, it is closed as soon as it is open."""
         opening = asyncio.ensure_future(self._open_session(options))
         try:
             return await asyncio.shield(opening)
@@ -390,7 +390,7 @@ class TaskServer:
             raise
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what whoever waits can't wait for, as it is cancelled itself."""
+        """Run clean-up work that the cancelled caller can't wait for."""
         ending = asyncio.create_task(work)
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -412,10 +412,10 @@ class TaskServer:
             await idle.close()
 
     async def _looked_at(self, session: str) -> Session:
-        """A stored session, to look at only. Close it.
+        """A stored session, to look at only. The caller closes it.
 
         Raises:
-            BadArguments: it is none of the folders where tasks may work.
+            BadArguments: it belongs to no folder where tasks may work.
         """
         for folder in (self._options.cwd, *self._options.add_dirs):
             stored = await asyncio.to_thread(self._stored, folder) if self._options.store else ()
@@ -494,7 +494,7 @@ def _can_ask(context: Context) -> bool:
 
 
 def _shown(text: str) -> str:
-    """A text for people without escape sequences; control characters are visible stand-ins."""
+    """Text for people without escape sequences; control characters become visible stand-ins."""
     return "\t".join(safe(part) for part in text.split("\t"))
 
 
@@ -506,17 +506,17 @@ def _result(report: Report, *, is_error: bool | None = None) -> types.CallToolRe
     )
 
 
-# The program behind ``swecli mcp serve``: one client on standard input and output, until it leaves.
+# The program behind ``swecli mcp serve``: serves one client on standard input and output.
 #
-# In place of the SDK's own transport, whose reading thread no signal ends, and which holds a line of any length.
+# Replaces the SDK's own transport: no signal ends its reading thread, and it buffers lines of any length.
 
 
 LONGEST_LINE: Final = 32 * 1024 * 1024
 """Bytes of one message; a longer one is answered with an error."""
 LINGER: Final = 1.0
-"""Seconds for which the end waits for somebody to read the rest of the output."""
+"""Seconds to wait at the end for the reader of the remaining output."""
 CLOSE_SECONDS: Final = 6.0
-"""Seconds that the sessions have to end."""
+"""Seconds for the sessions to close."""
 _REQUEST_ERROR: Final = '{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"%s"}}'
 
 
@@ -527,7 +527,7 @@ async def serve(
     streams: tuple[BinaryIO, TextIO],
     stop: Stop,
 ) -> ExitCode:
-    """Serve the client until its input ends or a signal comes; then close every session."""
+    """Serve the client until its input ends or a signal arrives; then close every session."""
     writer, errors = Writer(), Output(sys.stderr)
     log_in_lines(errors, "swecli mcp serve")
 
@@ -559,7 +559,7 @@ async def serve(
 
 
 class Wire:
-    """One JSON-RPC message a line. What is no message is answered here, so that nothing which a client writes ends the
+    """One JSON-RPC message per line. Other input is answered here, so that nothing a client writes ends the
     connection."""
 
     def __init__(self, source: BinaryIO, out: Output, writer: Writer, log: Callable[[str], None]) -> None:
@@ -569,11 +569,11 @@ class Wire:
         self._lines = InputLines(source, LONGEST_LINE, log)
 
     def end(self) -> None:
-        """Receive nothing more."""
+        """Stop receiving."""
         self._lines.end()
 
     async def receive(self, into: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Hand on messages until the input ends."""
+        """Pass on messages until the input ends."""
         with into, suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             while (line := await self._lines.next()) is not None:
                 try:
@@ -592,7 +592,7 @@ class Wire:
         self._out.line(_REQUEST_ERROR % (mcp_types.PARSE_ERROR, "the line is no JSON-RPC message"))
 
     async def send(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write messages until there are no more; slowly, where nobody reads."""
+        """Write messages until there are no more; waits if the client reads slowly."""
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async for message in outgoing:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)

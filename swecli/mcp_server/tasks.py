@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ALLOW, REJECT = "Allow once", "Reject"
 LONGEST: Final = 20_000
-"""Characters of a permission question. A longer one is refused: the user must see all that would run."""
+"""Characters of a permission question. A longer one is refused: the user must see the whole command or change."""
 
 NO_FORMS: Final = "The client can't ask its user (it offers no elicitation)"
 IN_BACKGROUND: Final = "Nobody is asked while a task works in the background"
@@ -44,7 +44,7 @@ TOO_LONG: Final = f"What would run is longer than {LONGEST:,} characters, so it 
 
 
 def permission_message(request: PermissionRequested) -> str:
-    """All that the user has to see: danger and reasons first, then exactly what would run or change."""
+    """Everything that the user must see: danger and reasons first, then exactly the command or the changes."""
     warnings = [f"Warning: {line}" for line in (request.danger, *request.warnings) if line]
     note = [f"For the session: {request.rule_note}"] if request.rule_note else []
     lines = [
@@ -76,7 +76,7 @@ def _always(request: PermissionRequested) -> str:
 
 
 def permission_reply(request: PermissionRequested, action: str, content: Mapping[str, Any] | None) -> ReplyPermission:
-    """What an answer means; one that was not offered approves nothing."""
+    """Meaning of an answer; an unknown one approves nothing."""
     decision = (content or {}).get("decision")
     written = (content or {}).get("note")
     note = written.strip() if isinstance(written, str) else ""
@@ -88,7 +88,7 @@ def permission_reply(request: PermissionRequested, action: str, content: Mapping
 
 
 def refusal(request: PermissionRequested, why: str) -> ReplyPermission:
-    """No, as nobody could be asked."""
+    """Rejection because the user can't be asked."""
     note = f"{why}. Do not retry it; go on without it and say what was left undone."
     return ReplyPermission(request.request, "reject", note, by="headless")
 
@@ -116,7 +116,7 @@ def question_form(asked: QuestionAsked) -> dict[str, Any]:
 
 
 def question_answers(asked: QuestionAsked, action: str, content: Mapping[str, Any] | None) -> Answer:
-    """The answers of a form; dismissed where one is missing or is none of those that were offered."""
+    """The answers of a form; dismissed if one is missing or unknown."""
     answers: list[tuple[str, ...]] = []
     for number, question in enumerate(asked.questions, 1):
         value = (content or {}).get(f"question_{number}") if action == "accept" else None
@@ -132,44 +132,44 @@ def question_answers(asked: QuestionAsked, action: str, content: Mapping[str, An
 Request = PermissionRequested | QuestionAsked
 LOOK_SECONDS = 1.0
 MOST_QUIET = 5
-"""A task in which nothing happens at so many looks, while its session is idle, has failed without saying so."""
+"""Idle checks without any event after which a task counts as failed silently."""
 CLOSE_SECONDS = 10.0
 
 
 class Task:
-    """Follows a session. ``open`` are the requests that nobody has answered, the oldest first; ``unasked`` is why
-    nobody can be asked now, empty where somebody can."""
+    """Follows a session. ``open`` are the unanswered requests, the oldest first; ``unasked`` is why the user can't be
+    asked now, empty if they can."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.id = session.view.session_id
         self.mode: Mode = session.view.mode
-        """What the settings allow."""
+        """Mode from the settings."""
         self.ended: TurnEnded | None = None
         self.working = False
         self.open: dict[str, Request] = {}
         self.unasked = ""
         self.doing = ""
-        """What it does now, on one line."""
+        """Current activity, on one line."""
         self.happened = 0
-        """How often that has changed."""
+        """Number of activity changes."""
         self.told = 0
-        """Which of these changes the client heard of last."""
+        """The last activity change reported to the client."""
         self.steps = 0
         self._trouble = ""
         self._changed: dict[str, None] = {}
         self._denials: list[tuple[str, str]] = []
         self._calls: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
-        """Why calls were refused for which nobody could be asked."""
+        """Reasons for refusing calls without asking the user."""
         self._seen = 0
         self._news = asyncio.Event()
-        """Set and made anew with each event."""
+        """Set and replaced at each event."""
         self._events = session.subscribe()
         self._follower = asyncio.create_task(self._follow(), name=f"task {self.id}")
 
     def begin(self, prompt: str, mode: Mode) -> None:
-        """Give the session a task, in this mode."""
+        """Start a task in the session, in this mode."""
         self.ended, self.working, self.doing, self._trouble = None, True, "", ""
         self._changed.clear()
         self._denials.clear()
@@ -179,7 +179,7 @@ class Task:
         self.session.send(Submit(prompt, mentions=()))
 
     async def moved(self) -> None:
-        """Returns when something has happened; at the latest after a while."""
+        """Wait for the next event, or a short time."""
         news = self._news
         if not self.working or self._follower.done():
             return
@@ -191,7 +191,7 @@ class Task:
         self._news = asyncio.Event()
 
     async def finished(self) -> None:
-        """Returns when it works no more."""
+        """Wait for the end of the task."""
         seen, quiet = -1, 0
         while self.working:
             await self.moved()
@@ -201,7 +201,7 @@ class Task:
                 self.fail(self._trouble or "the task ended without a result; the log has details")
 
     async def settled(self, request: str) -> None:
-        """Returns when this request is open no more."""
+        """Wait until this request is no longer open."""
         while request in self.open and self.working and not self._follower.done():
             await self.moved()
 
@@ -210,13 +210,13 @@ class Task:
         self._tell()
 
     async def stop(self) -> None:
-        """Interrupt it, and wait until nothing of it runs."""
+        """Interrupt it, and wait until it has stopped."""
         if self.working:
             self.session.send(Interrupt())
             await self.finished()
 
     def refuse(self, request: Request, why: str) -> None:
-        """Answer with no, for nobody can be asked."""
+        """Reject a request because the user can't be asked."""
         self._reasons[request.item] = why
         if isinstance(request, PermissionRequested):
             self.session.send(refusal(request, why))
@@ -230,7 +230,7 @@ class Task:
 
     @property
     def report(self) -> Report:
-        """How it is now."""
+        """The present state."""
         if self.ended is None:
             state = ("asking" if self.open else "working") if self.working else "idle"
             return Report(self.id, state, "" if self.working else self.session.answer)

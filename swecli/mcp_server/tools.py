@@ -1,4 +1,4 @@
-"""What swecli offers to other agents: its tools, what a call of one asks for, and its answer. Pure."""
+"""swecli's tools for other agents: definitions, parsing of calls, and answers. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from swecli.core.protocol.messages import Usage
 
 RUN_TASK, READ_RESULT, CANCEL_TASK, LIST_SESSIONS = "run_task", "read_result", "cancel_task", "list_sessions"
 MOST_CHARACTERS: Final = 1_000_000
-"""Of a task."""
+"""Most characters of a task."""
 MOST_WAIT: Final = 600.0
-"""Seconds for which a result is waited for at most."""
+"""Most seconds to wait for a result."""
 MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto")
 """The tightest first."""
 INSTRUCTIONS: Final = """swecli is a coding agent with its own model, context and tools. Give it a whole task with \
@@ -25,12 +25,12 @@ State = Literal["working", "asking", "done", "interrupted", "blocked", "limit", 
 
 
 class BadArguments(Exception):
-    """The call can't be carried out as it is; the message says what to change."""
+    """The call can't be carried out; the message describes the correction."""
 
 
 class Wish(Struct, frozen=True):
-    """A task. ``cwd`` empty: where the server was started; ``mode`` None: what the user's settings say; ``session``
-    empty: a new one."""
+    """A task. ``cwd`` empty: the server's own directory; ``mode`` None: from the user's settings; ``session`` empty: a
+    new one."""
 
     prompt: str
     cwd: str = ""
@@ -40,8 +40,8 @@ class Wish(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """What is reported of a task. ``denials`` are calls that were not allowed to run, each with its reason; ``cost``
-    is US dollars, None where a price is unknown."""
+    """Report of a task. ``denials`` are calls that were not allowed to run, each with its reason; ``cost`` is US
+    dollars, None if a price is unknown."""
 
     session: str
     state: State
@@ -58,7 +58,7 @@ class Report(Struct, frozen=True):
 
 
 def definitions() -> list[dict[str, Any]]:
-    """The tools as the protocol has them."""
+    """The tools in the protocol's form."""
     session = {"type": "string", "description": "Id of a session, from an earlier result or list_sessions"}
     return [
         {
@@ -150,10 +150,10 @@ _REPORT: Final[Mapping[str, Any]] = {
 
 
 def wish_of(arguments: Mapping[str, Any]) -> Wish:
-    """The task that a call asks for.
+    """The task requested by a call.
 
     Raises:
-        BadArguments: it is none.
+        BadArguments: the arguments are invalid.
     """
     _only(arguments, ("prompt", "cwd", "mode", "session", "background"))
     prompt = text_of(arguments, "prompt")
@@ -173,10 +173,10 @@ def wish_of(arguments: Mapping[str, Any]) -> Wish:
 
 
 def session_of(arguments: Mapping[str, Any], *more: str) -> str:
-    """The session that a call is about; ``more`` names other arguments that it may have.
+    """The session of a call; ``more`` names other allowed arguments.
 
     Raises:
-        BadArguments: there is none, or an argument that nobody knows.
+        BadArguments: there is none, or an unknown argument.
     """
     _only(arguments, ("session", *more))
     session = text_of(arguments, "session")
@@ -186,10 +186,10 @@ def session_of(arguments: Mapping[str, Any], *more: str) -> str:
 
 
 def seconds_of(arguments: Mapping[str, Any]) -> float:
-    """How long a result may be waited for.
+    """Seconds to wait for a result.
 
     Raises:
-        BadArguments: it is no number of seconds.
+        BadArguments: the value is not a number of seconds.
     """
     wait = arguments.get("wait", 0)
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= MOST_WAIT:
@@ -198,20 +198,20 @@ def seconds_of(arguments: Mapping[str, Any]) -> float:
 
 
 def folder_of(arguments: Mapping[str, Any]) -> str:
-    """The folder that a list is asked of; empty: the server's own.
+    """The folder to list; empty: the server's own.
 
     Raises:
-        BadArguments: it is no text, or there is an argument that nobody knows.
+        BadArguments: it is not a text, or there is an unknown argument.
     """
     _only(arguments, ("cwd",))
     return text_of(arguments, "cwd")
 
 
 def text_of(arguments: Mapping[str, Any], name: str) -> str:
-    """A text among the arguments; empty where there is none.
+    """A text among the arguments; empty without one.
 
     Raises:
-        BadArguments: it is no text.
+        BadArguments: it is not a text.
     """
     value = arguments.get(name, "")
     if value is None:
@@ -248,7 +248,7 @@ def state_of(ended: TurnEnded) -> State:
 
 
 def report_text(report: Report) -> str:
-    """What a model reads: the answer, and what has to be known about it."""
+    """Text for a model: the answer, and remarks on it."""
     lines: list[str] = []
     match report.state:
         case "working":
@@ -276,7 +276,7 @@ def report_text(report: Report) -> str:
 
 
 def report_document(report: Report) -> dict[str, Any]:
-    """The same for programs."""
+    """The report for programs."""
     usage = report.usage
     return {
         "session": report.session,

@@ -1,4 +1,4 @@
-"""The linear front-end: a loop of events that are written and lines that are typed."""
+"""The linear front-end: a loop that writes events and reads lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _WORDS = {
 
 
 class NotUnderstood(Exception):
-    """The line is no answer; the message says what would be one."""
+    """The line is not a valid answer; the message describes one."""
 
 
 def approval_hint(request: PermissionRequested) -> str:
@@ -65,7 +65,7 @@ def approval_hint(request: PermissionRequested) -> str:
 
 
 def hunk_lines(request: PermissionRequested) -> Sequence[str]:
-    """The changes that can be chosen singly, with their numbers; none where there is only one."""
+    """The separately selectable changes, with their numbers; empty if there is only one."""
     if len(request.hunks) < 2:
         return ()
     lines = [f"{len(request.hunks)} changes:"]
@@ -84,10 +84,10 @@ def _command(request: PermissionRequested) -> str | None:
 
 
 def _changed(request: PermissionRequested, rest: str) -> ReplyPermission:
-    """The reply to an ``e`` with what follows it.
+    """The reply to an ``e`` with its arguments.
 
     Raises:
-        NotUnderstood: that is nothing that can be changed here.
+        NotUnderstood: they name nothing that can be changed here.
     """
     if _command(request) is not None and rest:
         arguments = {**(request.arguments or {}), "command": rest}
@@ -101,7 +101,7 @@ def _changed(request: PermissionRequested, rest: str) -> ReplyPermission:
 
 
 def reply(request: PermissionRequested, line: str) -> ReplyPermission:
-    """The reply that a line asks for.
+    """Parse a line as a reply.
 
     Raises:
         NotUnderstood: it is neither y, a, e nor n. An empty line never approves.
@@ -131,7 +131,7 @@ def answer(question: Question, line: str) -> tuple[str, ...]:
     """The chosen labels, or the words themselves.
 
     Raises:
-        NotUnderstood: it is empty, or a number that no option has.
+        NotUnderstood: it is empty, or an unknown number.
     """
     text = line.strip()
     if not text:
@@ -170,10 +170,10 @@ def _choice(labels: tuple[str, str]) -> str:
 
 
 def accepted(offer: Offer, line: str) -> bool:
-    """Whether a line says yes to an offer, or no.
+    """Whether a line accepts an offer.
 
     Raises:
-        NotUnderstood: it says neither. An empty line never accepts.
+        NotUnderstood: it is neither yes nor no. An empty line never accepts.
     """
     match _WORDS.get(line.strip().lower().strip(",.")):
         case "once":
@@ -192,8 +192,7 @@ class Line(Struct, frozen=True):
 
 
 class Lines:
-    """Reads a line whenever one was asked for with ``want``; of a terminal all of the time, so that it is known
-    when each was typed."""
+    """Reads a line for each ``want``; from a terminal continuously, so that the time of each line is known."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -234,7 +233,7 @@ class Lines:
 
 
 GRACE = 0.3
-"""Seconds after a question in which a typed line is not yet an answer to it."""
+"""Seconds after a question during which a typed line is not yet an answer to it."""
 
 EARLY = "That line was typed before the question appeared; please answer again."
 
@@ -245,8 +244,8 @@ OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"
 
 
 class LinearFrontEnd:
-    """One session after the other until the user leaves. ``new_session`` is what /clear opens, ``fork_session`` makes
-    what /fork opens of an id; None where nothing is stored."""
+    """Runs one session after the other until the user leaves. ``new_session`` opens the session of /clear,
+    ``fork_session`` the fork of an id for /fork; None if nothing is stored."""
 
     def __init__(
         self,
@@ -271,18 +270,18 @@ class LinearFrontEnd:
         """The newest command."""
         self._answers: list[tuple[str, ...]] = []
         self._offer: Offer | None = None
-        """What a command would do once the user says yes."""
+        """The action that a command offers for a yes."""
         self._asked_at = 0.0
         self._busy = False
         self._armed = False
         self._again = False
         self._first_sent = False
         self._beginning: asyncio.Task[None] | None = None
-        """The command that the first message is."""
+        """The command in the first message."""
         self._stop = Stop((signal.SIGTERM, signal.SIGHUP))
         self._left = asyncio.Event()
         self._changed = asyncio.Event()
-        """Set whenever an event has come."""
+        """Set at each event."""
 
     async def run(self) -> int:
         """Run until the user leaves. Returns the exit code."""
@@ -354,7 +353,9 @@ class LinearFrontEnd:
                 self._busy = True
             case TurnEnded():
                 self._busy = False
-                self._requests = [entry for entry in self._requests if not entry.item]  # what no turn asks still waits
+                self._requests = [
+                    entry for entry in self._requests if not entry.item
+                ]  # requests outside the turn stay open
             case PermissionRequested() | QuestionAsked():
                 self._requests.append(body)
                 self._asked_at = time.monotonic()
@@ -368,7 +369,7 @@ class LinearFrontEnd:
         if self._first_sent and not lines.by_hand:
             await self._begun()
         while True:
-            if not lines.by_hand:  # what is piped in waits its turn
+            if not lines.by_hand:  # piped lines wait for their turn
                 await self._until(lambda: not self._busy or bool(self._requests))
             lines.want()
             line = await lines.queue.get()
@@ -390,21 +391,21 @@ class LinearFrontEnd:
                 await self._do(line.text)
                 if not lines.by_hand:
                     await self._commanded()
-                if self._left.is_set():  # the lines that follow are for the session that comes
+                if self._left.is_set():  # later lines are for the next session
                     return
                 if not lines.by_hand:
                     await self._begun()
 
     async def _commanded(self) -> None:
-        """Let the command that was piped in end, or ask, before the next line is looked at."""
+        """Wait until a piped command ends or asks, before the next line is read."""
         task = self._task
         if task is not None:
             task.add_done_callback(lambda _: self._changed.set())
             await self._until(lambda: task.done() or bool(self._requests))
 
     async def _begun(self) -> None:
-        """Let what was sent begin its turn, or end without one, before the next line is looked at."""
-        if not self._session.view.busy:  # a command, which may still begin a turn, or another session
+        """Wait until a sent message begins its turn, or ends without one, before the next line is read."""
+        if not self._session.view.busy:  # a command that may still begin a turn or another session
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._until(lambda: self._busy), 0.5)
             return
@@ -450,7 +451,7 @@ class LinearFrontEnd:
             self._answers = []
 
     def _dismiss(self) -> None:
-        """Nobody types any more: what is asked is not allowed."""
+        """At the end of the input, reject all open questions."""
         request = self._requests.pop(0)
         if isinstance(request, PermissionRequested):
             self._session.send(reply(request, "n The input has ended; no answer is possible."))
@@ -458,14 +459,14 @@ class LinearFrontEnd:
             self._session.send(Answer(request.request, ()))
 
     def _propose(self, offer: Offer) -> None:
-        """Ask whether to do something; the next line answers."""
+        """Offer an action; the next line answers."""
         self._offer = offer
         self._asked_at = time.monotonic()
         self._output.say(offer_lines(offer))
 
     def _decided(self, offer: Offer, line: Line, by_hand: bool) -> bool:
-        """Whether a line was an answer to the offer. Of lines that are piped in, any other one declines and is taken
-        as what it is: they were written before the offer was seen."""
+        """Whether a line answers the offer. Any other piped line declines the offer and is then processed as usual: it
+        was written before the offer appeared."""
         if by_hand and line.at - self._asked_at < GRACE:
             self._output.say([EARLY])
             return True
@@ -485,7 +486,7 @@ class LinearFrontEnd:
         return True
 
     def _withdraw(self) -> None:
-        """Another question has come, the input has ended, or the user has said no."""
+        """Withdraw the offer: another question arrived, the input ended, or the user declined."""
         if self._offer is not None:
             self._offer = None
             self._output.say(["Cancelled: nothing was changed."])
@@ -516,11 +517,11 @@ class LinearFrontEnd:
         elif self._busy and not found.command.while_busy:
             self._output.say([f"/{found.command.name} must wait for the turn to end; Ctrl+C interrupts it."])
         else:
-            # A command may ask for consent: the line that answers must be read meanwhile.
+            # A command may ask for consent, and its answer must be read meanwhile.
             self._task = asyncio.create_task(self._command(found))
 
     async def _tell_mentions(self, text: str) -> None:
-        """Say what the files that a message mentions take of the window."""
+        """Report the share of the window that a message's mentioned files take."""
         if "@" not in text:
             return
         from swecli.core.engine.message_weight import mentions_line, weigh, weigh_mentions
@@ -559,7 +560,7 @@ class LinearFrontEnd:
         self._left.set()
 
     def _named(self, opening: OpenSession, name: str) -> OpenSession:
-        """A session that gets this name once it is open, where there is one."""
+        """A session that gets this name once it is open, if there is a name."""
 
         async def opened() -> Session:
             session = await opening()
@@ -581,7 +582,7 @@ class LinearFrontEnd:
             self._output.say(["This command needs an argument here; /help shows which."])
 
     def _interrupted(self) -> None:
-        """Ctrl+C: interrupt the turn, or decline what is offered; twice without either leaves."""
+        """Ctrl+C: interrupt the turn, or decline the offer; twice without either leaves."""
         if self._busy:
             self._session.send(Interrupt(skip=True))
         elif self._offer is not None:
@@ -596,5 +597,5 @@ class LinearFrontEnd:
         try:
             self._target.write(f"{line}\n")
             self._target.flush()
-        except (OSError, ValueError):  # nobody reads, or the disk is full: the end of the program says which
+        except (OSError, ValueError):  # closed output or a full disk: reported at the program's end
             self._left.set()

@@ -1,4 +1,4 @@
-"""The command: from files and an answer of the model to a proposed OPENCLI.md, and what is reported."""
+"""The command: proposes an OPENCLI.md from files and a model's answer, and reports the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 async def run(session: Session, arguments: str) -> CommandResult:
-    """Write the guide or improve what is there; with ``--dry-run`` only show the change."""
+    """Write or improve the guide; with ``--dry-run`` only show the change."""
     folder = session.view.cwd
     target = instructions_file(folder).relative_to(folder).as_posix()
     try:
@@ -65,7 +65,7 @@ async def run(session: Session, arguments: str) -> CommandResult:
 
 
 async def _prose(session: Session, project: Project) -> Prose | None:
-    """What the model writes; None without a model or an answer."""
+    """The model's part; None without a model or an answer."""
     model = session.view.model
     if model is None:
         return None
@@ -85,7 +85,7 @@ def _same(existing: str, new: str, commit: str) -> bool:
 
 
 def _kept(target: str, guide: Guide) -> str:
-    """What a person wrote in swecli's own file and stays as it is; empty where that is nothing."""
+    """Hand-written parts of swecli's own file, which stay; empty if there are none."""
     if not target.endswith(FILE_NAME) or not guide.kept:
         return ""
     names = ("the text before the first section" if key == TOP else key.replace("-", " ") for key in guide.kept)

@@ -1,4 +1,4 @@
-"""``ecosystems.toml`` decoded: what is known of languages, manifests, task files and the names of files."""
+"""``ecosystems.toml`` decoded: facts about languages, manifests, task files and file names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Purpose = Literal["install", "build", "test", "test_one", "lint", "format", "typ
 
 
 class Rule(Struct, frozen=True):
-    """Commands of the first file that fits ``file`` and has ``text`` in it."""
+    """Commands of the first file that matches ``file`` and contains ``text``."""
 
     file: str
     commands: dict[Purpose, str]
@@ -21,7 +21,7 @@ class Rule(Struct, frozen=True):
 
 
 class Language(Struct, frozen=True):
-    """Present where a file fits ``manifest`` or ``sources``. ``variant`` is its name where a file fits the pattern."""
+    """Present if a file matches ``manifest`` or ``sources``. ``variant`` is its name if a file matches the pattern."""
 
     manifest: str
     rules: tuple[Rule, ...]

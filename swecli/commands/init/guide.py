@@ -1,8 +1,8 @@
-"""OPENCLI.md as sections: what was generated is renewed, what a person wrote or changed stays.
+"""OPENCLI.md as sections: generated ones are renewed, hand-written or edited ones stay.
 
-The last line of a generated guide is a comment that records, for each generated section, the beginning of the
-SHA-256 of its text. A section whose text no longer fits its record was edited by hand and is kept from then on; a
-recorded section that is gone was removed on purpose and is not put back.
+The last line of a generated guide is a comment that records, for each generated section, the beginning of the SHA-256
+of its text. A section that no longer matches its record was edited by hand and is kept from then on; a missing recorded
+section was removed on purpose and is not restored.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MAX_LINE = 220
 _RECORD = re.compile(r"^<!-- swecli init:([^>]*)-->[ \t]*$", re.MULTILINE)
 _SPAN = re.compile(r"`([^`]+)`")
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-# What is shortened when the guide is too long. The commands are what an agent needs most and come last.
+# Order of shortening when the guide is too long. Commands come last because an agent needs them most.
 _SHORTEN = ("structure", "dependencies", "patterns", "key_files", "overview", "rules")
 
 
 class Merged(NamedTuple):
-    """Sections in their final order, keys of those that are generated, and of those that a person took out."""
+    """Sections in their final order, keys of the generated ones, and keys of those that a person removed."""
 
     sections: tuple[Section, ...]
     generated: frozenset[str]
@@ -52,8 +52,8 @@ class Merged(NamedTuple):
 
 
 class Guide(Struct, frozen=True):
-    """The whole text of the file. ``kept`` names the sections that a person wrote or changed, or those that were added
-    to a file of theirs; ``tokens`` is an estimate."""
+    """The whole text of the file. ``kept`` names the sections that a person wrote or changed, or the sections added to
+    a person's own file; ``tokens`` is an estimate."""
 
     text: str
     kept: tuple[str, ...]
@@ -66,8 +66,8 @@ def template() -> str:
 
 
 def build_guide(project: Project, prose: Prose, existing: str, today: str) -> Guide:
-    """The guide for ``project``. ``existing`` is the text of the present OPENCLI.md (empty without one), ``today``
-    a date. Generated sections are shortened until all fits into ``MAX_TOKENS``; hand-written ones never are."""
+    """The guide for ``project``. ``existing`` is the text of the present OPENCLI.md (empty without one), ``today`` a
+    date. Generated sections are shortened until everything fits into ``MAX_TOKENS``; hand-written ones never are."""
     counter = PieceEstimator()
     values = _values(project, prose, today)
     while True:
@@ -84,8 +84,8 @@ def build_guide(project: Project, prose: Prose, existing: str, today: str) -> Gu
 
 
 def improve_guide(project: Project, prose: Prose, existing: str, today: str) -> Guide:
-    """The instructions of a person with what they lack: commands, patterns and rules that they do not name. What is
-    written there stays as it is, word for word."""
+    """A person's instructions with additions: commands, patterns and rules that they lack. The existing text stays word
+    for word."""
     old, record = split(existing)
     by_hand = "\n".join(section.text for section in old if record.get(section.key) != _digest(section.text))
     values = _values(project, prose, today)
@@ -106,14 +106,14 @@ def split(document: str) -> tuple[list[Section], dict[str, str]]:
 
 
 def merge(existing: str, generated: Sequence[Section]) -> Merged:
-    """Renew the generated sections of ``existing`` and keep all others where they are.
+    """Renew the generated sections of ``existing`` and keep all others in place.
 
-    New sections come after the generated section that precedes them in ``generated``.
+    New sections follow the generated section that precedes them in ``generated``.
     """
     old, record = split(existing)
     fresh = {section.key: section for section in generated}
     present = {section.key for section in old}
-    # A generated section for which there are no facts any more is dropped.
+    # Drops a generated section without facts.
     untouched = {section.key for section in old if record.get(section.key) == _digest(section.text)}
     result = [fresh.get(s.key, s) if s.key in untouched else s for s in old if s.key not in untouched - fresh.keys()]
     renewed = untouched & fresh.keys()
@@ -130,7 +130,7 @@ def merge(existing: str, generated: Sequence[Section]) -> Merged:
 
 
 def fill(skeleton: str, values: Mapping[str, str]) -> list[Section]:
-    """Substitute each placeholder; a section whose placeholders are all empty is left out."""
+    """Substitute each placeholder; omits sections with only empty placeholders."""
     sections: list[Section] = []
     for section in split(skeleton)[0]:
         names = _PLACEHOLDER.findall(section.text)
@@ -172,14 +172,14 @@ def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
 
 
 def _dependencies(project: Project, most: int) -> list[str]:
-    """One line; none without a dependency."""
+    """One line; no line without a dependency."""
     listed = [f"{name} {version}".strip() for name, version in project.dependencies.items()]
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return [", ".join(listed[:most]) + more] if listed else []
 
 
 class Prose(Struct, frozen=True):
-    """What a model wrote. ``dropped`` counts statements that named something unknown."""
+    """Text from a model. ``dropped`` counts statements that named something unknown."""
 
     project: str = ""
     overview: str = ""
@@ -191,8 +191,8 @@ class Prose(Struct, frozen=True):
 
 
 def question(project: Project, limit: int = FULL_CHARS) -> str:
-    """Everything that the model may use, at most ``limit`` characters; what matters most comes first: the guide without
-    its prose, then what prose can be written from."""
+    """All facts for the model, at most ``limit`` characters, the most important first: the guide without its prose,
+    then sources for the prose."""
     known = {**_values(project, Prose(), ""), "dependencies": _dependencies(project, 40), "current_state": []}
     files = sorted(project.scan.files, key=lambda path: (path.count("/"), path))[:300]
     outline = project.scan.outline()
@@ -207,9 +207,9 @@ def question(project: Project, limit: int = FULL_CHARS) -> str:
 
 
 def parse_prose(answer: str, project: Project) -> Prose:
-    """Read a model's JSON answer. What is invalid, too long or names an unknown path or command is left out;
-    an answer that is no JSON object gives empty prose."""
-    # The object may have a fence or words around it.
+    """Parse a model's JSON answer. Drops statements that are invalid, too long or name an unknown path or command; an
+    answer that is not a JSON object gives empty prose."""
+    # The object may be surrounded by a fence or text.
     data = parsed(json.loads, answer[answer.find("{") : answer.rfind("}") + 1])
     known = project.names_only_known
     dependencies = {name.lower() for name in project.dependencies}

@@ -1,4 +1,4 @@
-"""What a project's own files define, and whether a statement about it names only what exists. Nothing is run."""
+"""Facts from a project's own files, and checks that a statement names only existing things. Runs nothing."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Project:
     """One project, read once: its files, its manifests and git's.
 
     ``commands`` has at most one for each purpose, the project's own tasks first, and ``others`` the rest; ``tasks`` has
-    all tasks of each runner. ``key_files``, ``dependencies`` and ``patterns`` lead from a path or name to a reason,
-    version or place; ``agent_files`` are instruction files of other agents.
+    all tasks of each runner. ``key_files``, ``dependencies`` and ``patterns`` map a path or name to a reason, version
+    or place; ``agent_files`` are instruction files of other agents.
     """
 
     def __init__(self, root: Path) -> None:
@@ -91,21 +91,21 @@ class Project:
         return not _OPERATORS.search(command) and all(self._has_part(_words(part)) for part in command.split("&&"))
 
     def names_only_known(self, statement: str) -> bool:
-        """Whether every path and command that ``statement`` names exists."""
+        """Whether all paths and commands in ``statement`` exist."""
         return not ("<!--" in statement or "\n#" in statement or any(self._unknown(statement)))
 
     def misnamed(self, document: str) -> list[str]:
-        """Paths and commands that a document names in code spans and that the project does not have."""
+        """Paths and commands in a document's code spans that the project lacks."""
         spans = dict.fromkeys(_SPAN.findall(document))
         return [span for span in spans if ("/" in span or _is_command(span)) and any(self._unknown(f"`{span}`"))]
 
     def shows_where(self, statement: str) -> bool:
-        """Like ``names_only_known``, and at least one path is named."""
+        """Like ``names_only_known``, with at least one path."""
         words = re.findall(r"[\w./@-]+", statement)
         return self.names_only_known(statement) and any(self.has(word.partition(":")[0].rstrip(".")) for word in words)
 
     def _unknown(self, statement: str) -> Iterator[str]:
-        """Paths and commands that the project does not have."""
+        """Paths and commands that the project lacks."""
         spans = _SPAN.findall(statement)
         commands = [span for span in spans if _is_command(span)]
         plain = "\n".join([*(span for span in spans if span not in commands), _SPAN.sub(" ", statement)])
@@ -141,7 +141,7 @@ class Project:
         return bool(script) and not script[0].startswith("-") and self._harmless(script)
 
     def _harmless(self, words: Iterable[str]) -> bool:
-        """Whether there are but options and paths of the project."""
+        """Whether the words are only options and paths of the project."""
         paths = [word.partition("::")[0] for word in words if not word.startswith("-")]
         return all(path in ("", ".", "./") or self.has(path) for path in paths)
 
@@ -158,7 +158,7 @@ def _words(command: str) -> list[str]:
 
 
 _Data = Mapping[str, JsonObject]
-"""What the manifests have in them, by file."""
+"""Content of the manifests, by file."""
 
 
 def _decoded(path: str, text: str) -> JsonObject:
@@ -166,7 +166,7 @@ def _decoded(path: str, text: str) -> JsonObject:
 
 
 class _Tasks(Struct, frozen=True):
-    """Of one file: all ``names`` that ``runner`` takes, and ``commands`` for those whose purpose is known."""
+    """Tasks of one file: all ``names`` for ``runner``, and ``commands`` for those of known purpose."""
 
     runner: str
     path: str
@@ -175,7 +175,7 @@ class _Tasks(Struct, frozen=True):
 
 
 def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterator[_Tasks]:
-    """``implied`` tells with which of its managers a package of Node is installed."""
+    """``implied`` shows the manager that installs a Node package."""
     installers = [command.command.split()[0] for command in implied if command.purpose == "install"]
     manager = next((installer for installer in installers if installer in _NODE), "npm")
     for one in ecosystems().task_files:
@@ -189,7 +189,7 @@ def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterat
 
 
 def _usual(runner: str, path: str, names: Iterable[str]) -> Iterator[ProjectCommand]:
-    """Commands for the tasks that have a purpose by their name, the most usual name of each purpose first."""
+    """Commands for tasks with a purpose known from their name, the most usual name of each purpose first."""
     plain = {name.lower().replace("_", "-"): name for name in names}
     for purpose, words in ecosystems().tasks.items():
         for name in [plain[word] for word in words if word in plain]:
@@ -211,14 +211,14 @@ def _ruled(scan: Scan, rules: tuple[Rule, ...], tests: list[str]) -> Iterator[Pr
                 if (purpose in seen and purpose not in ("lint", "format", "types")) or (needs_test and not tests):
                     continue
                 if purpose == "test_one" and "test" not in seen and tests == [match[0]]:
-                    purpose = "test"  # The only file of tests is all of them.
+                    purpose = "test"  # With one file, a single test file is all tests.
                 seen.add(purpose)
                 yield ProjectCommand(purpose, form.format(**words), tests[0] if needs_test else match[0])
             break
 
 
 def _language_name(scan: Scan, language: Language) -> str:
-    """Its name, or that of its variant; empty where a file or two in it are all there is."""
+    """The language's name, or that of its variant; empty if there are only one or two files of it."""
     if not scan.matching(language.manifest) and len(scan.matching(language.sources)) <= 2:
         return ""
     return language.variant[0] if scan.matching(language.variant[1]) else language.name
@@ -236,7 +236,7 @@ def _key_files(scan: Scan, named: Iterable[_Tasks], entries: Mapping[str, str]) 
 
 
 def _entries(scan: Scan, data: _Data) -> dict[str, str]:
-    """Commands that a package installs, with the file where each begins."""
+    """Commands that a package installs, with the files of their entry points."""
     entries: dict[str, str] = {}
     python, node = data["pyproject.toml"], data["package.json"]
     scripts = as_object(find(python, "project.scripts")) or as_object(find(python, "tool.poetry.scripts"))
@@ -267,7 +267,7 @@ def _dependencies(scan: Scan, data: _Data) -> dict[str, str]:
 
 
 def _described(scan: Scan, data: _Data, readme: str) -> tuple[str, str]:
-    """Name and description, the manifest's before those of the README; empty where there is none."""
+    """Name and description, from the manifest if possible, else from the README; empty without either."""
     title, paragraph = _beginning(readme)
     packages = [find(data[file], place) for file, place, _ in ecosystems().manifests]
     lines = [re.search(form, scan.text(path), re.MULTILINE) for path, form in ecosystems().name_lines.items()]
@@ -286,7 +286,7 @@ def _beginning(readme: str) -> tuple[str, str]:
 
 
 def parsed(parse: Callable[[str], object], text: str) -> JsonObject:
-    """The table that a text is; an empty one where it is none."""
+    """The table in a text; empty if it is invalid."""
     try:
         return as_object(parse(text))
     except (ValueError, RecursionError):
@@ -294,7 +294,7 @@ def parsed(parse: Callable[[str], object], text: str) -> JsonObject:
 
 
 def find(value: object, place: str) -> object:
-    """What a decoded file has at ``place``, keys joined by dots; None where it has nothing."""
+    """The value at ``place`` in a decoded file, keys joined by dots; None if there is none."""
     for key in filter(None, place.split(".")):
         value = as_object(value).get(key)
     return value

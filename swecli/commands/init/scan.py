@@ -1,4 +1,4 @@
-"""The files of a project: listed once, read on demand, within bounds of time, number and bytes."""
+"""The files of a project: listed once, read on demand, within limits of time, number and bytes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ _FIRST_TEXT = re.compile(r"\A(?:#!.*\n)?\s*(?:[rRuU]?\"\"\"|'''|/\*\*?|//[/!]?|#
 
 
 class Scan:
-    """The files of one project without those that are generated, hidden or ignored. Links to directories are not
-    followed. ``complete`` is False once a bound cut something short.
-    """
+    """The files of one project without generated, hidden or ignored ones. Links to directories are not followed.
+    ``complete`` is False after a limit was reached."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -44,7 +43,7 @@ class Scan:
                 break
             if entry.is_dir:
                 folders.add(entry.path)
-            # A name that can't be printed has no place in a document.
+            # Unprintable names are unfit for a document.
             elif entry.path.isprintable() and entry.path != FILE_NAME and (root / entry.path).is_file():
                 files.append(entry.path)
         self.complete = self.complete and not self._is_late()
@@ -56,11 +55,11 @@ class Scan:
         return path in self._known
 
     def matching(self, pattern: str) -> list[re.Match[str]]:
-        """Files whose whole path fits the regular expression, in which ``.`` is no end of line."""
+        """Files with a whole path that matches the regular expression; ``.`` does not match a line end."""
         return list(re.finditer(rf"^(?:{pattern})$", self._listing, re.MULTILINE)) if pattern else []
 
     def text(self, path: str) -> str:
-        """Beginning of a file; empty when it is missing, binary, unreadable or beyond the bounds."""
+        """Beginning of a file; empty if it is missing, binary, unreadable or beyond the limits."""
         if path not in self._known or path in self._texts:
             return self._texts.get(path, "")
         if self._bytes_left <= 0 or self._is_late():
@@ -77,7 +76,7 @@ class Scan:
         return text
 
     def structure(self) -> tuple[str, ...]:
-        """At most ``MAX_LINES`` lines: the directories with the most files, opened where all children fit."""
+        """At most ``MAX_LINES`` lines: the directories with the most files, expanded if all children fit."""
         inside = Counter(str(folder) for path in self.files for folder in PurePosixPath(path).parents)
         at_root = [path for path in self.files if "/" not in path]
         biggest = sorted(inside.keys() - {"."}, key=lambda path: (-inside[path], path))

@@ -1,4 +1,4 @@
-"""Changing one setting in its file, and describing every setting to people."""
+"""Changing one setting in its file, and descriptions of all settings for people."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from swecli.core.config.load import (
 from swecli.core.config.settings import NAMED, KeySettings, Settings
 
 SECRET = frozenset(("headers", "dialect", "env", "args", "options", "settings"))
-"""Settings of providers and servers whose values may be keys: they are never shown."""
+"""Settings of providers and servers with possibly secret values, which are never shown."""
 
 
 class Described(Struct, frozen=True):
-    """One setting. ``shown`` is its value for people, ``text`` the same as TOML, empty where it is unset or may not be
-    shown; ``takes`` says in words what is allowed, ``choices`` are all allowed values as TOML where they are few."""
+    """One setting. ``shown`` is its value for people, ``text`` the same as TOML, empty if it is unset or may not be
+    shown; ``takes`` describes the allowed values in words, ``choices`` lists them as TOML if they are few."""
 
     key: tuple[str, ...]
     shown: str
@@ -56,12 +56,12 @@ def dotted(key: tuple[str, ...]) -> str:
 
 
 def describe(loaded: Loaded) -> tuple[Described, ...]:
-    """All settings in the order of their sections; of providers and single models those that are there."""
+    """All settings in the order of their sections; for providers and single models those that exist."""
     return tuple(_all(loaded))
 
 
 def meaning(key: tuple[str, ...]) -> Described | None:
-    """What is known of a setting without its value; None where there is no such setting."""
+    """Description of a setting without its value; None for an unknown setting."""
     model = _model_of(key)
     if model is None:
         return None
@@ -160,7 +160,7 @@ def _schemas(model: type[BaseModel]) -> dict[str, Schema]:
 
 
 def takes(schema: Schema) -> str:
-    """What a JSON schema allows, in words."""
+    """Allowed values of a JSON schema, in words."""
     if "anyOf" in schema:
         kinds = [each for each in cast("list[Schema]", schema["anyOf"]) if each.get("type") != "null"]
         return " or ".join(takes(each) for each in kinds)
@@ -207,11 +207,11 @@ Table = dict[str, Any]
 
 
 def set_value(path: Path, key: str, value: object) -> None:
-    """Write ``value`` for a dotted ``key`` into a settings file, which is created when it is missing. The file is
+    """Write ``value`` for a dotted ``key`` into a settings file, which is created if it is missing. The file is
     replaced in one step; a link to it is followed.
 
     Raises:
-        ConfigError: the file can't be read or written, or is no TOML; it is as it was.
+        ConfigError: the file can't be read or written, or is not TOML; it is unchanged.
     """
     import tomlkit
 
@@ -241,10 +241,10 @@ def set_value(path: Path, key: str, value: object) -> None:
 
 
 def unset_value(path: Path, key: str) -> bool:
-    """Take a dotted ``key`` out of a settings file. Whether it was there.
+    """Remove a dotted ``key`` from a settings file. Whether it was there.
 
     Raises:
-        ConfigError: the file can't be read or written, or is no TOML; it is as it was.
+        ConfigError: the file can't be read or written, or is not TOML; it is unchanged.
     """
 
     def take(document: Table) -> bool:
@@ -260,7 +260,7 @@ def unset_value(path: Path, key: str) -> bool:
 
 
 def _merge(table: Table, wanted: Mapping[str, object]) -> None:
-    """Make a table equal to ``wanted``; what stays equal keeps its place and comments."""
+    """Make a table equal to ``wanted``; equal parts keep their places and comments."""
     for gone in [name for name in table if name not in wanted]:
         del table[gone]
     for name, value in wanted.items():
@@ -269,8 +269,8 @@ def _merge(table: Table, wanted: Mapping[str, object]) -> None:
 
 
 def _adjusted(array: list[object], wanted: list[object]) -> bool:
-    """Make a list equal to ``wanted`` by taking entries out and adding some at its end, so that its comments stay.
-    Whether that was enough."""
+    """Make a list equal to ``wanted`` by removing entries and appending some, so that its comments stay. Whether that
+    was enough."""
     kept = [each for each in array if each in wanted]
     if wanted[: len(kept)] != kept:
         return False
@@ -281,7 +281,7 @@ def _adjusted(array: list[object], wanted: list[object]) -> bool:
 
 
 def _inline(value: object) -> Any:
-    """Tables inside of a value on its line."""
+    """Convert tables inside a value to inline form."""
     import tomlkit
 
     if isinstance(value, Mapping):

@@ -1,5 +1,4 @@
-"""Everything that a key can do, with the keys that do it unless the settings say otherwise. Plain data: it is read
-before the first frame."""
+"""All actions of keys, with their default keys. Plain data: read before the first frame."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ Place = Literal["everywhere", "prompt", "list", "screen", "context", "transcript
 
 
 class KeyAction(Struct, frozen=True):
-    """``keys`` are names such as "ctrl+o", "alt+b", "pageup", "y"; ``place`` is where they mean this."""
+    """``keys`` are names such as "ctrl+o", "alt+b", "pageup", "y"; ``place`` is the context in which they apply."""
 
     name: str
     keys: tuple[str, ...]
@@ -135,7 +134,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("tick_none", "-", "in the list of hunks: tick none"),
     ),
 )
-"""In the order in which they are listed."""
+"""In order of display."""
 
 BY_NAME: Mapping[str, KeyAction] = {action.name: action for action in ACTIONS}
 
@@ -164,10 +163,10 @@ _NEVER_APPROVES = frozenset(("enter", "space", "escape", "tab"))
 
 
 def normal(key: str) -> str:
-    """The key's one name, for example "escape" for "Esc".
+    """The key's canonical name, for example "escape" for "Esc".
 
     Raises:
-        ValueError: it is no key; one sentence.
+        ValueError: it is not a key; one sentence.
     """
     text = key.strip()
     if len(text) == 1 and text.isprintable() and not text.isspace():
@@ -182,8 +181,8 @@ def normal(key: str) -> str:
 
 
 def resolve(changes: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The keys of every action. A key that the changes give to an action is taken from the others in the same place,
-    unless they were changed as well."""
+    """The keys of every action. A key that the changes assign to an action is removed from the others in the same
+    place, unless they were changed as well."""
     keys = {action.name: changes.get(action.name, action.keys) for action in ACTIONS}
     for name, given in changes.items():
         for other in ACTIONS:
@@ -193,7 +192,7 @@ def resolve(changes: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]
 
 
 def problem(changes: Mapping[str, tuple[str, ...]]) -> str:
-    """What is wrong with the changes, as the rest of a sentence that begins with "must"; empty when nothing is."""
+    """The problem with the changes, as the rest of a sentence that begins with "must"; empty if there is none."""
     owners: dict[str, list[str]] = {}
     for name, keys in changes.items():
         place = BY_NAME[name].place

@@ -1,7 +1,7 @@
-"""Keys that the user stored: in the system's keyring, else in a file that only the user can read.
+"""Stored API keys: in the system's keyring, else in a file that only the user can read.
 
-A key belongs to one provider at one origin (scheme, host and port) and is found for no other. An index beside it
-says what is stored, so that the keyring is only asked for what it has.
+A key belongs to one provider at one origin (scheme, host and port) and is found for no other. A separate index lists
+the stored keys, so that the keyring is only asked for existing ones.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from msgspec import Struct
 from swecli.core.atomic_text import make_private, write_whole
 
 SECONDS = 5.0
-"""How long the keyring may take for an answer."""
+"""Seconds to wait for the keyring's answer."""
 
 T = TypeVar("T")
 
 
 class KeyringError(Exception):
-    """There is no usable keyring, or it did not do what it was asked to. One sentence."""
+    """There is no usable keyring, or it failed. One sentence."""
 
 
 class Keyring(Protocol):
@@ -38,7 +38,7 @@ class Keyring(Protocol):
 
 
 def system_keyring() -> Keyring | None:
-    """The system's keyring; None where there is none that protects anything."""
+    """The system's keyring; None if there is none with real protection."""
     try:
         return bounded(_find)
     except KeyringError:
@@ -59,7 +59,7 @@ def _find() -> Keyring | None:
 
 
 def bounded(work: Callable[[], T], seconds: float = SECONDS) -> T:
-    """The result of ``work``, done in a thread that is left alone when it takes too long.
+    """The result of ``work``, done in a thread that is abandoned after ``seconds``.
 
     Raises:
         KeyringError: it failed, or it took too long.
@@ -96,7 +96,7 @@ class KeyStoreError(Exception):
 
 
 class StoredKey(Struct, frozen=True):
-    """That there is a key, and where. Never the key itself."""
+    """Existence and place of a key. Never the key itself."""
 
     provider: str
     origin: str
@@ -104,12 +104,12 @@ class StoredKey(Struct, frozen=True):
 
     @property
     def account(self) -> str:
-        """The name under which a keyring keeps it."""
+        """Name of the key in a keyring."""
         return f"{self.provider} {self.origin}"
 
 
 class KeyStore:
-    """The store in ``directory``. ``keyring`` finds the system's keyring; every call reads the index anew."""
+    """The store in ``directory``. ``keyring`` finds the system's keyring; every call reads the index again."""
 
     def __init__(self, directory: Path, keyring: Callable[[], Keyring | None] = system_keyring) -> None:
         self._path = directory / FILE_NAME
@@ -121,15 +121,15 @@ class KeyStore:
         return self._path
 
     def entries(self) -> tuple[StoredKey, ...]:
-        """What is stored.
+        """The stored keys.
 
         Raises:
-            KeyStoreError: the file is not the user's alone, or damaged.
+            KeyStoreError: the file is accessible to others, or damaged.
         """
         return tuple(self._load())
 
     def find(self, provider: str, origin: str) -> str:
-        """The key of ``provider`` at ``origin``; empty where there is none.
+        """The key of ``provider`` at ``origin``; empty without one.
 
         Raises:
             KeyStoreError: it can't be read.
@@ -140,7 +140,7 @@ class KeyStore:
         return ""
 
     def put(self, provider: str, origin: str, key: str) -> StoredKey:
-        """Store a key, in place of one that is there. Where the keyring fails, the file is used.
+        """Store a key, replacing an existing one. If the keyring fails, the file is used.
 
         Raises:
             KeyStoreError: neither could be written.
@@ -165,7 +165,7 @@ class KeyStore:
         return entry
 
     def remove(self, provider: str, origin: str | None = None) -> tuple[StoredKey, ...]:
-        """Forget the keys of a provider, of all its origins or of one. Returns what was forgotten.
+        """Delete the keys of a provider, of all its origins or of one. Returns the deleted ones.
 
         Raises:
             KeyStoreError: a key could not be removed from the keyring; it is still listed.
@@ -220,7 +220,7 @@ class KeyStore:
             raise KeyStoreError(f"{self._path} is damaged; move it away and store your keys again") from error
 
     def _text(self) -> str:
-        """The file, if it belongs to the user. Rights of others are taken away before it is read."""
+        """The file's text, if it belongs to the user. Removes others' rights before reading."""
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             descriptor = os.open(self._path, flags)

@@ -1,8 +1,8 @@
-"""Layered loading: flags, a file given for the run, environment, the project's local and shared files, the user's file,
+"""Layered loading: flags, a file passed to the run, environment, the project's local and shared files, the user's file,
 defaults.
 
-Files of the project count only in a trusted workspace and can only tighten: what they say about programs,
-addresses, environment, modes and allow rules is left out with a notice.
+Files of the project count only in a trusted workspace and can only tighten: their settings of programs, addresses,
+environment, modes and allow rules are ignored with a notice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_BYTES = 1_000_000
 
 
 class ConfigProblem(Struct, frozen=True):
-    """One bad place. ``line`` counts from 1; None where it is the file as a whole."""
+    """One error. ``line`` counts from 1; None if it concerns the whole file."""
 
     source: str
     line: int | None
@@ -56,11 +56,11 @@ class ConfigError(Exception):
 
 
 def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] | None:
-    """The file's content and its text; None when there is no such file. ``required`` is what names the
-    file, where there has to be one.
+    """The file's content and its text; None without a file. ``required`` is the source of the name of a file that must
+    exist.
 
     Raises:
-        ConfigError: it can't be read, is too large, is no UTF-8 or no TOML.
+        ConfigError: it can't be read, is too large, is not UTF-8 or not TOML.
     """
     source = str(path)
 
@@ -117,7 +117,7 @@ def _place(message: str, text: str) -> tuple[int | None, str]:
 
 
 def toml_text(value: object) -> str:
-    """A value on one line, as it would stand behind a key."""
+    """A value on one line, as it would follow a key."""
     if isinstance(value, BaseModel):
         return toml_text(
             {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
@@ -139,11 +139,11 @@ def toml_key(name: str) -> str:
 
 
 def typed_value(text: str, *, words: bool, many: bool) -> Any:
-    """What a person means by ``text``. It is TOML; where texts are expected (``words``) quotes may be left out, and
-    where a list is (``many``) so may the brackets around a single entry.
+    """Parse a person's input. It is TOML; for texts (``words``) quotes may be left out, and for lists (``many``) also
+    the brackets around a single entry.
 
     Raises:
-        ValueError: it is no value; one sentence.
+        ValueError: it is not a value; one sentence.
     """
     stripped = text.strip()
     if not stripped:
@@ -164,7 +164,7 @@ def typed_value(text: str, *, words: bool, many: bool) -> Any:
 
 
 def key_parts(text: str) -> tuple[str, ...]:
-    """The parts of a dotted key, of which some may be in quotes; empty where it is none."""
+    """The parts of a dotted key, some possibly in quotes; empty if it is invalid."""
     try:
         tree: Any = tomllib.loads(f"{text.strip()} = 0\n")
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -251,7 +251,7 @@ RuleList = Literal["allow", "ask", "deny"]
 
 _ENVIRONMENT = {"SWECLI_MODEL": ("model", "name")}
 _NESTED = (*NAMED, "models")
-"""Sections whose values are tables of their own."""
+"""Sections with tables as values."""
 _RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
 _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": "flag", "user": "user"}
 _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
@@ -266,7 +266,7 @@ Path_ = tuple[str, ...]
 
 
 class Origin(Struct, frozen=True):
-    """Where a value comes from. ``line`` counts from 1 and is set for files only."""
+    """Origin of a value. ``line`` counts from 1 and is set for files only."""
 
     layer: Literal["default", "user", "project", "local", "environment", "settings", "flag"]
     source: str = ""
@@ -278,7 +278,7 @@ class Origin(Struct, frozen=True):
 
 
 class ConfiguredRule(Struct, frozen=True):
-    """A permission rule from the settings, with the list it stands in and where it comes from."""
+    """A permission rule from the settings, with its list and origin."""
 
     effect: RuleList
     text: str
@@ -287,18 +287,18 @@ class ConfiguredRule(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """The settings in force, where each set value comes from, and what is reported to the user once."""
+    """The settings in force, the origin of each value, and notices for the user."""
 
     settings: Settings
     origins: Mapping[Path_, Origin]
     rules: tuple[ConfiguredRule, ...]
     notices: tuple[str, ...]
     pending: tuple[PendingItem, ...] = ()
-    """Settings of the project that are left out until the user consents to each."""
+    """Settings of the project that are ignored until the user consents to each."""
 
 
 class _Value(Struct, frozen=True):
-    """``parts`` are the origins of what is inside a table or a list of tables, by the whole path."""
+    """``parts`` are the origins of values inside a table or a list of tables, by the whole path."""
 
     value: Any
     origin: Origin
@@ -318,13 +318,13 @@ def load(
     safe: bool = False,
 ) -> Loaded:
     """Read and merge all layers. ``flags`` are dotted keys such as ``model.name``, ``accepted`` the hashes of single
-    settings of the project that the user consented to. ``tried`` comes before everything: values that are only to be
-    checked. ``more`` is a file of the user that counts for this run; with ``safe`` nothing of the project counts, nor
-    keys and a status line of one's own.
+    settings of the project that the user consented to. ``tried`` precedes everything: values to validate only. ``more``
+    is a file of the user for this run; with ``safe`` the project's settings and the user's keys and status line are
+    ignored.
 
     Raises:
-        ConfigError: a file can't be read, is no TOML, or holds a value that is not allowed. Nothing is loaded
-            then; the message names every bad place.
+        ConfigError: a file can't be read, is not TOML, or has an invalid value. Nothing is loaded then; the message
+            names every error.
     """
     notices: list[str] = []
     problems: list[ConfigProblem] = []
@@ -376,18 +376,18 @@ def load(
 
 
 def _own(key: Path_) -> bool:
-    """Whether a setting is left out in safe mode: it gives a key another meaning, or runs a program."""
+    """Whether safe mode ignores a setting: it changes the meaning of a key, or runs a program."""
     return key[0] in ("keys", "hooks") or key == ("ui", "status_line")
 
 
 def _is_hook(key: Path_) -> bool:
-    """Whether a setting is a list of hooks: those of all files count, and each is consented to by itself."""
+    """Whether a setting is a list of hooks: those of all files count, and each needs its own consent."""
     return key[0] == "hooks" and len(key) == 2 and key[1][:1].isupper()
 
 
 def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
     """Key, value and origin of every setting as text. Values of headers, of variables and of request bodies may be
-    keys, so only their names are shown, and what stands before the host of an address is left out."""
+    keys, so only their names are shown, and credentials in an address are left out."""
     rows: list[tuple[str, str, str]] = []
     for section, model in loaded.settings:
         if isinstance(model, BaseModel):
@@ -415,7 +415,7 @@ def _row(loaded: Loaded, key: Path_, value: object) -> tuple[str, str, str]:
 
 
 def shown_value(value: object) -> str:
-    """A value for people; what may be secret in it is left out."""
+    """A value for people, without possibly secret parts."""
     if value is None:
         return "(unset)"
     if isinstance(value, bool):
@@ -557,7 +557,7 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
     for key, message in unknown_references(settings):
         origin = origin_of.get(key, Origin("default"))
         if key == ("model", "name") and origin.layer in ("flag", "environment"):
-            continue  # what was typed is looked up when the session starts
+            continue  # typed values are resolved when the session starts
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
     for keys, message in contradictions(settings):
         key = next((one for one in keys if one in origin_of), keys[0])
@@ -570,8 +570,7 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
 
 
 def _checked(tree: Mapping[str, Any], origin_of: Mapping[Path_, Origin]) -> Settings:
-    """The settings, of which only the sections that say something are checked: making the checks of all of them would
-    take a twentieth of a start.
+    """Validate the settings, only the sections with values: validation of all would take a twentieth of a start.
 
     Raises:
         ConfigError: a value is not allowed.
@@ -616,7 +615,7 @@ def _add_rules(rules: list[ConfiguredRule], effect: RuleList, value: object, ori
 
 
 def _add_hooks(tree: dict[str, Any], origin_of: dict[Path_, Origin], key: Path_, found: _Value) -> None:
-    """The hooks of one file join those of the files before it."""
+    """Append the hooks of one file to those of the files before it."""
     earlier = cast("tuple[object, ...]", tree.get("hooks", {}).get(key[1], ()))
     _put(tree, key, (*earlier, *cast("list[object]", found.value)))
     origin_of[key] = found.origin
@@ -640,7 +639,7 @@ def _problems(error: ValidationError, section: Path_, origin_of: Mapping[Path_, 
         key = section + tuple(str(part) for part in detail["loc"])
         origin = next((origin_of[key[:end]] for end in range(len(key), 0, -1) if key[:end] in origin_of), None)
         if origin is None:
-            # The check of a whole section: every key of it that was set may be the cause.
+            # An error of a whole section: any of its keys may be the cause.
             origin = next((found for path, found in origin_of.items() if path[:1] == key[:1]), Origin("default"))
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":

@@ -1,4 +1,4 @@
-"""Where swecli keeps its files."""
+"""Places of swecli's files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec import Struct
 OWN_SERVERS = "mcp.json"
 """The user's own MCP servers, in the configuration directory."""
 PROJECT_SERVERS = ".mcp.json"
-"""Those of a project, in its folder."""
+"""A project's servers, in its folder."""
 PASTES = "pastes"
-"""Folder below that of a project where large pastes are kept as files."""
+"""Folder for large pastes as files, below that of a project."""
 PROJECT_FOLDER = ".swecli"
 
 
@@ -56,7 +56,7 @@ def user_paths(environment: Mapping[str, str]) -> Paths:
 
 
 def workspace_key(workspace: Path) -> str:
-    """A short name for a workspace that stays the same through symbolic links: hex of a hash of its real path."""
+    """Short name of a workspace, independent of symbolic links: hex of a hash of its real path."""
     return hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:20]
 
 

@@ -1,4 +1,4 @@
-"""Prompts, measuring, the gateway, compaction, and the playbook's public names."""
+"""Prompts, measurement, the gateway, compaction, and the playbook's public names."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ _PLACES = {"Bullet": "bullet", "Playbook": "playbook"}
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # a name costs nothing before it is asked for
+    from importlib import import_module  # names are imported on first use
 
     return getattr(import_module(f"swecli.core.playbook.{_PLACES.get(name, 'reflector')}"), name)
 

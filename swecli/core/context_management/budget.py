@@ -26,13 +26,13 @@ from swecli.core.protocol.budget import (
 )
 
 FIXED = (SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK, SKILLS)
-"""Components that are in every request, whatever is said; the tools are, too."""
+"""Components of every request, as are the tools."""
 
 MUCH_FIXED = 1 / 3
-"""From this share of the effective window on, the fixed parts have a warning of their own."""
+"""Share of the effective window from which on the fixed parts get a warning of their own."""
 
 LEAST_ROOM = 400
-"""Tokens that a request must have besides the fixed parts, so that a message can be sent at all."""
+"""Least tokens beside the fixed parts, so that a message can be sent at all."""
 
 _ADVICE = {
     SYSTEM: "Use a model with a larger window.",
@@ -50,7 +50,7 @@ Amount = float | int
 
 
 class ComponentLimits(Struct, frozen=True):
-    """The most that components may take; None = no limit of its own. ``tool_result`` is about each single result.
+    """Limits of components; None = no limit of its own. ``tool_result`` applies to each single result.
 
     Raises:
         ValueError: a share that is not above 0 and at most 1, tokens below 1; the message names the component.
@@ -71,7 +71,7 @@ class ComponentLimits(Struct, frozen=True):
                 raise ValueError(f"{name} must be a share above 0 and up to 1, or tokens from 1 on: not {amount}")
 
     def of_component(self, name: str) -> Amount | None:
-        """The limit of a component of the budget by its name there; that of tools is about each source of tools."""
+        """The limit of a component by its name in the budget; that of tools applies to each source of tools."""
         named = {
             SYSTEM: self.system,
             USER_INSTRUCTIONS: self.instructions,
@@ -81,7 +81,7 @@ class ComponentLimits(Struct, frozen=True):
         return self.tools if is_tools(name) else named.get(name)
 
     def of_result(self, effective: int) -> int | None:
-        """Tokens that a single result may take in an effective window of so many."""
+        """Token limit of a single result in an effective window of this size."""
         return in_tokens(self.tool_result, effective)
 
 
@@ -104,7 +104,7 @@ def limited(components: Iterable[Component], limits: ComponentLimits, effective:
 
 
 def over_limit(budget: Budget) -> tuple[str, ...]:
-    """One sentence for each component that takes more than its limit, the worst first."""
+    """One sentence for each component above its limit, the worst first."""
     over = [part for part in budget.components if part.limit is not None and part.tokens > part.limit]
     over.sort(key=lambda part: part.tokens / (part.limit or 1), reverse=True)
     return tuple(
@@ -123,12 +123,12 @@ def _fixed_parts(budget: Budget) -> list[Component]:
 
 
 def roomy_part(budget: Budget) -> int:
-    """The effective window, or less where much of it is fixed: what the shares of a conversation are of."""
+    """Base for the conversation's shares: the effective window, or less if much of it is fixed."""
     return max(1, min(budget.effective, int((budget.effective - fixed_tokens(budget)) / (1 - MUCH_FIXED))))
 
 
 def much_fixed(budget: Budget) -> str:
-    """Why little room is left for the conversation; empty where enough is."""
+    """Explanation of little room for the conversation; empty if there is enough."""
     tokens = fixed_tokens(budget)
     if tokens < MUCH_FIXED * budget.effective or budget.effective <= 0:
         return ""
@@ -156,14 +156,14 @@ def no_room(budget: Budget) -> str:
 NAMED_COMPONENTS = 3
 
 COMPACT_ADVICE = "/compact frees space"
-"""Where that was not tried yet."""
+"""Advice before any attempt to compact."""
 BLOCK_ADVICE = ("/clear starts with an empty context", "/model switches to one with a larger window")
 MANUAL_ADVICE = (
     "/compact free removes old results without a model",
     "/compact writes a summary",
     *BLOCK_ADVICE,
 )
-"""Where nothing is compacted unless the user says so."""
+"""Advice if automatic compaction is off."""
 
 
 def percent(budget: Budget) -> int:
@@ -174,7 +174,7 @@ def percent(budget: Budget) -> int:
 
 
 def gate_reason(budget: Budget, advice: Sequence[str] = BLOCK_ADVICE) -> str:
-    """Why a measured request is warned of or not sent, in one sentence or two for the user; empty at level ok.
+    """Reason for a warning or a block of a measured request, in one or two sentences for the user; empty at level ok.
 
     ``advice`` is what the user can do about a full context here and now, as clauses.
     """
@@ -195,16 +195,16 @@ def gate_reason(budget: Budget, advice: Sequence[str] = BLOCK_ADVICE) -> str:
 
 
 RESERVE_SHARE = 0.20
-"""At most this share of the window is kept free for the answer."""
+"""Largest share of the window reserved for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Settings of the context. Thresholds are shares of the effective window; sizes are tokens.
 
-    ``context_budget`` takes the place of the model's window, ``max_output_tokens`` that of its longest answer;
-    None leaves the decision to what is known of the model. ``target_tokens`` is a size of the request from which on
-    it is compacted although ``compact`` is not reached; None = only the share counts.
+    ``context_budget`` replaces the model's window, ``max_output_tokens`` its longest answer; None uses the model's own
+    values. ``target_tokens`` is a request size that triggers compaction even below ``compact``; None = only the share
+    counts.
 
     Raises:
         ValueError: thresholds out of order or range, sizes below 1, a target above the budget; the message names
@@ -218,9 +218,9 @@ class Limits:
     max_output_tokens: int | None = None
     target_tokens: int | None = None
     components: ComponentLimits = ComponentLimits()
-    """Budgets of single components."""
+    """Limits of single components."""
     server_clearing: ServerClearing | None = None
-    """What a provider that can is asked to leave out by itself; None = nothing."""
+    """Content that a capable provider clears by itself; None = nothing."""
 
     def __post_init__(self) -> None:
         if not 0 < self.warn <= self.compact <= self.block <= 1:
@@ -239,12 +239,12 @@ class Limits:
 
 
 class Window(Struct, frozen=True):
-    """The context window as one request may use it, in tokens. ``effective`` = ``total`` - ``reserve``."""
+    """The context window available to one request, in tokens. ``effective`` = ``total`` - ``reserve``."""
 
     total: int
     reserve: int
     source: str
-    """Where the total is known from."""
+    """Source of the total."""
 
     @property
     def effective(self) -> int:
@@ -252,7 +252,7 @@ class Window(Struct, frozen=True):
 
 
 def window_of(info: ModelInfo, limits: Limits) -> Window:
-    """Window, reserve for the answer, and where the size of the window is known from."""
+    """Window, reserve for the answer, and the source of the window's size."""
     known = info.window if info.window is not None and info.window > 0 else None
     if limits.context_budget is not None and not budget_too_large(info, limits):
         total, source = limits.context_budget, "settings"
@@ -265,13 +265,13 @@ def window_of(info: ModelInfo, limits: Limits) -> Window:
 
 
 def budget_too_large(info: ModelInfo, limits: Limits) -> bool:
-    """Whether the budget of the settings is above a window that is really known, which then counts instead."""
+    """Whether the configured budget exceeds a window of known size, which then counts instead."""
     known = info.window if info.window is not None and info.window > 0 and info.window_source != "assumed" else None
     return limits.context_budget is not None and known is not None and limits.context_budget > known
 
 
 def level_of(upper: int, effective: int, limits: Limits) -> ContextLevel:
-    """The gate's level for a request of at most ``upper`` tokens: a threshold that is just reached counts."""
+    """The gate's level for a request of at most ``upper`` tokens; reaching a threshold counts as passing it."""
     if effective <= 0 or upper >= edge(limits.block, effective):
         return "block"
     if upper >= compact_edge(effective, limits):
@@ -280,25 +280,25 @@ def level_of(upper: int, effective: int, limits: Limits) -> ContextLevel:
 
 
 def compact_edge(effective: int, limits: Limits) -> int:
-    """The smallest number of tokens that is compacted."""
+    """The smallest number of tokens that triggers compaction."""
     share = edge(limits.compact, effective)
     return min(share, limits.target_tokens) if limits.target_tokens else share
 
 
 def edge(share: float, effective: int) -> int:
     """The smallest number of tokens that reaches ``share`` of the effective window."""
-    # Rounded first: 0.95 * 9500 is a hair off as a float and must not move the edge by a token.
+    # Rounded first: 0.95 * 9500 is slightly off as a float and must not move the edge by a token.
     return math.ceil(round(share * effective, 6))
 
 
 def clamp_output(info: ModelInfo, limits: Limits, upper: int) -> int | None:
     """The answer's token limit for a request of at most ``upper`` tokens; None leaves it to the provider.
 
-    Never more than the model can write, than was asked for, or than the window has left after the request.
+    Never above the model's output limit, the configured limit, or the room left after the request.
     """
     known = [size for size in (info.max_output, limits.max_output_tokens) if size is not None and size > 0]
     left = window_of(info, limits).total - upper
     if known:
         return max(1, min(*known, left))
-    # Some protocols need a limit and ask for a usual one: it must fit as well.
+    # Some protocols require a limit and use a default, which must fit as well.
     return max(1, left) if info.usual_output is not None and info.usual_output > left else None

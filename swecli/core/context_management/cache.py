@@ -1,4 +1,4 @@
-"""The provider's prompt cache: why a request missed it, what it served in a session, and what that was worth."""
+"""The provider's prompt cache: causes of misses, tokens served in a session, and money saved."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, Usage
 
 TTL_SECONDS = 300.0
-"""How long providers keep a prompt that is not used again, at the least."""
+"""Shortest time for which providers keep an unused prompt."""
 
 EFFORT: Final = "effort"
-"""The component of a miss that comes from how much the model is to think."""
+"""Component of a miss caused by a change of the reasoning effort."""
 
 LEAST_EXPECTED = 5_000
-"""Tokens. A shorter prompt may be below the size from which on a provider keeps it (4,096 at most)."""
+"""Tokens. A shorter prompt may be below a provider's minimum for caching (4,096 at most)."""
 
 MISSED_SHARE = 0.5
-"""Fewer of the expected tokens from the cache than this is a miss; less precision is not to be had, since some
-providers keep prompts in steps and on several machines."""
+"""A smaller share of the expected tokens from the cache is a miss. Finer detection is impossible: some providers cache
+in steps and on several machines."""
 
 STEP = 128
-"""Tokens. Providers keep prompts in steps of so many: less than that is no miss."""
+"""Tokens. Providers cache in steps of this size; smaller differences are not misses."""
 
 FRESH_SLACK = 0.25
-"""By how much of it the size of what is new in a request may be wrong: it is known from its characters only."""
+"""Relative error of the size of new content, which is known from its characters only."""
 
 BreakKind = Literal[
     "model",
@@ -72,8 +72,8 @@ BreakKind = Literal[
 
 
 class PrefixChange(Struct, frozen=True):
-    """What of a prompt is another than in the request before, and came first: ``part`` of ``component`` as in
-    ``CacheBreak``. ``cause`` is a clause."""
+    """The first change of a prompt from the request before: ``part`` of ``component`` as in ``CacheBreak``. ``cause``
+    is a clause."""
 
     kind: BreakKind
     cause: str
@@ -82,7 +82,7 @@ class PrefixChange(Struct, frozen=True):
 
 
 class CacheMiss(Struct, frozen=True):
-    """``tokens`` had to be computed again although they had been sent before."""
+    """``tokens`` were computed again although they had been sent before."""
 
     change: PrefixChange
     tokens: int
@@ -102,8 +102,8 @@ class CacheMiss(Struct, frozen=True):
 
 
 class WatchedRequest(Struct, frozen=True):
-    """What the watch compares. ``at`` is when the request was sent, in Unix seconds; ``names`` gives the component of
-    a system block by its text; ``view`` is the model's view that the messages were made from."""
+    """One request as the watch compares it. ``at`` is when it was sent, in Unix seconds; ``names`` gives the component
+    of a system block by its text; ``view`` is the model's view behind the messages."""
 
     model: str
     request: ModelRequest
@@ -113,8 +113,8 @@ class WatchedRequest(Struct, frozen=True):
 
 
 class SentPrompt(Struct, frozen=True):
-    """The newest request as the record has it, of ``tokens`` tokens. ``reads``: something came from the cache of its
-    model before. ``since`` is what was done to the conversation after it, if anything."""
+    """The newest recorded request, of ``tokens`` tokens. ``reads``: its model's cache has served tokens before.
+    ``since`` is the later rewrite of the conversation, if any."""
 
     model: str
     prefix: PromptPrefix
@@ -125,7 +125,7 @@ class SentPrompt(Struct, frozen=True):
 
 
 class _Known(Struct, frozen=True):
-    """A request that others are compared with."""
+    """A request to compare others with."""
 
     model: str
     prefix: PromptPrefix
@@ -143,21 +143,21 @@ class CacheWatch:
         self._previous: _Known | None = None
         self._expected = 0
         self._cleared = 0
-        """Tokens that the provider left out of the newest request by itself."""
+        """Tokens of the newest request that the provider cleared by itself."""
         self._hits: set[str] = set()
-        """Models whose provider reported a cache that it reads or writes."""
+        """Models with a provider that reported cache reads or writes."""
         self._summaries: set[str] = set()
         self.newest: ModelRequest | None = None
-        """The request that was observed last in this run."""
+        """The request observed last in this run."""
 
     @property
     def prefix(self) -> PromptPrefix | None:
-        """What the request that was observed last begins with."""
+        """Prefix of the request observed last."""
         return self._previous.prefix if self._previous is not None else None
 
     def resume(self, sent: SentPrompt, messages: tuple[Message, ...], view: tuple[ViewEntry, ...]) -> None:
-        """A session goes on: the next request is compared with the newest of the run before, of which the conversation
-        is what is left."""
+        """Continue a session: compares the next request with the newest one of the earlier run, of which the
+        conversation is the rest."""
         self._previous = _Known(sent.model, sent.prefix, messages, view, sent.at, sent.since)
         self._expected = sent.tokens
         self._summaries |= {entry.id for entry in view if entry.kind == "summary"}
@@ -165,7 +165,7 @@ class CacheWatch:
             self._hits.add(sent.model)
 
     def observe(self, watched: WatchedRequest, usage: Usage | None) -> CacheMiss | None:
-        """Take in a request and what was reported for it. Returns the miss, if it was one."""
+        """Record a request and its reported usage. Returns the miss, if it was one."""
         previous, request, before = self._previous, watched.request, self.newest
         unchanged = before is not None and request.tools == before.tools and _texts(request) == _texts(before)
         prefix = (
@@ -189,7 +189,7 @@ class CacheWatch:
             return None
         change = _changed(previous, now, summaries)
         if change is not None:
-            # What an undo or a switch back brings may still be in the cache: then nothing was missed.
+            # After an undo or a switch back the prompt may still be in the cache, which is not a miss.
             fresh = _fresh_share(watched, previous.messages) * (total or expected)
             missed = round((total or expected) - fresh) - (read or 0)
             return CacheMiss(change, missed) if missed >= (STEP + FRESH_SLACK * fresh if read else 1) else None
@@ -202,8 +202,7 @@ class CacheWatch:
 
 
 def _unseen(before: _Known, now: _Known, cleared: bool, idle: float) -> PrefixChange:
-    """Why a provider read a prompt anew that begins as the one before did. ``idle`` is seconds, 0 while they are too
-    few for it to forget."""
+    """Reason for a miss of an unchanged prefix. ``idle`` is seconds, 0 while too few for the provider to forget."""
     if cleared:
         return PrefixChange("clearing", "the provider removed old results by itself", RESULTS)
     if now.prefix.effort != before.prefix.effort:
@@ -215,8 +214,8 @@ def _unseen(before: _Known, now: _Known, cleared: bool, idle: float) -> PrefixCh
 
 
 def _fresh_share(watched: WatchedRequest, before: Sequence[Message]) -> float:
-    """The share of a request that was never sent before, by characters: its messages that are new. A summary is not: it
-    stands for what was."""
+    """The share of a request that was never sent before, by the characters of its new messages. A summary is not new:
+    it replaces sent content."""
     request = watched.request
     known = {*(message.id for message in before), *(entry.id for entry in watched.view if entry.kind == "summary")}
     sizes = [sum(len(text) for part in message.parts for text in texts_of(part)) for message in request.messages]
@@ -231,7 +230,7 @@ def _texts(request: ModelRequest) -> tuple[str, ...]:
 
 
 def prefix_of(request: ModelRequest, names: Mapping[str, str]) -> PromptPrefix:
-    """What a request begins with; ``names`` gives the component of a system block by its text."""
+    """Prefix of a request; ``names`` gives the component of a system block by its text."""
     tools = tuple(
         PromptPart(tool.name, _digest(compact([tool.description, tool.parameters])), tool.source)
         for tool in request.tools
@@ -245,7 +244,7 @@ def _digest(text: str) -> str:
 
 
 def _changed(before: _Known, now: _Known, summaries: set[str]) -> PrefixChange | None:
-    """The first section that is not as it was, and why."""
+    """The first changed section, and the cause."""
     if now.model != before.model:
         return PrefixChange("model", f"the model was switched from {before.model} to {now.model}")
     if now.prefix.tools != before.prefix.tools:
@@ -286,8 +285,8 @@ def _listed(names: Sequence[str], most: int = 3) -> str:
 
 
 def first_difference(before: Sequence[Message], now: Sequence[Message]) -> tuple[int, int] | None:
-    """The message and the part in it from which on a conversation is not as it was; None where it has only grown. The
-    last message may have grown too."""
+    """The message and its part at which a conversation first differs; None if it has only grown. The last message may
+    have grown, too."""
     last = len(before) - 1
     for place, old in enumerate(before):
         new = now[place] if place < len(now) else None
@@ -302,7 +301,7 @@ def first_difference(before: Sequence[Message], now: Sequence[Message]) -> tuple
 
 
 def _component(messages: Sequence[Message], place: tuple[int, int]) -> str:
-    """The component of what was at a place of the conversation."""
+    """The component at a place of the conversation."""
     message = messages[place[0]]
     part = next(iter(message.parts[place[1] :]), None)
     match part:
@@ -317,14 +316,14 @@ def _component(messages: Sequence[Message], place: tuple[int, int]) -> str:
 
 
 def _first_entry(before: Sequence[ViewEntry], now: Sequence[ViewEntry]) -> str:
-    """The first entry of the view that is not as it was, by its id before."""
+    """The first changed entry of the view, by its earlier id."""
     old, new = next(((one, other) for one, other in zip_longest(before, now) if one != other), (None, None))
     entry = old or new
     return entry.id if entry is not None else ""
 
 
 def _edited(before: Sequence[ViewEntry], now: Sequence[ViewEntry], summaries: set[str]) -> tuple[BreakKind, str]:
-    """What was done to the conversation, from the model's view before and after."""
+    """The edit of the conversation, found from the model's view before and after."""
     old, new = {entry.id: entry for entry in before}, {entry.id: entry for entry in now}
     chosen = _chosen(old, now)
     if chosen:
@@ -347,7 +346,7 @@ def _edited(before: Sequence[ViewEntry], now: Sequence[ViewEntry], summaries: se
 
 
 def _chosen(old: Mapping[str, ViewEntry], now: Sequence[ViewEntry]) -> str:
-    """What the user did to single items since, as a clause; empty where that is not what changed first."""
+    """The user's edits of single items since, as a clause; empty if something else changed first."""
     changed = next((entry for entry in now if old.get(entry.id) != entry), None)
     if changed is None or changed.rule != BY_HAND:
         return ""
@@ -361,19 +360,18 @@ def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7_200 else f"{seconds / 3_600:.0f} hours"
 
 
-# What the provider's prompt cache served in a session, request by request, and what that was worth. A reduction of
-# events.
+# Tokens served by the provider's prompt cache in a session, by request, and the money saved. A reduction of events.
 
 
 KEPT = 10_000
-"""Requests that are remembered, the newest ones."""
+"""Newest requests to remember."""
 KEPT_MISSES = 1_000
 
 PriceOf = Callable[[str, Usage], str | None]
 
 
 class RecordedMiss(Struct, frozen=True):
-    """One miss that was noticed. ``at`` is Unix seconds; the last three are as in ``CacheBreak``."""
+    """One miss. ``at`` is Unix seconds; the last three are as in ``CacheBreak``."""
 
     turn: int
     at: float
@@ -386,7 +384,7 @@ class RecordedMiss(Struct, frozen=True):
 
 class CachedRequest(Struct, frozen=True):
     """One model request with reported usage. ``at`` is Unix seconds, ``cost`` US dollars as a decimal string, None
-    while it is unknown; ``misses`` are those that it met."""
+    while it is unknown; ``misses`` are its misses."""
 
     turn: int
     at: float
@@ -397,7 +395,7 @@ class CachedRequest(Struct, frozen=True):
 
 
 def miss_cost(request: CachedRequest, tokens: int, price: PriceOf) -> Decimal | None:
-    """US dollars that a miss of so many tokens cost more than reading them from the cache; None where a price is
+    """Extra cost of a miss of ``tokens`` tokens over reading them from the cache, in US dollars; None if a price is
     unknown."""
     written = tokens if request.usage.cache_write else None
     again = price(request.model, Usage(input_total=tokens, cache_read=0, cache_write=written, output_total=0))
@@ -407,8 +405,8 @@ def miss_cost(request: CachedRequest, tokens: int, price: PriceOf) -> Decimal | 
 
 
 def saving(request: CachedRequest, price: PriceOf) -> Decimal | None:
-    """US dollars that a request would have cost more without a cache, less what writing to it cost; None where the
-    price or the cached part is unknown."""
+    """US dollars saved by the cache for a request, minus the cost of writing to it; None if the price or the cached
+    part is unknown."""
     if request.usage.cache_read is None:
         return None
     asked = structs.replace(request.usage, cost=None, output_total=0, reasoning=None)
@@ -424,8 +422,7 @@ def _difference(more: str | None, less: str | None) -> Decimal | None:
 
 
 class Money(Struct, frozen=True):
-    """US dollars: what the cache ``saved``, and what misses cost more than reading from it (``lost``). Requests and
-    misses whose price is unknown are in neither."""
+    """US dollars ``saved`` by the cache, and ``lost`` to misses. Excludes requests and misses of unknown price."""
 
     saved: Decimal = Decimal(0)
     lost: Decimal = Decimal(0)
@@ -433,7 +430,7 @@ class Money(Struct, frozen=True):
     """Requests with a known saving."""
     unpriced: int = 0
     lost_unpriced: int = 0
-    """Misses."""
+    """Number of misses of unknown price."""
 
     def plus(self, request: CachedRequest, price: PriceOf) -> Money:
         if request.usage.cache_read is None:
@@ -450,7 +447,7 @@ class Money(Struct, frozen=True):
 
 
 class CacheMoney:
-    """Adds up what the cache of a session was worth, some requests at a time: each is priced once."""
+    """Adds up the savings of a session, some requests at a time; prices each request once."""
 
     def __init__(self, price: PriceOf) -> None:
         self._price = price
@@ -458,8 +455,8 @@ class CacheMoney:
         self._next = 0
 
     def of(self, history: CacheHistory, most: int) -> tuple[Money, bool]:
-        """The sum so far after pricing at most so many requests, and whether that is all of them. The newest request
-        may still meet a miss, so it is priced each time."""
+        """The sum so far after pricing at most ``most`` requests, and whether it is complete. The newest request may
+        still get a miss, so it is priced each time."""
         stop = min(history.count - 1, max(self._next, history.first) + most)
         for request in history.slice(self._next, stop):
             self._sum = self._sum.plus(request, self._price)
@@ -473,7 +470,7 @@ class CacheMoney:
 
 
 class CacheTotals(Struct, frozen=True):
-    """Tokens of all requests that reported a cache: ``read`` of ``asked`` came from it."""
+    """Tokens of all requests with a reported cache: ``read`` of ``asked`` came from it."""
 
     requests: int = 0
     asked: int = 0
@@ -495,18 +492,18 @@ class CacheHistory:
         self._misses: deque[RecordedMiss] = deque(maxlen=KEPT_MISSES)
         self._model = ""
         self._coming: tuple[RecordedMiss, ...] = ()
-        """Misses that the next request will meet."""
+        """Misses that belong to the next request."""
         self._answered = False
-        """Whether the newest request's step has not ended: what comes is about it."""
+        """Whether the newest request's step is still open; misses that arrive now belong to it."""
         self.silent = 0
-        """Answers without any token counts."""
+        """Number of answers without token counts."""
         self.count = 0
-        """Requests so far, those that are no longer remembered too."""
+        """Number of requests so far, including forgotten ones."""
         self.revision = 0
-        """Changes whenever anything here does."""
+        """Increases with every change here."""
         self.totals = CacheTotals()
         self.prefix: PromptPrefix | None = None
-        """What the newest request begins with."""
+        """Prefix of the newest request."""
         self._sent_at = 0.0
         self._sent: SentPrompt | None = None
         self._readers: set[str] = set()
@@ -521,19 +518,19 @@ class CacheHistory:
 
     @property
     def sent(self) -> SentPrompt | None:
-        """The newest request, for a session that goes on; None where the record does not tell what it began with."""
+        """The newest request, for a session that continues; None if the record lacks its prefix."""
         if self._sent is None or self.prefix is None:
             return None
         return replace(self._sent, prefix=self.prefix)
 
     @property
     def first(self) -> int:
-        """The number of the first request that is remembered, counted from 0."""
+        """The number of the first remembered request, counted from 0."""
         return self.count - len(self._requests)
 
     def slice(self, start: int, stop: int) -> list[CachedRequest]:
-        """Requests by their number, counted from 0; those that are not remembered are left out."""
-        first = self.first  # a deque finds its places quickly from both ends; walking there would not
+        """Requests by their number, counted from 0; skips forgotten ones."""
+        first = self.first  # indexing a deque is quick near both ends; iterating to an index is not
         return [self._requests[number - first] for number in range(max(start, first), min(stop, self.count))]
 
     def apply(self, event: Event) -> None:
@@ -597,7 +594,7 @@ class CacheHistory:
 
 
 def _rewrite(event: Event) -> PrefixChange | None:
-    """What an event did to what was sent before, if it did anything."""
+    """The rewrite of sent content by an event, if any."""
     match event.body:
         case CompactionCompleted(strategies=("clearing",), item=item):
             return PrefixChange("clearing", "old results and arguments were cleared to free space", "", item)

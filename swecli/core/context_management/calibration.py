@@ -1,8 +1,8 @@
-"""What the usage that one model reports teaches about the size of what was sent to it.
+"""Learning the token sizes of one model from its reported usage.
 
-Estimates are in tokens of another encoding than the model's. Each response tells the true size of a whole prompt,
-hence of what was added since the one before. From that every message gets its own factor (true tokens per
-estimated one), and the messages to come get the average of what was seen.
+Estimates are in tokens of another encoding than the model's. Each response reports the true size of a whole prompt,
+hence of the content added since the one before. From that every message gets its own factor (true tokens per estimated
+one); later messages get the average of these.
 """
 
 from __future__ import annotations
@@ -25,43 +25,42 @@ from swecli.core.protocol.budget import REASONING
 from swecli.core.protocol.messages import Usage
 
 PRIOR_TOKENS = 2_000
-"""Weight of the family's ratio against what was observed, in estimated tokens."""
+"""Weight of the family's ratio against observations, in estimated tokens."""
 
 MOST_CARRIED = 20_000
-"""Weight of what earlier sessions learned at the most: a model behind a name may be replaced by another one."""
+"""Largest weight of earlier sessions: the provider may replace the model behind a name."""
 
 MOSTLY_FIXED = 0.6
-"""From this share of the first request on, its ratio is taken for that of system prompt and tools."""
+"""Share of the fixed part in the first request from which on its ratio counts for system prompt and tools."""
 
 TELLING = 200
-"""Estimated tokens of a new part from which on its error counts: below, the borders of messages weigh too much."""
+"""Estimated tokens of a new part from which on its error counts; in smaller ones the message borders weigh too much."""
 
 MOSTLY_LEFT = 0.25
-"""Share of a message from which on what is left of it is taken to have the factor of the whole."""
+"""Remaining share of a message from which on it keeps the factor of the whole."""
 
 FORGETTING = 0.9
-"""What remains of an old error of prediction after each report."""
+"""Factor by which an old prediction error fades at each report."""
 
 LOWEST_RATIO, HIGHEST_RATIO = 0.5, 2.0
 
 LEAST_PLAUSIBLE = 0.3
-"""A report below this share of the estimate is not of the whole prompt: some local servers leave out what they had
-in their cache."""
+"""A report below this share of the estimate is not of the whole prompt: some local servers omit cached tokens."""
 
 
 MOST_PLAUSIBLE = 4.0
-"""A report above this many times the count is not of one prompt: some servers report more than they read."""
+"""A report above this multiple of the count is not of one prompt: some servers report more than they read."""
 MOST_NEW = 3.0
-"""The same for what a report says of the messages that are new, where that would be half of everything: some servers
-add up the prompts of all requests."""
+"""The same for the reported size of new messages if they are half of the prompt or more: some servers add up the
+prompts of all requests."""
 SLACK_SHARE, MOST_SLACK = 0.1, 4_000
-"""Tokens that a provider may add unseen: a share of the window, and the most."""
+"""Tokens that a provider may add unseen: a share of the window, and the maximum."""
 DOUBTED = 0.6, 1.6
-"""Once a report could not be true, later ones count only between these shares of the count."""
+"""After one implausible report, later ones count only between these shares of the count."""
 
 
 def family_ratio(model: str) -> float:
-    """Tokens of a model per token of o200k_base before anything was observed, by its name."""
+    """Prior ratio of a model's tokens to those of o200k_base, by its name."""
     name = model.rpartition("/")[2].lower()
     if "claude" in name:
         return 1.3
@@ -73,8 +72,8 @@ def family_ratio(model: str) -> float:
 
 
 class Learned(Struct, frozen=True):
-    """What is known of a model's tokenizer: tokens of the model per estimated one. ``tokens`` is how many estimated
-    tokens the ratio rests on; ``fixed_ratio`` is that of system prompt and tools, None = not known apart."""
+    """Knowledge of a model's tokenizer: its tokens per estimated one. ``tokens`` is how many estimated tokens the ratio
+    rests on; ``fixed_ratio`` is that of system prompt and tools, None if not known apart."""
 
     ratio: float
     tokens: float = 0.0
@@ -94,8 +93,8 @@ class Sent(Struct, frozen=True):
 class Prediction(Struct, frozen=True):
     """Tokens of a request by part; ``messages`` are those of the messages by component.
 
-    ``estimated`` is how much of ``total`` rests on no report at all; ``anchored`` is False while the model has
-    reported nothing. ``missed`` is by how much of what was estimated predictions were wrong lately, at the most.
+    ``estimated`` is the part of ``total`` without any report; ``anchored`` is False before the model's first report.
+    ``missed`` is the largest recent relative error of predictions.
     """
 
     total: float
@@ -108,7 +107,7 @@ class Prediction(Struct, frozen=True):
 
 
 class _Sums(Struct):
-    """Messages added up: ``estimated`` and true tokens, and the true ones by component."""
+    """Sums over messages: ``estimated`` and true tokens, and the true ones by component."""
 
     estimated: int = 0
     true: float = 0.0
@@ -129,11 +128,11 @@ class _Sums(Struct):
 
 
 class _Anchor(Struct, frozen=True):
-    """The newest request whose size was reported, and the answer to it.
+    """The newest request of reported size, and its answer.
 
     ``offset`` is the part of the size that the sizes of its parts don't explain; ``scale`` spreads it over these parts,
-    so that what is dropped takes its share along. ``sums`` adds up its messages, whose sizes are settled, so that a
-    long history costs nothing at each step.
+    so that a dropped part takes its share along. ``sums`` adds up the messages of settled size, so that a long history
+    costs nothing at each step.
     """
 
     messages: tuple[MessageSize, ...]
@@ -145,7 +144,7 @@ class _Anchor(Struct, frozen=True):
 
 
 class RatioStore(Protocol):
-    """Where ratios outlive a session. Neither raises; ``keep`` may take the time of a disk."""
+    """Storage of ratios across sessions. Neither method raises; ``keep`` may block for the disk."""
 
     def known(self, model: str) -> Learned: ...
 
@@ -153,7 +152,7 @@ class RatioStore(Protocol):
 
 
 class FamilyRatios:
-    """No memory: every session starts with what the model's name tells."""
+    """No memory: every session starts with the ratio of the model's family."""
 
     def known(self, model: str) -> Learned:
         return Learned(family_ratio(model))
@@ -163,9 +162,9 @@ class FamilyRatios:
 
 
 class Calibration:
-    """What was learned of one model in one session. Every prediction rests on all reports so far.
+    """Calibration of one model in one session. Every prediction rests on all reports so far.
 
-    ``known`` is what the model's family, or earlier sessions, tell of it.
+    ``known`` comes from the model's family or earlier sessions.
     """
 
     def __init__(self, known: Learned) -> None:
@@ -178,28 +177,28 @@ class Calibration:
         self._fixed: object = None
         self._fixed_tokens: float | None = None
         self._factors: WeakKeyDictionary[MessageSize, float] = WeakKeyDictionary()
-        """As long as somebody remembers the size of the message."""
+        """Lives as long as the size of the message is referenced."""
         self._anchor: _Anchor | None = None
         self._members: tuple[_Anchor | None, frozenset[MessageSize]] = (None, frozenset())
         """The messages of the anchor."""
         self._answer: tuple[MessageSize, float] | None = None
-        """The answer that followed the anchor, with its factor by what the model reported of it."""
+        """The answer that followed the anchor, with its factor from the model's report."""
         self._sends_reasoning_back = True
         self._doubted = False
 
     @property
     def ratio(self) -> float:
-        """Tokens of this model per estimated token, for parts that no report covers."""
+        """Tokens of this model per estimated token, for parts without a report."""
         return _clamp((self._prior * self._weight + self._seen_reported) / (self._weight + self._seen_estimated))
 
     @property
     def learned(self) -> Learned:
-        """What is worth to be kept for later sessions."""
+        """Result worth keeping for later sessions."""
         return Learned(self.ratio, self._weight - PRIOR_TOKENS + self._seen_estimated, self._fixed_ratio)
 
     def recounted(self, before: Mapping[MessageSize, int], fixed: float, *, anew: bool) -> None:
-        """Sizes were counted better than ``before``; ``fixed`` is how many times as large the fixed part was estimated.
-        What was reported of the true sizes stays. ``anew``: all counts were estimates until now."""
+        """Apply better counts than ``before``; ``fixed`` is the ratio of the old to the new estimate of the fixed part.
+        Reported true sizes stay. ``anew``: all earlier counts were estimates."""
         known = {size: tokens for size, tokens in before.items() if size in self._factors}
         for size, tokens in known.items():
             self._factors[size] *= tokens / max(1, size.total)
@@ -216,7 +215,7 @@ class Calibration:
             self._missed = 0.0
 
     def predict(self, sent: Sent) -> Prediction:
-        """The size of a request that was not sent yet."""
+        """The size of a request before it is sent."""
         ratio = self.ratio
         fixed_known = self._fixed_tokens is not None and sent.fixed == self._fixed
         if fixed_known and self._fixed_tokens is not None:
@@ -242,13 +241,13 @@ class Calibration:
         return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, tail, self._missed)
 
     def tokens_per_estimated(self, sizes: Iterable[MessageSize]) -> list[float]:
-        """For each message by how much ``predict`` multiplies its estimate."""
+        """The factor that ``predict`` applies to each message's estimate."""
         scale, members = self._anchor.scale if self._anchor is not None else 1.0, self._anchored
         return [self._factor(size) * (scale if _is_among(size, members) else 1.0) for size in sizes]
 
     @property
     def _anchored(self) -> frozenset[MessageSize]:
-        """The messages of the newest request whose size was reported."""
+        """The messages of the newest request of reported size."""
         anchor, members = self._members
         if anchor is not self._anchor:
             members = frozenset(self._anchor.messages) if self._anchor is not None else frozenset[MessageSize]()
@@ -259,8 +258,8 @@ class Calibration:
         return size in self._factors or (self._answer is not None and self._answer[0] is size)
 
     def _factor(self, size: MessageSize) -> float:
-        """Tokens of this message per estimated one: as reported; where a part of it has gone, as reported of the whole;
-        else as usual. What is left never counts more than the whole did."""
+        """Tokens of this message per estimated one: from its report; if a part was removed, from the report of the
+        whole; otherwise the average. The remainder never counts more than the whole did."""
         known = self._reported(size)
         if known:
             return known
@@ -280,9 +279,8 @@ class Calibration:
         return self._factors.get(size, 0.0)
 
     def observe(self, sent: Sent, usage: Usage, window: int) -> bool:
-        """Take in what the model reported for a request. Reports that can't be true are passed over. False where one is
-        so much larger than the count that everything reported so far is forgotten: from then on the count is
-        believed."""
+        """Learn from the usage reported for a request. Ignores implausible reports. False if one exceeds the count by
+        so much that all earlier reports are discarded: from then on the count is trusted."""
         reported = usage.input_total
         before = self._anchor if self._extends_anchor(sent) else None
         sums = before.sums.copy() if before is not None else _Sums()
@@ -308,7 +306,8 @@ class Calibration:
         return True
 
     def _plausible(self, reported: int, everything: int, before: _Anchor | None, fresh: int, window: int) -> bool:
-        """``everything`` and ``fresh`` are estimates of the whole prompt and of what follows the anchor."""
+        """Whether a report can be true. ``everything`` and ``fresh`` are estimates of the whole prompt and of the
+        messages after the anchor."""
         low, high = DOUBTED
         share = reported / max(1.0, self.ratio * everything)
         if self._doubted:
@@ -323,7 +322,7 @@ class Calibration:
         return rest <= MOST_NEW * self.ratio * fresh + slack or rest <= 0.5 * self.ratio * everything
 
     def _forget(self) -> bool:
-        """Back to what the model's family tells. Whether that was so before."""
+        """Reset to the ratio of the model's family. Whether this happened before."""
         doubted, self._doubted = self._doubted, True
         self._missed = self._seen_estimated = self._seen_reported = 0.0
         self._fixed, self._fixed_tokens, self._anchor, self._answer = None, None, None, None
@@ -331,7 +330,7 @@ class Calibration:
         return doubted
 
     def _begin(self, sent: Sent, prompt: float) -> None:
-        """First report with this fixed part: spread it over the fixed part and all messages not known yet."""
+        """First report with this fixed part: spread it over the fixed part and all messages without a known size."""
         new = [size for size in sent.messages if size not in self._factors]
         rest = prompt - sum(self._factors.get(size, 0.0) * size.total for size in sent.messages)
         estimated = sent.fixed_tokens + sum(size.total for size in new)
@@ -341,13 +340,13 @@ class Calibration:
         for size in new:
             self._factors[size] = factor
         self._fixed = sent.fixed
-        # Whatever the provider adds on its own (a preamble for tools, for example) is in here as well.
+        # Includes the provider's own additions, such as a preamble for tools.
         self._fixed_tokens = max(0.0, rest - factor * sum(size.total for size in new))
 
     def _continue(self, messages: tuple[MessageSize, ...], anchor: _Anchor | None, prompt: float) -> None:
-        """A further report: what the known parts don't explain belongs to the messages that are new.
+        """A further report: the size not explained by the known parts belongs to the new messages.
 
-        ``messages`` are those after the anchor, or all; ``prompt`` is what was reported for anchor and messages.
+        ``messages`` are those after the anchor, or all; ``prompt`` is the size reported for anchor and messages.
         """
         factors = [self._factors.get(size, 0.0) for size in messages]
         answer = self._add_answer(factors, messages, anchor) if anchor is not None else None
@@ -371,8 +370,7 @@ class Calibration:
     def _add_answer(
         self, factors: list[float], messages: tuple[MessageSize, ...], anchor: _Anchor
     ) -> MessageSize | None:
-        """Put in the size of the answer that followed the anchor, as far as the model reported it. ``messages`` are
-        those after the anchor."""
+        """Apply the reported size of the answer after the anchor. ``messages`` are those after the anchor."""
         if not messages or factors[0]:
             return None
         answer = messages[0]
@@ -384,7 +382,7 @@ class Calibration:
         return answer
 
     def _settle_answer(self, messages: tuple[MessageSize, ...], anchor: _Anchor) -> None:
-        """Remember the answer that followed the anchor, for when what comes before it changes."""
+        """Remember the answer after the anchor, in case earlier messages change."""
         known = self._answer[0] if self._answer is not None else None
         if not messages or (known is not None and _is_among(messages[0], {known})):
             return
@@ -411,7 +409,7 @@ class Calibration:
 
 
 def _is_among(size: MessageSize, members: AbstractSet[MessageSize]) -> bool:
-    """Whether a message, or what it was before a part of it went, is one of these."""
+    """Whether a message, or its original before a part was removed, is one of these."""
     one: MessageSize | None = size
     while one is not None:
         if one in members:
@@ -424,17 +422,17 @@ def _clamp(ratio: float) -> float:
     return min(HIGHEST_RATIO, max(LOWEST_RATIO, ratio))
 
 
-_MOST_MODELS = 300
-_MOST_BYTES = 1_000_000
+_MAX_MODELS = 300
+_MAX_BYTES = 1_000_000
 _VERSION = 1
 _UNIT = "o200k_base"
 
 
 class LearnedRatios:
-    """The file. Nothing here raises: what can't be kept is learned again.
+    """Ratios in a file. Nothing here raises: unsaved ratios are learned again.
 
-    ``tell`` gets a sentence for the user, in whatever thread it happens, when the file can't be used. Every call
-    reads the file anew, so that sessions that run at the same time see what the others learned.
+    ``tell`` gets a sentence for the user, in any thread, if the file can't be used. Every call reads the file again, so
+    concurrent sessions share what they learn.
     """
 
     def __init__(self, path: Path, today: Callable[[], date] = date.today) -> None:
@@ -444,8 +442,8 @@ class LearnedRatios:
         self.tell: Callable[[str], None] = lambda _text: None
 
     def known(self, model: str) -> Learned:
-        """What is known of ``provider/name``: from its own sessions, else from those of the same name at another
-        provider, else by its family."""
+        """The ratio for ``provider/name``: from its own sessions, else from sessions of the same name at another
+        provider, else from its family."""
         models = self._read()
         name = model.rpartition("/")[2]
         others = sorted(
@@ -486,17 +484,17 @@ class LearnedRatios:
         return as_object(data.get("models")) if data is not None else {}
 
     def _data(self) -> JsonObject | None:
-        """The file's content; None where there is none of ours."""
+        """The file's content; None if it is missing or of another format."""
         try:
             with self._path.open("rb") as file:
-                data = parse_object(file.read(_MOST_BYTES + 1).decode("utf-8", "replace"))
+                data = parse_object(file.read(_MAX_BYTES + 1).decode("utf-8", "replace"))
         except OSError:
             return None
         ours = data is not None and data.get("version") == _VERSION and data.get("unit") == _UNIT
         return data if ours else None
 
     def _put_aside_if_broken(self) -> Path | None:
-        """Move a file away that is none of ours, so that nothing in it is lost; where it is now."""
+        """Rename a file of another format so that nothing is lost; returns the new path."""
         if not self._path.exists() or self._data() is not None:
             return None
         return put_aside(self._path)
@@ -523,6 +521,6 @@ def _number(value: object) -> float | None:
 
 
 def _newest(models: JsonObject) -> JsonObject:
-    """The models learned last, not more than are reasonable to keep."""
+    """The models learned most recently, up to a sensible number."""
     days = sorted(models, key=lambda model: as_text(as_object(models[model]).get("day")), reverse=True)
-    return {model: models[model] for model in days[:_MOST_MODELS]}
+    return {model: models[model] for model in days[:_MAX_MODELS]}

@@ -1,4 +1,4 @@
-"""OPENCLI.md read back: its sections, and what they say of a project as values."""
+"""Parser for OPENCLI.md: its sections, and their facts about a project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 TOP = "top"
-"""Key of what stands before the first section: title and first paragraph."""
+"""Key of the text before the first section: title and first paragraph."""
 _HEADING = re.compile(r"^## +(.+?)[ \t]*#*[ \t]*$")
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _SPAN = re.compile(r"`([^`]+)`")
@@ -20,14 +20,14 @@ _SUMMARY = (TOP, "project", "overview")
 
 
 class Section(NamedTuple):
-    """``key`` is the heading in a form to compare by; ``text`` the whole section with its heading."""
+    """``key`` is the normalised heading; ``text`` the whole section with its heading."""
 
     key: str
     text: str
 
 
 def sections(document: str) -> list[Section]:
-    """The sections of the second level in order; those that say nothing are left out."""
+    """Second-level sections in order, without empty ones."""
     found: list[Section] = []
     key, lines, fence = TOP, list[str](), ""
     for line in document.splitlines():
@@ -44,7 +44,7 @@ def sections(document: str) -> list[Section]:
 
 
 class GuideFacts(Struct):
-    """``structure`` leads from a folder to the files that are named in it, ``patterns`` from a name to its place."""
+    """``structure`` maps a folder to the files named in it, ``patterns`` a name to its place."""
 
     summary: str = ""
     structure: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -53,7 +53,7 @@ class GuideFacts(Struct):
 
 
 def read_guide(text: str) -> GuideFacts:
-    """What is found under the usual headings, whoever wrote it. Nothing is an error."""
+    """Read the facts under the usual headings, whoever wrote them. Never fails."""
     guide = GuideFacts()
     paragraphs: list[str] = []
     for name, section in sections(text):

@@ -1,4 +1,4 @@
-"""The context manager: from the conversation to the next request, measured and judged."""
+"""The context manager: builds the next request from the conversation, measures and gates it."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from swecli.core.protocol.events import Mode, PromptPrefix, ViewEntry
 from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
 
 NEAR = 0.9
-"""From this share of the warning level on, what decides is counted exactly: a tail comes on top."""
+"""Share of the warning level from which on counts are exact, because the tail adds to them."""
 
 
 COMPACT_TOOL = "compact_context"
-"""The tool with which a model makes room itself."""
+"""The tool with which a model compacts its context itself."""
 EXACT_FROM = 0.5
-"""Share of the effective window from which on exact counts may be worth the memory of the vocabulary: below it nothing
-is decided. Above it they are where much rests on no report: what a provider reports of each request needs no other
-measure, so that most sessions never load it."""
+"""Share of the effective window from which on exact counts may be worth the vocabulary's memory: no decision falls
+below it. Above it they serve measures with many unreported tokens. Usage reports usually suffice, so most sessions
+never load it."""
 
 
 class PreparedRequest(Struct, frozen=True):
     """One request with its measure and the gate's verdict.
 
-    ``reason`` says why it is blocked; ``warning`` is set once when the context passes the warning level, and
-    again after it has fallen below it.
+    ``reason`` explains a block; ``warning`` is set once when the context passes the warning level, and again after it
+    has fallen below it.
     """
 
     request: ModelRequest
@@ -62,8 +62,8 @@ class PreparedRequest(Struct, frozen=True):
 
 
 class ContextManager:
-    """Owns the measure of one session's context. The tools that it is made with are frozen for the session;
-    ``added_tools`` follow them."""
+    """Measures and builds one session's context. Its initial tools are frozen for the session; ``added_tools`` follow
+    them."""
 
     def __init__(
         self,
@@ -76,56 +76,56 @@ class ContextManager:
         *,
         special_tools: Callable[[str], Sequence[ToolSchema]] = lambda model: (),
     ) -> None:
-        """``advice`` is what the user can do about a full context, as clauses. A model with a small window
-        sees ``lean_tools`` in place of ``tools``; ``special_tools`` gives further ones by the name of the model."""
+        """``advice`` is what the user can do about a full context, as clauses. A model with a small window sees
+        ``lean_tools`` in place of ``tools``; ``special_tools`` adds tools by the name of the model."""
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
         self.unattended = texts.headless
-        """Whether the model knows that nobody watches."""
+        """Whether the prompt says that the run is unattended."""
         self.added_tools: tuple[ToolSchema, ...] = ()
-        """Tools that came while the session ran, in the order in which the model learned of them."""
+        """Tools added during the session, in order of their announcement to the model."""
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
         self._warned = False
         self._settled = 0
         self._cleared: tuple[tuple[Message, ...], int] = ((), 0)
-        """Tokens that the provider left out of the newest request by itself, and the messages of that."""
+        """The messages of the newest request, and the tokens that the provider cleared in it by itself."""
         self._watch = CacheWatch()
         self.measured_for: ModelInfo | None = None
         """The model of the newest measure."""
         self._newest_measure: Budget | None = None
-        """Of a request or of the conversation alone."""
+        """Measure of a request or of the conversation alone."""
         self.newest: Budget | None = None
         """The measure of the newest request."""
         self.disbelieved: int | None = None
-        """A size that a model reported and that can't be true; whoever tells of it sets it back to None."""
+        """An implausible size reported by a model; the reader that reports it resets it to None."""
 
     @property
     def memory(self) -> MemoryText:
-        """What of earlier sessions is in the system prompt."""
+        """Memories of earlier sessions in the system prompt."""
         return self._prompt.memory
 
     def adopt_memory(self, memory: MemoryText) -> None:
-        """A session goes on: what was in its prompt stays, byte for byte. Only before its first request."""
+        """Continue a session with the memories of its prompt, byte for byte. Only before its first request."""
         self._prompt.memory = memory
 
     def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
-        """A session goes on with the tools that it had. Only before its first request."""
+        """Continue a session with its earlier tools. Only before its first request."""
         self._prompt.adopt_tools(tools, lean_tools)
 
     def adjust(self, limits: Limits, advice: Sequence[str]) -> None:
-        """Measure and judge by these limits from now on; ``advice`` as at the beginning."""
+        """Change the limits; ``advice`` as in the constructor."""
         self.limits = self._prompt.limits = limits
         self._advice = tuple(advice)
 
     def own_tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
-        """The tools that it was made with, as this model sees them."""
+        """The initial tools, as this model sees them."""
         return self._prompt.tools(info)
 
     @property
     def newest_request(self) -> ModelRequest | None:
-        """The request that was answered last in this run."""
+        """The newest answered request of this run."""
         return self._watch.newest
 
     def component_names(self, info: ModelInfo) -> Mapping[str, str]:
@@ -133,13 +133,13 @@ class ContextManager:
         return self._prompt.prompt(info).components
 
     def tool_tokens(self, tools: Iterable[ToolSchema], info: ModelInfo) -> int:
-        """Estimated tokens of descriptions, as this model counts them."""
+        """Estimated tokens of tool descriptions in this model's units."""
         return self.monitor.tool_tokens(tools, info)
 
     async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> None:
-        """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop.
+        """Count new entries of the ledger, long texts in a thread, so that measuring never blocks the event loop.
 
-        With ``info``, the conversation is counted exactly where it may be decided that it is too long.
+        With ``info``, counts the conversation exactly if it may be close to a limit.
         """
         new = tuple(islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled)))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
@@ -155,8 +155,8 @@ class ContextManager:
         await self.monitor.keep_ratios()
 
     def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:
-        """Whether the conversation, since whose newest measure these entries have come, can be near a limit whatever
-        they hold."""
+        """Whether the conversation can be near a limit, given the entries added since its newest measure, whatever they
+        contain."""
         measured = self._newest_measure
         if measured is None or self.measured_for != info:
             return True
@@ -166,7 +166,8 @@ class ContextManager:
         return measured.upper + grown + IMAGE_TOKENS * images >= NEAR * min(measured.warn_at, measured.compact_at)
 
     async def count_exactly(self, messages: Sequence[Message], info: ModelInfo) -> bool:
-        """Let no estimate be left in the measure of a request with these messages. True where that may differ now."""
+        """Replace all estimates in the measure of a request with these messages. True if the measure may have
+        changed."""
         return await self.monitor.count_exactly(self._request(messages, info))
 
     def prepare(
@@ -183,8 +184,8 @@ class ContextManager:
     ) -> PreparedRequest:
         """Build the next request and measure it: the same number serves gate, meter and ``/context``.
 
-        The tail tells the model about a filling context, so a request at the warning level is measured with
-        that note in it. ``notes`` are in the tail too. ``watermarks`` see ``build_request``.
+        The tail warns the model of a filling context, so a request at the warning level is measured with that note.
+        ``notes`` are in the tail, too. ``watermarks`` see ``build_request``.
         """
         notes = [read_prompt("headless"), *notes] if self.unattended else notes
         tail = tail_text(mode=mode, todos=todos, notes=notes)
@@ -207,48 +208,48 @@ class ContextManager:
         return PreparedRequest(fitted, budget, reason if budget.level == "block" else "", warning)
 
     def aside(self, messages: Sequence[Message], info: ModelInfo, session: str) -> ModelRequest:
-        """A request about the conversation that is no part of it. Prompt and tools are the same, so that the provider
-        still knows them."""
+        """A side request about the conversation, not part of it. Prompt and tools are the same, so that the provider's
+        cache still matches."""
         return self._request(messages, info, session=session)
 
     def why_blocked(self, budget: Budget) -> str:
-        """Why a request is not sent after a compaction was tried in vain."""
+        """Reason for a block after a failed compaction."""
         return gate_reason(budget, [advice for advice in self._advice if not advice.startswith("/compact")])
 
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
-        """The measure of a request that would be made now, without its tail."""
+        """Measure of a request made now, without its tail."""
         return self._measure(self._request(messages, info), info)
 
     def weigh(self, request: ModelRequest, info: ModelInfo) -> Budget:
-        """The measure of any request, as it is, against the window of the model that it goes to. It leaves the measure
-        of the conversation alone."""
+        """Measure of any request, unchanged, against its model's window. Leaves the measure of the conversation
+        unchanged."""
         return self.monitor.measure(request, self.limits, info, cleared=_left_out(request, *self._cleared), beside=True)
 
     def growing(self, budget: Budget, info: ModelInfo) -> GrowingBudget:
-        """Follows the size of the context while the answer to a request of this size comes."""
+        """Tracks the size of the context while the answer to a request of this size streams in."""
         return GrowingBudget(
             budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info)
         )
 
     def resume_cache(self, sent: SentPrompt, ledger: Ledger) -> None:
-        """A session goes on whose newest request was this one."""
+        """Continue the cache watch of a session after this request."""
         self._watch.resume(sent, tuple(project(ledger)), ledger.view)
 
     @property
     def sent_prefix(self) -> PromptPrefix | None:
-        """What the request begins with that was compared last."""
+        """Prefix of the request compared last."""
         return self._watch.prefix
 
     def cache_miss(
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
     ) -> CacheMiss | None:
-        """Compare a request that was answered with the one before it. ``at`` is when it was sent, in Unix seconds."""
+        """Compare an answered request with the one before. ``at`` is when it was sent, in Unix seconds."""
         names = self._prompt.prompt(info).components
         return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
 
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
-        """Take in what the provider reported for a request. Returns how many tokens of it the provider left out by
-        itself, where that is more than before."""
+        """Record the provider's reported usage for a request. Returns the tokens that the provider cleared by itself,
+        if more than before."""
         if not self.monitor.observe(request, usage, info):
             self.disbelieved = usage.prompt
         before, now = self._cleared[1], usage.cleared or 0
@@ -256,7 +257,7 @@ class ContextManager:
         return now if now > before else 0
 
     def adopt_size(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
-        """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
+        """Adopt the known size of an earlier request with these messages, without its tail."""
         self.monitor.observe(replace(self._request(messages, info), tail=""), usage, info)
 
     def _request(
@@ -290,6 +291,6 @@ class ContextManager:
 
 
 def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) -> int:
-    """Tokens of the request that the provider leaves out by itself, as far as that is known: it left out ``cleared``
-    of these messages."""
+    """Known number of tokens that the provider clears in the request by itself: it cleared ``cleared`` of the messages
+    ``before``."""
     return cleared if cleared and request.messages[: len(before)] == before else 0

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 
 PIECE_CHARS = 32_768
-"""Longest piece that is looked at in one go, so that no text of any shape costs more than linear time."""
+"""Longest piece to process at once, so that any text takes linear time."""
 
 IMAGE_TOKENS = 1_600
-"""What one image is taken for. Vendors scale images down to about this many tokens at most."""
+"""Assumed size of one image. Vendors scale images down to about this many tokens at most."""
 
 
 class CountsTokens(Protocol):
@@ -63,7 +63,7 @@ class CountsTokens(Protocol):
 
 @runtime_checkable
 class CountsAhead(Protocol):
-    """A counter for which long texts are best counted before they are asked for."""
+    """A counter that handles long texts best ahead of time."""
 
     async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
         """Count in a thread; ``count`` knows these texts afterwards. ``exact``: precision is worth memory now."""
@@ -72,18 +72,18 @@ class CountsAhead(Protocol):
 
 @runtime_checkable
 class MakesExact(Protocol):
-    """A counter that estimates until it is told that precision matters."""
+    """A counter that estimates until precision is requested."""
 
     @property
     def exact(self) -> bool: ...
 
     async def make_exact(self) -> bool:
-        """Wait until counts are exact; False where they can't be."""
+        """Wait until counts are exact; False if they can't be."""
         ...
 
 
 class CharCounter:
-    """The rule of thumb, for comparison and for whoever wants it: so many characters make a token."""
+    """The rule of thumb, for comparison: a fixed number of characters per token."""
 
     def __init__(self, chars_per_token: float = 4.0) -> None:
         if not chars_per_token > 0:
@@ -109,7 +109,7 @@ _SCRIPTS: dict[str, tuple[str, float, float]] = {
     "kana": ("\u3040-\u30ff", 0.1, 0.64),
     "han": ("\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff", 0.0, 0.771),
 }
-"""Scripts besides Latin: their letters, the tokens of a word, and those of each of its letters."""
+"""Scripts besides Latin: their letters, tokens per word, and tokens per letter."""
 _LETTERS = " | ".join(f"(?P<{name}>[{letters}]+)" for name, (letters, _, _) in _SCRIPTS.items())
 _PIECES = re.compile(
     rf"""
@@ -146,26 +146,26 @@ _NEWLINE = 0.636
 _BLANK = 0.657
 _OTHER = 0.74
 _LONG_RUN = 64
-_RUN_CHAR = 1 / 16  # each blank or newline beyond that: no vocabulary has tokens for runs of any length
+_RUN_CHAR = 1 / 16  # each blank or newline beyond that: vocabularies have no tokens for very long runs
 _RULED = {
     **dict.fromkeys("-=_*#~.+/", 40),
     **dict.fromkeys("\u2500\u2014\u2026!", 16),
     **dict.fromkeys("<>?\u2501\u2550", 8),
 }
-"""Characters of which lines are drawn: how many of the same make a token in a long run."""
+"""Characters that form ruled lines: repetitions per token in a long run."""
 _RULED_ASCII, _RULED_OTHER = 4, 1.2
 """The same for all others."""
 _PACKED_CHAR, _HEX_CHAR = 0.68, 0.57
-"""Of base64 and the like, and of long hexadecimal numbers."""
+"""Tokens per character of base64 and similar text, and of long hexadecimal numbers."""
 _SWITCHES = 0.33
-"""Share of neighbours of another kind (small, capital, digit) from which on a run of letters and digits is no words."""
+"""Share of changes between small letters, capitals and digits from which on a run is not made of words."""
 _FOREIGN_CHAR = 0.14  # each character beyond 3 of a word with accents
 _VIETNAMESE_CHAR = 0.1
-_RUSSIAN_WORD, _RUSSIAN_LETTER = 0.63, 0.181  # the vocabulary knows Russian better than its neighbours
+_RUSSIAN_WORD, _RUSSIAN_LETTER = 0.63, 0.181  # the vocabulary covers Russian better than related languages
 
 
 class PieceEstimator:
-    """Splits a text into words, digits, punctuation and blanks, and adds up what each kind costs on average."""
+    """Splits a text into words, digits, punctuation and blanks, and adds up the average cost of each kind."""
 
     def count(self, text: str) -> int:
         """Estimated tokens, at least 1 for a text that isn't empty."""
@@ -175,7 +175,7 @@ class PieceEstimator:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Cut ``text`` into pieces of at most ``PIECE_CHARS`` characters, at the end of a line where there is one."""
+    """Cut ``text`` into pieces of at most ``PIECE_CHARS`` characters, at line ends if possible."""
     start = 0
     while len(text) - start > PIECE_CHARS:
         end = text.rfind("\n", start + PIECE_CHARS // 2, start + PIECE_CHARS) + 1 or start + PIECE_CHARS
@@ -226,7 +226,7 @@ def _estimate(text: str) -> float:
 
 
 def _without_packed(text: str) -> tuple[str, float]:
-    """The text without base64, long hexadecimal numbers and the like, and what these take."""
+    """The text without base64, long hexadecimal numbers and the like, and the tokens of these."""
     tokens = 0.0
     kept: list[str] = []
     start = 0
@@ -240,7 +240,7 @@ def _without_packed(text: str) -> tuple[str, float]:
 
 
 def _ruled(run: str) -> float:
-    """Punctuation with drawn lines in it."""
+    """Tokens of punctuation with ruled lines."""
     tokens, start = 0.0, 0
     for match in _RULE.finditer(run):
         if match.start() > start:
@@ -255,7 +255,7 @@ def _run(character: str, length: int) -> float:
 
 
 def _script(kind: str, words: int, letters: int, text: str) -> float:
-    """Words of a script besides Latin."""
+    """Tokens of words in a script besides Latin."""
     _, word, letter = _SCRIPTS[kind]
     if kind == "cyrillic" and _RUSSIAN.search(text):
         word, letter = _RUSSIAN_WORD, _RUSSIAN_LETTER
@@ -263,8 +263,8 @@ def _script(kind: str, words: int, letters: int, text: str) -> float:
 
 
 def _foreign(text: str, words: int, accented: int, beyond: int, accented_beyond: int) -> float:
-    """What words of other languages than English take besides. How many have accents tells how far the language is
-    from those that the vocabulary knows best; ``beyond`` are letters that make a word long."""
+    """Extra tokens of words in other languages than English. The share of accented words indicates the distance from
+    the languages that the vocabulary covers best; ``beyond`` are letters past the usual length of a word."""
     if not accented:
         return 0.0
     share = accented / (words + accented)
@@ -276,7 +276,7 @@ def _foreign(text: str, words: int, accented: int, beyond: int, accented_beyond:
 
 class O200kTokenizer:
     """The encoding over pieces of at most 32 KiB characters: a text of any size and shape takes linear time, and the
-    count is off by 0.0005 % at most. Special tokens in a text are ordinary text. May be used by several threads."""
+    count is off by 0.0005 % at most. Special tokens in a text are ordinary text. Thread-safe."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
@@ -290,7 +290,7 @@ class O200kTokenizer:
         """The tokens, piece by piece.
 
         Raises:
-            ValueError: the encoder gave up on a piece.
+            ValueError: the encoder failed on a piece.
         """
         tokens: list[int] = []
         for piece in pieces(text):
@@ -301,7 +301,7 @@ class O200kTokenizer:
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens; bytes that are no UTF-8 become U+FFFD."""
+        """The text of tokens; invalid UTF-8 becomes U+FFFD."""
         return self._encoding.decode(tokens)
 
     def _count_piece(self, piece: str) -> int:
@@ -312,7 +312,7 @@ class O200kTokenizer:
         try:
             return self._encoding.encode_ordinary(piece)
         except BaseException as error:
-            # The encoder is native: when it gives up it raises a PanicException, which is no Exception.
+            # The encoder is native: a failure raises a PanicException, which is not an Exception.
             if type(error).__name__ != "PanicException":
                 raise
             return None
@@ -320,10 +320,10 @@ class O200kTokenizer:
 
 @cache
 def o200k() -> O200kTokenizer:
-    """The tokenizer, built once per process: a quarter of a second, and 50 MB that stay. Not for the event loop.
+    """The tokenizer, built once per process: a quarter of a second, and 50 MB for good. Not for the event loop.
 
     Raises:
-        ImportError: tiktoken is missing, or has no o200k_base any more.
+        ImportError: tiktoken is missing, or no longer has o200k_base.
         RanksError: the packed ranks are broken.
         OSError: they can't be read.
     """
@@ -331,15 +331,15 @@ def o200k() -> O200kTokenizer:
 
     ranks = read_ranks()
     encoding = Encoding(**encoding_arguments(ranks))
-    ranks.clear()  # the encoder has its own copy; these would be another 25 MB, which only pickling would need
+    ranks.clear()  # the encoder has its own copy; only pickling needs these 25 MB
     return O200kTokenizer(encoding)
 
 
 def encoding_arguments(
     ranks: dict[bytes, int], seen: Callable[[Mapping[str, object]], None] = lambda _arguments: None
 ) -> dict[str, Any]:
-    """What tiktoken itself builds o200k_base from (split pattern, special tokens), with ``ranks`` for the file that
-    it would download. ``seen`` is told with which arguments it asked for that file.
+    """tiktoken's own arguments for o200k_base (split pattern, special tokens), with ``ranks`` in place of the file that
+    it would download. ``seen`` gets the arguments of that download.
 
     Raises:
         ImportError: the installed tiktoken defines the encoding in another way.
@@ -353,7 +353,7 @@ def encoding_arguments(
         seen(arguments)
         return ranks
 
-    # The same code with another reader of files: the module itself, which others may use, stays as it is.
+    # The same code with another file reader; leaves the module itself unchanged for other users.
     names = {**vars(openai_public), "load_tiktoken_bpe": given_ranks}
     if "load_tiktoken_bpe" not in vars(openai_public):
         raise ImportError("this version of tiktoken reads the o200k_base ranks differently")
@@ -364,23 +364,23 @@ def encoding_arguments(
 
 
 INLINE_CHARS = 16_384
-"""Longer texts are counted in a thread: this much takes a millisecond or two."""
+"""Longer texts are counted in a thread: this length takes a millisecond or two."""
 
 SAMPLE_CHARS, SAMPLES = 4_096, 8
-"""Of a text that is counted in passing although it is long, only so much is looked at."""
+"""Sample of a long text that was not counted ahead."""
 
 WARM_UP_DELAY = 0.2
-"""Seconds between the wish for exact counts and the start of loading, so that the request that is just being made
-goes out first and a short run does not load at all."""
+"""Seconds between the wish for exact counts and the start of loading, so that the current request goes out first and a
+short run does not load at all."""
 
 _REMEMBERED_FROM = 200
 """Characters. Shorter texts are counted again rather than remembered."""
-_MOST_REMEMBERED = 4_096
-"""Counts that are remembered: sizes of what was said are kept with it, this is for what is counted twice at once."""
+_MAX_REMEMBERED = 4_096
+"""Counts to remember. Messages keep their sizes themselves; this serves texts counted twice in a row."""
 
 
 def sampled(text: str, count: Callable[[str], int], characters: int, parts: int) -> int:
-    """About how many tokens a text has, from ``parts`` of so many ``characters`` each, from beginning to end."""
+    """Estimated tokens of a text, from ``parts`` samples of ``characters`` each, from beginning to end."""
     if len(text) <= characters * parts:
         return count(text)
     step = (len(text) - characters) // (parts - 1)
@@ -389,9 +389,9 @@ def sampled(text: str, count: Callable[[str], int], characters: int, parts: int)
 
 
 class HybridCounter:
-    """Counts tokens of o200k_base. ``count`` is quick for any text, and an estimate where exactness takes longer.
+    """Counts tokens of o200k_base. ``count`` is quick for any text, and estimates if exactness takes longer.
 
-    ``tell`` gets a sentence, in the loading thread, when the vocabulary can't be had; estimates go on.
+    ``tell`` gets a sentence, in the loading thread, if the vocabulary is unavailable; estimates continue.
     """
 
     def __init__(
@@ -414,23 +414,23 @@ class HybridCounter:
         return self._tokenizer is not None
 
     def warm_up(self) -> threading.Thread:
-        """Begin to load in the background, once. Returns the thread that does it."""
+        """Start loading in the background, once. Returns the thread."""
         if self._loading is None:
-            # A daemon: a program that ends meanwhile must not wait for a count that nobody needs any more.
+            # A daemon thread: the program's exit must not wait for an unneeded count.
             self._loading = threading.Thread(target=self._run, name="swecli-vocabulary", daemon=True)
             self._loading.start()
         return self._loading
 
     async def make_exact(self) -> bool:
-        """Load the vocabulary now and wait for it; whether it can be had."""
+        """Load the vocabulary now and wait for it; whether that succeeded."""
         if self._tokenizer is None:
             self._wanted_now.set()
             await asyncio.to_thread(self.warm_up().join)
         return self.exact
 
     def count(self, text: str) -> int:
-        """Tokens of a text, within a few milliseconds whatever its length: exact where that is quick or was done
-        before (see ``count_ahead``), else estimated."""
+        """Tokens of a text, within a few milliseconds whatever its length: exact if that is quick or was done before
+        (see ``count_ahead``), else estimated."""
         if not text:
             return 0
         known = self._remembered(text)
@@ -445,8 +445,8 @@ class HybridCounter:
         return tokens
 
     async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
-        """Count long texts in a thread, so that ``count`` knows them. ``exact`` loads the vocabulary if need be,
-        without waiting for it; it takes about 50 MB, so it is for when precision matters."""
+        """Count long texts in a thread, so that ``count`` knows them. ``exact`` starts loading the vocabulary if
+        needed, without waiting; it takes about 50 MB, so use it only if precision matters."""
         if exact:
             self.warm_up()
         tokenizer = self._tokenizer
@@ -455,7 +455,7 @@ class HybridCounter:
             return
         counter = tokenizer or self._estimator
         counts = await asyncio.to_thread(lambda: [counter.count(text) for text in wanted])
-        if tokenizer is not self._tokenizer:  # the vocabulary came meanwhile: these are estimates
+        if tokenizer is not self._tokenizer:  # the vocabulary was loaded meanwhile: these are estimates
             await self.count_ahead(wanted, exact=exact)
             return
         for text, tokens in zip(wanted, counts, strict=True):
@@ -486,28 +486,28 @@ class HybridCounter:
             return
         with self._lock:
             self._known[(len(text), hash(text))] = tokens
-            while len(self._known) > _MOST_REMEMBERED:
+            while len(self._known) > _MAX_REMEMBERED:
                 self._known.popitem(last=False)
 
 
 MESSAGE_OVERHEAD = 4
-"""Tokens that a provider's chat template spends on role and borders of one message, about."""
+"""Approximate tokens of a provider's chat template for role and borders of one message."""
 
 CALL_OVERHEAD = 8
 """The same for one tool call, one result or one tool description."""
 
 _VARIANTS = 4
-"""Contents that are remembered per message id: live, stub, and what an undo brings back."""
+"""Contents to remember per message id: live, stub, and the one that an undo restores."""
 
 KEPT_BESIDE = 2_048
-"""Messages that are not in the newest conversation whose sizes are remembered, for an undo."""
+"""Messages outside the newest conversation with remembered sizes, for an undo."""
 _SLACK = 512
-"""How many more there may be until the oldest are forgotten."""
+"""Surplus of messages at which the oldest are forgotten."""
 
 
 class MessageSize:
     """Estimate of one content of one message. Compared by identity: one object stands for one content. ``counts`` are
-    component and tokens; ``origin`` is what the message was before a part of it was dropped or shortened."""
+    component and tokens; ``origin`` is the message's size before a part of it was dropped or shortened."""
 
     __slots__ = ("__weakref__", "_content", "counts", "origin", "role", "total")
 
@@ -525,7 +525,7 @@ class MessageSize:
             return self._content == message.parts
         if self._content != _digest(message.parts):
             return False
-        self._content = message.parts  # the conversation holds them, too, and they are the quicker way
+        self._content = message.parts  # shared with the conversation, and quicker to compare
         return True
 
     def recount(self, counts: tuple[tuple[str, int], ...]) -> None:
@@ -533,14 +533,14 @@ class MessageSize:
         self.total = sum(tokens for _, tokens in counts)
 
     def let_go(self) -> None:
-        """Tell the content by its digest: nobody else needs the texts any more."""
+        """Keep only a digest of the content, to free its texts."""
         if isinstance(self._content, tuple):
             self._content = _digest(self._content)
 
 
 class SizeCache:
-    """Estimates of messages and tool schemas. Texts that left the conversation are not kept, only their sizes, and
-    these only of the newest."""
+    """Estimates of messages and tool schemas. Of texts that left the conversation only the sizes are kept, and only the
+    newest."""
 
     def __init__(self, counter: CountsTokens | None = None) -> None:
         self.counter: CountsTokens = counter or PieceEstimator()
@@ -549,10 +549,10 @@ class SizeCache:
         self._texts: dict[str, int] = {}
         self._newest: tuple[tuple[Message, ...], tuple[MessageSize, ...]] = ((), ())
         self._exact: WeakSet[MessageSize] = WeakSet()
-        """What was counted when the counter was exact."""
+        """Sizes from an exact counter."""
 
     def message(self, message: Message) -> MessageSize:
-        """The estimate of one message: the same object as long as its parts are the same."""
+        """The estimate of one message: the same object as long as its parts are equal."""
         variants = self._messages.get(message.id)
         if variants is None:
             variants = self._messages[message.id] = []
@@ -568,21 +568,21 @@ class SizeCache:
         return size
 
     def adopt(self, message: Message, counts: tuple[tuple[str, int], ...]) -> None:
-        """Take a size over that was counted in an earlier run. What was counted here stays."""
+        """Adopt a size from an earlier run. Sizes counted here take precedence."""
         if message.id not in self._messages:
             self._messages[message.id] = [MessageSize(message.role, message.parts, counts)]
 
     def estimated(self, messages: Sequence[Message]) -> list[tuple[Message, MessageSize]]:
-        """Messages whose remembered sizes may be estimates."""
+        """Messages with remembered sizes that may be estimates."""
         known = [(message, size) for message in messages for size in self._variants(message) if size.is_of(message)]
         return [(message, size) for message, size in known if size not in self._exact]
 
     def settle(self, sizes: Iterable[MessageSize]) -> None:
-        """These need no better counts any more."""
+        """Mark these as final."""
         self._exact.update(sizes)
 
     def forget_fixed(self) -> None:
-        """Count what is in every request anew."""
+        """Forget the counts of the fixed parts, so that they are counted again."""
         self._texts.clear()
         self._schemas.clear()
 
@@ -590,8 +590,8 @@ class SizeCache:
         return self._messages.get(message.id, ())
 
     def messages(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
-        """The estimates of a whole conversation. What it has in common with the one before, from its beginning, is
-        taken over, for every step of a session measures all that was said before."""
+        """The estimates of a whole conversation. Reuses those of the prefix shared with the one before, because every
+        step of a session measures the whole history."""
         sizes = self._newest[1]
         same = self._common(messages)
         found = (*sizes[:same], *(self.message(message) for message in messages[same:]))
@@ -605,16 +605,16 @@ class SizeCache:
         return found
 
     def beside(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
-        """The estimates of messages that do not take the place of the conversation: those of what both begin with, and
-        new ones of the rest, which nobody remembers."""
+        """The estimates of messages that do not replace the conversation: reuses those of the shared prefix and
+        estimates the rest without remembering it."""
         same = self._common(messages)
         return (*self._newest[1][:same], *(self.measure(message) for message in messages[same:]))
 
     def _common(self, messages: Sequence[Message]) -> int:
-        """How many messages these begin with that the newest conversation begins with, too."""
+        """Length of the prefix shared with the newest conversation, in messages."""
         before = self._newest[0]
         same = min(len(before), len(messages))
-        # The newest message of all may be another object while it grows; what stands before it is the same.
+        # The newest message may be another object while it grows; those before it are the same.
         while same and before[same - 1] is not messages[same - 1]:
             same -= 1
         return same if tuple(messages[:same]) == before[:same] else 0
@@ -637,7 +637,7 @@ class SizeCache:
         return tokens
 
     def stable_text(self, text: str) -> int:
-        """Tokens of a text that comes again in every request, such as a section of the system prompt."""
+        """Tokens of a text repeated in every request, such as a section of the system prompt."""
         tokens = self._texts.get(text)
         if tokens is None:
             if len(self._texts) >= 64:
@@ -646,7 +646,7 @@ class SizeCache:
         return tokens
 
     def measure(self, message: Message) -> MessageSize:
-        """The estimate of one message, which is not remembered."""
+        """The estimate of one message, without remembering it."""
         counts: dict[str, int] = {}
         for component, tokens in self._parts(message):
             counts[component] = counts.get(component, 0) + tokens
@@ -672,13 +672,13 @@ class SizeCache:
                     yield ASSISTANT, self._opaque(opaque.data)
 
     def _opaque(self, data: Any) -> int:
-        # Encrypted reasoning and signatures: the provider counts what is inside, which its length tells roughly.
+        # Encrypted reasoning and signatures: the provider counts their content, roughly proportional to the length.
         return len(_compact(data)) // 5
 
 
 def _spoken(message: Message) -> str:
-    """The component of a message's words and images. What swecli puts before a summary or an attached file, such as the
-    environment, counts with it."""
+    """The component of a message's words and images. Text that swecli adds before a summary or an attached file, such
+    as the environment, counts with it."""
     if message.role != "user":
         return ASSISTANT
     said = [part.text for part in message.parts if isinstance(part, TextPart)]
@@ -694,18 +694,18 @@ def _component_of(text: str, spoken: str) -> str:
 
 
 PLAYBOOK_NOTE = "<swecli-note>\nPlaybook: "
-"""How a note with bullets of the playbook begins."""
+"""Beginning of a note with bullets of the playbook."""
 
 
 def mark_of(message: Message) -> str:
-    """A short text that is the same for messages of the same content, whatever their ids."""
+    """A short text, equal for messages of equal content, whatever their ids."""
     digest = blake2b(message.role.encode(), digest_size=9)
     _feed(digest, message.parts)
     return digest.hexdigest()
 
 
 def _digest(parts: tuple[Part, ...]) -> bytes:
-    """The same for everything in the parts, names and ids too."""
+    """Digest of everything in the parts, names and ids included."""
     digest = blake2b(digest_size=16)
     _feed(digest, parts)
     for part in parts:

@@ -1,4 +1,4 @@
-"""Which tools the model sees at once, and which it has to look for."""
+"""Deferral of tools: those that the model sees at once, and those that it has to search for."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from swecli.core.llm.types import ToolSchema
 
 K1, B = 1.2, 0.6
 NAME, DESCRIPTION, PARAMETER = 3, 2, 1
-"""How often a word counts by where it stands."""
+"""Weight of a word by its place."""
 ALIKE = 0.45
-"""What a word of the same meaning counts, as a share of the word itself."""
+"""Weight of a synonym, relative to the word itself."""
 BEGINS = 0.4
-"""The same for a word that begins with it, or that it begins with."""
+"""The same for a word that is a prefix of the other."""
 PREFIX = 4
-"""Letters from which on the beginning of a word stands for it."""
+"""Least letters of a prefix."""
 SERVER = 1.2
-"""What is added for each word of a query that names the tool's server."""
+"""Bonus for each word of a query that names the tool's server."""
 COVERED = 0.3
-"""How much of a score depends on the share of the query's words that the tool has, or words like them."""
+"""Part of a score that depends on the share of the query's words matched by the tool."""
 
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+")
 _PLURAL = re.compile(r"\b([A-Z]{2,})s\b")
-"""Of an abbreviation."""
+"""Plural of an abbreviation."""
 _STOP_WORDS = """a an and any are as at be by can do does for from given has have how i if in into is it its me my of on
   one or our that the their them then there this to use used using want we what when which who will with you your"""
 _STOP = frozenset(_STOP_WORDS.split())
@@ -194,7 +194,7 @@ _SAME = _groups()
 
 
 class ToolIndex:
-    """An index of tools that do not change."""
+    """Search index of a fixed set of tools."""
 
     def __init__(self, tools: Iterable[ToolSchema]) -> None:
         self._tools = tuple(tools)
@@ -214,7 +214,7 @@ class ToolIndex:
                 self._servers.setdefault(term, set()).add(number)
 
     def search(self, query: str, limit: int = 5) -> tuple[ToolSchema, ...]:
-        """The likeliest tools, best first; a tool whose name is in the query comes before all others."""
+        """The likeliest tools, best first; a tool named in the query precedes all others."""
         scores: dict[int, float] = {}
         asked = tuple(dict.fromkeys(terms(query)))
         covered: Counter[int] = Counter()
@@ -241,8 +241,8 @@ class ToolIndex:
         return tuple(self._tools[number] for number in ranked[:limit])
 
     def _meant(self, term: str, asked: Sequence[str]) -> Mapping[str, float]:
-        """The words of the index that a word of a query may mean, and what each counts. Another word of the query
-        speaks for itself."""
+        """The words of the index that a word of a query may mean, with weights. Other words of the query are excluded:
+        they count for themselves."""
         found: dict[str, float] = {term: 1.0}
         for at in range(bisect_left(self._vocabulary, term), len(self._vocabulary)):
             if len(term) < PREFIX or not self._vocabulary[at].startswith(term):
@@ -289,17 +289,16 @@ def _parameters(schema: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
 
 
 THRESHOLD = 0.10
-"""Share of the effective window that descriptions of tools may take."""
+"""Share of the effective window available to tool descriptions."""
 TARGET = 0.5
-"""Share of the threshold that is left once tools are withheld: what is found later joins, and must not pass it at
-once."""
+"""Share of the threshold to fill when tools are withheld: tools found later join, and must not pass it at once."""
 FOUND = 5
-"""Tools that one search gives."""
+"""Tools per search result."""
 
 
 class Candidate(Struct, frozen=True):
-    """A tool of a source. ``used`` is when it was last called, rising; 0 = never. ``first`` tools are withheld before
-    all others: those of servers."""
+    """A tool of a source. ``used`` is the rank of its last call, rising; 0 = never. ``first`` tools, those of servers,
+    are withheld before all others."""
 
     schema: ToolSchema
     tokens: int
@@ -308,8 +307,8 @@ class Candidate(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """The model sees ``active``, in the order in which they came; ``deferred`` are withheld. ``reason`` says why, as a
-    clause; empty where none is."""
+    """The model sees ``active``, in order of arrival; ``deferred`` are withheld. ``reason`` is a clause; empty if none
+    is withheld."""
 
     active: tuple[ToolSchema, ...]
     deferred: tuple[ToolSchema, ...] = ()
@@ -319,10 +318,10 @@ class Selection(Struct, frozen=True):
 def select_for_context(
     candidates: Sequence[Candidate], told: Iterable[str], fixed: int, effective: int, threshold: float = THRESHOLD
 ) -> Selection:
-    """Withhold tools where all of them would pass the threshold: those of servers first, the least recently used first.
+    """Withhold tools if all of them would pass the threshold: those of servers first, the least recently used first.
 
-    ``told`` are names that the model knows of already and that stay; ``fixed`` are the tokens of swecli's own tools,
-    which count and are never withheld; ``effective`` is the effective window in tokens.
+    ``told`` are names already announced to the model, which stay; ``fixed`` are the tokens of swecli's own tools, which
+    count and are never withheld; ``effective`` is the effective window in tokens.
     """
     everything = tuple(one.schema for one in candidates)
     known = set(told)
@@ -343,7 +342,7 @@ def select_for_context(
 
 
 class DeferralManager:
-    """What is withheld from the model of one session at the moment, and the index to find it."""
+    """The tools currently withheld from the model of one session, and their index."""
 
     def __init__(self) -> None:
         self.deferred: tuple[ToolSchema, ...] = ()
@@ -358,18 +357,18 @@ class DeferralManager:
         effective: int,
         threshold: float = THRESHOLD,
     ) -> Selection:
-        """Decide, and remember what is withheld."""
+        """Select the tools, and remember the withheld ones."""
         selection = select_for_context(candidates, told, fixed, effective, threshold)
         if selection.deferred != self.deferred:
             self.deferred, self._index = selection.deferred, None
         return selection
 
     def search(self, query: str, limit: int = FOUND) -> tuple[ToolSchema, ...]:
-        """Withheld tools that fit the words, best first."""
+        """Withheld tools that match the words, best first."""
         return self.prepared().search(query, limit)
 
     def prepared(self) -> ToolIndex:
-        """The index of what is withheld now. Takes a moment the first time; may be called in any thread."""
+        """The index of the withheld tools. Takes a moment the first time; may be called in any thread."""
         with self._building:
             deferred, index = self.deferred, self._index
             if index is None:
@@ -380,7 +379,7 @@ class DeferralManager:
 
     @property
     def note(self) -> str:
-        """One line for the model; empty where nothing is withheld."""
+        """One line for the model; empty if no tool is withheld."""
         if not self.deferred:
             return ""
         sources = sorted({tool.source for tool in self.deferred if tool.source})

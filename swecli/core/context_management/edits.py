@@ -1,6 +1,6 @@
-"""What the user does to single items: pin, drop, offload, restore. Pure decisions over a view of the ledger.
+"""The user's edits of single items: pin, drop, offload, restore. Pure decisions over a view of the ledger.
 
-A batch is decided as a whole: later changes see what earlier ones did, and what can't be done says why.
+A batch is decided as a whole: later changes see the effect of earlier ones, and impossible ones get a reason.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import BY_HAND, ContextChange, ViewEntry
 
 SPOKEN = frozenset(("text", "call"))
-"""Kinds of entries of an answer that its reasoning leads to."""
+"""Kinds of entries of an answer that follow from its reasoning."""
 THOUGHT = frozenset(("reasoning", "opaque"))
 
 
 class Refusal(Struct, frozen=True):
-    """A change that can't be made, and why, as a sentence."""
+    """An impossible change, with the reason as a sentence."""
 
     change: ContextChange
     reason: str
 
 
 class Edited(Struct, frozen=True):
-    """What a batch comes to: the new forms of entries, the view with them, and the pins. Changes that are refused have
-    no part in it; ``made`` are the others that change anything."""
+    """Result of a batch: the new forms of entries, the view with them, and the pins. ``made`` are the changes with an
+    effect; refused ones have none."""
 
     view: View
     entries: tuple[ViewEntry, ...]
@@ -50,7 +50,7 @@ class Edited(Struct, frozen=True):
 
 
 def edited(ledger: Ledger, changes: Sequence[ContextChange], sizes: EntrySizes) -> Edited:
-    """What these changes come to, one after the other, from the ledger's present view on."""
+    """Apply these changes in order to the ledger's present view."""
     batch = _Batch(ledger, sizes)
     made: list[ContextChange] = []
     refusals: list[Refusal] = []
@@ -69,7 +69,7 @@ def edited(ledger: Ledger, changes: Sequence[ContextChange], sizes: EntrySizes) 
 
 
 class _Batch:
-    """The forms of entries while changes are made to them."""
+    """The forms of entries during a batch of changes."""
 
     def __init__(self, ledger: Ledger, sizes: EntrySizes) -> None:
         self._ledger = ledger
@@ -83,7 +83,7 @@ class _Batch:
         return tuple(form for name, form in self._forms.items() if not _same(form, self._before.get(name)))
 
     def make(self, change: ContextChange) -> str:
-        """Make one change. Returns why it can't be made, or an empty text."""
+        """Make one change. Returns the reason if it is impossible, or an empty text."""
         entry = self._ledger.entries.get(change.id)
         if entry is None:
             return f"There is no item {change.id!r} in this session."
@@ -175,13 +175,15 @@ class _Batch:
         for one in (*self._missing_thoughts(entry), *wanted):
             form = self._form(one.id)
             if one.id != entry.id and form is not None and form.kind == "dropped" and form.text:
-                self._set(one.id, ViewEntry("stub", one.id, form.text, rule=BY_HAND))  # as it was when it went along
+                self._set(
+                    one.id, ViewEntry("stub", one.id, form.text, rule=BY_HAND)
+                )  # its form before it was dropped along
             elif self._kind(one.id) != "live":
                 self._set(one.id, ViewEntry("live", one.id, rule=BY_HAND))
         return ""
 
     def _was_left_out(self, entry: Entry) -> bool:
-        """Whether a compaction without a summary left it out: what was rewound has nothing later in the view."""
+        """Whether a compaction without a summary removed it: a rewound entry has nothing later in the view."""
         newest = next((one.id for one in reversed(self._ledger.view) if one.id in self._ledger.entries), None)
         if newest is None:
             return False
@@ -192,22 +194,22 @@ class _Batch:
         self._forms[name] = before if before is not None and _same(form, before) else form
 
     def _missing_thoughts(self, entry: Entry) -> list[Entry]:
-        """Reasoning that went with this entry by hand."""
+        """Reasoning that the user dropped with this entry."""
         return [one for one in thoughts_before(self._ledger, entry) if self._kind(one.id) == "dropped"]
 
 
-# --- reasoning goes and comes with what it leads to: providers refuse the one without the other -----------
+# --- reasoning and the entries that follow from it move together: providers refuse one without the other --
 
 
 def _message(ledger: Ledger, entry: Entry) -> list[Entry]:
-    """The entries of the same answer, its results left out, in order."""
+    """The entries of the same answer in order, without its results."""
     response = ledger.responses.get(entry.message)
     names = response.items if response is not None else (entry.id,)
     return [ledger.entries[name] for name in names if name in ledger.entries]
 
 
 def _runs(ledger: Ledger, entry: Entry) -> Iterator[tuple[list[Entry], list[Entry]]]:
-    """Stretches of reasoning of the same answer, each with what it leads to."""
+    """Stretches of reasoning of the same answer, each with the entries that follow from it."""
     thoughts: list[Entry] = []
     spoken: list[Entry] = []
     for one in _message(ledger, entry):
@@ -219,12 +221,12 @@ def _runs(ledger: Ledger, entry: Entry) -> Iterator[tuple[list[Entry], list[Entr
 
 
 def led_by(ledger: Ledger, thought: Entry) -> list[Entry]:
-    """What this reasoning leads to."""
+    """Entries that follow from this reasoning."""
     return [one for thoughts, spoken in _runs(ledger, thought) if thought in thoughts for one in spoken]
 
 
 def thoughts_before(ledger: Ledger, entry: Entry) -> list[Entry]:
-    """The reasoning that leads to an entry, for a result that of its call."""
+    """The reasoning before an entry; for a result, before its call."""
     mine = ledger.entries.get(entry.item, entry)
     if mine.kind not in SPOKEN:
         return []
@@ -250,7 +252,7 @@ def _sent_together(ledger: Ledger, entry: Entry) -> Iterator[str]:
 
 
 def _beginning(ledger: Ledger, view: View) -> Iterator[str]:
-    """The first message, and the first of the user, with which the environment is told even when it is dropped."""
+    """The first message, and the first one of the user, which carries the environment even when dropped."""
     shown = (one.id for one in view if one.kind != "dropped")
     users = (one.id for one in view if _is_from_user(ledger, one))
     for name in (*islice(shown, 1), *islice(users, 1)):
@@ -264,15 +266,14 @@ def _is_from_user(ledger: Ledger, shown: ViewEntry) -> bool:
 
 
 EditCosts = Callable[[int, int, int], tuple[str | None, str | None]]
-"""Of tokens before and after a change, and those of the latter that have to be read anew: what that costs once, and
-what
-each later request costs less."""
+"""Costs from tokens before, tokens after, and the uncached part of the latter: the cost now, and the saving of each
+later request."""
 
 
 class Effect(Struct, frozen=True):
-    """What a batch would do to the next request. ``after`` is about; ``rewritten`` tokens of it would not come from the
-    provider's cache although they would have; ``cost`` of that and ``saved`` by each later request are US dollars as
-    decimal strings, None where no price is known. ``over`` tokens more than fit, 0 where it fits."""
+    """Effect of a batch on the next request. ``after`` is approximate; ``rewritten`` are tokens that lose their place
+    in the provider's cache; ``cost`` of these and ``saved`` by each later request are US dollars as decimal strings,
+    None without a known price. ``over`` are the tokens beyond the limit, 0 if it fits."""
 
     before: int
     after: int
@@ -292,8 +293,8 @@ def effect_of(
     info: ModelInfo,
     costs: EditCosts,
 ) -> Effect:
-    """What the batch ``done`` would do. ``items`` are those of the ledger's view, ``budget`` is its measure. Only the
-    messages that change are measured, and those that the conversation begins with."""
+    """Effect of the batch ``done``. ``items`` are those of the ledger's view, ``budget`` is its measure. Measures only
+    the changed messages and the conversation's first ones."""
     changed = {entry.id for entry in done.entries}
     together = {one for name in changed for one in _sent_together(ledger, ledger.entries[name])}
     together |= {one for view in (ledger.view, done.view) for one in _beginning(ledger, view)}

@@ -1,4 +1,4 @@
-"""What entries of the ledger say: in memory while it is short or in sight, else compressed or in the record alone."""
+"""Texts of ledger entries: in memory while short or in sight, else compressed or only in the record."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from swecli.core.protocol.messages import (
 from swecli.core.spill import SpillHandle, SpillStore, weight_of
 
 LONG: Final = 1_000
-"""Characters from which on a body is evicted at all: a shorter one takes about as much as what stands for it."""
+"""Least characters of a body worth evicting: a shorter one takes about as much as its outline."""
 SHORT: Final = 200
-"""Characters up to which a body is written down whole: what would stand for it takes as much."""
+"""Characters up to which a body is stored whole: a reference would take as much."""
 AT_ONCE: Final = 4
-"""Bodies that are evicted in one go, a tenth of a millisecond each."""
+"""Bodies to evict per step, a tenth of a millisecond each."""
 IN_MEMORY: Final = 1_000_000
-"""Compressed bytes of bodies that were evicted which stay in memory."""
+"""Compressed bytes of evicted bodies to keep in memory."""
 
 Parts = tuple[Part, ...]
 
@@ -43,7 +43,7 @@ class _Evicted(Struct, frozen=True):
 
 
 class _Recorded(Struct, frozen=True):
-    """Parts that the record of the session has, and memory never had in this run."""
+    """Parts that are in the session's record, and were never in memory in this run."""
 
     outline: Parts
     read: Callable[[int], Parts]
@@ -53,12 +53,12 @@ class _Recorded(Struct, frozen=True):
         return self.read(self.seq)
 
     def forget(self) -> None:
-        """The record keeps them."""
+        """Nothing to do: the record keeps them."""
 
 
 class EntryBody:
-    """The parts of one entry, the same whether they are in memory or not. ``seq`` is the event that has them; 0 where
-    none has them as they are, or they are short."""
+    """The parts of one entry, whether in memory or not. ``seq`` is the event that has them; 0 if no event has them
+    unchanged, or they are short."""
 
     __slots__ = ("_held", "seq")
 
@@ -68,8 +68,8 @@ class EntryBody:
 
     @classmethod
     def of_record(cls, outline: Parts, seq: int, read: Callable[[int], Parts]) -> EntryBody:
-        """One that is read from the record when it is asked for. ``read`` gives the parts of an event; it raises
-        ``OSError`` where it can't."""
+        """A body read from the record on demand. ``read`` gives the parts of an event; it raises ``OSError`` if it
+        can't."""
         body = cls((), seq)
         body._held = _Recorded(outline, read, seq)
         return body
@@ -81,7 +81,7 @@ class EntryBody:
 
     @property
     def parts(self) -> Parts:
-        """All of it; read from the store where it is there. What can't be read back says so."""
+        """All parts, read from the store if evicted. Unreadable parts say so."""
         held = self._held
         if isinstance(held, tuple):
             return held
@@ -92,7 +92,7 @@ class EntryBody:
 
     @property
     def outline(self) -> Parts:
-        """The parts, with empty texts where reading them would take the store."""
+        """The parts, with empty texts in place of evicted ones."""
         held = self._held
         return held if isinstance(held, tuple) else held.outline
 
@@ -110,7 +110,7 @@ class EntryBody:
 
 
 def stubbed(part: Part, text: str) -> Part:
-    """The part with another text in place of what it says, for a call that of its arguments."""
+    """The part with ``text`` in place of its content; for a call, of its arguments."""
     match part:
         case ToolResultPart():
             return replace(part, text=text, images=())
@@ -126,7 +126,7 @@ def _unreadable(part: Part, error: OSError) -> Part:
 
 
 def _length(part: Part) -> int:
-    """About how many characters a part has: those of all fields only where one field doesn't tell."""
+    """Approximate characters of a part: those of all fields only if one field is not enough."""
     match part:
         case TextPart(text=text) | ToolResultPart(text=text, images=()) | ToolCallPart(arguments=text):
             return len(text)
@@ -135,7 +135,7 @@ def _length(part: Part) -> int:
 
 
 def body_of(parts: Parts, seq: int) -> EntryBody:
-    """The body of an entry that event ``seq`` has; a short one is not worth the number."""
+    """The body of an entry in event ``seq``; a short one is stored without the number."""
     return EntryBody(parts, seq if sum(map(_length, parts)) > SHORT else 0)
 
 
@@ -155,14 +155,14 @@ class Bodies:
             self._here[entry] = body
 
     def see(self, live: Collection[str]) -> None:
-        """The model has these entries before it and no others: what it has not may go, what it has comes back."""
+        """Update visibility: entries outside ``live`` may be evicted, others come back."""
         for entry in [entry for entry in self._evicted if entry in live]:
             body = self._here[entry] = self._evicted.pop(entry)
             body.restore()
         self._leaving = deque(entry for entry in self._here if entry not in live)
 
     def evict(self, most: int = AT_ONCE) -> None:
-        """Put some of the bodies away that may go, so that no step takes long."""
+        """Evict some of the bodies that may go, few enough for a quick step."""
         for _ in range(min(most, len(self._leaving))):
             entry = self._leaving.popleft()
             body = self._evicted[entry] = self._here.pop(entry)

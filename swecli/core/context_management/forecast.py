@@ -1,5 +1,5 @@
-"""The course of the context: what became of it turn by turn, what earlier requests teach, and a pure forecast of what
-the next one will have and cost."""
+"""History of the context by turn, lessons of earlier requests, and a pure forecast of the next request's size and
+cost."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Usage
 
-# What became of the context, turn by turn: sizes, cache shares, compactions, misses. A reduction of events.
+# History of the context by turn: sizes, cache shares, compactions, misses. A reduction of events.
 
 
 KEPT = 400
-"""Turns, marks and compactions that are remembered, the newest ones."""
+"""Newest turns, marks and compactions to remember."""
 
 
 class TurnPoint(Struct, frozen=True):
@@ -49,7 +49,7 @@ class TurnPoint(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """Something that rewrote the context, or missed the cache; ``text`` is a clause."""
+    """A rewrite of the context, or a cache miss; ``text`` is a clause."""
 
     turn: int
     kind: Literal["compaction", "miss", "edit"]
@@ -57,9 +57,8 @@ class Mark(Struct, frozen=True):
 
 
 class CompactionRecord(Struct, frozen=True):
-    """One compaction that was made. ``at`` is Unix seconds; ``in_force`` is False while it is undone. ``anchors`` of
-    what it replaced had to be kept, ``kept`` of them are in what it left, ``written`` of these in the model's own
-    words, which are the ``summary``."""
+    """One compaction. ``at`` is Unix seconds; ``in_force`` is False while it is undone. ``anchors`` had to be kept;
+    ``kept`` of them survived, ``written`` of these in the model's own words, the ``summary``."""
 
     item: str
     turn: int
@@ -147,44 +146,44 @@ class Timeline:
             self._compactions[item] = replace(known, in_force=in_force)
 
 
-# --- what is foretold ---------------------------------------------------------------------------------------
+# --- the forecast --------------------------------------------------------------------------------------------
 
 
 RECENT_TURNS = 5
-"""Turns whose growth counts."""
+"""Turns that count for growth."""
 RECENT_ANSWERS = 20
-"""Answers whose length, and requests whose cached share count."""
+"""Answers that count for the length, and requests that count for the cached share."""
 USUAL_ANSWERS = (20, 1_500)
-"""Tokens of an answer before one was seen: from a short call to a long text."""
+"""Assumed tokens of an answer before the first one: from a short call to a long text."""
 TELLING_ANSWERS = 8
-"""From so many answers on, the usual ones count no more."""
+"""Number of answers after which the assumption no longer counts."""
 ANSWER_SLACK = 1.25
-"""An answer may be so many times longer or shorter than those that were seen."""
+"""Factor by which an answer may leave the observed range."""
 TRIMMED = 10
-"""One of so many at each end is left out as odd: a range that holds everything tells nothing."""
+"""One of this many at each end is dropped as an outlier, so that the range stays informative."""
 MESSAGE_TOKENS = 4
-"""What a message has besides its text."""
+"""Tokens of a message besides its text."""
 SAMPLE = 1_500
-"""Characters of each of three parts by which a long draft is judged: a key must not wait."""
+"""Characters of each of three samples of a long draft: a key must not wait."""
 DRAFT_BAND = 0.2
-"""By how much the size of the draft may be wrong: it is estimated."""
+"""Relative error of the draft's estimated size."""
 
 
 class RequestTrend:
-    """What the requests of a session so far tell of the next one; a reduction of its events."""
+    """Lessons of a session's requests for the next one; a reduction of its events."""
 
     def __init__(self) -> None:
         self.model = ""
         self.tail = 0
-        """Tokens that the newest request had after its newest message."""
+        """Tokens of the newest request after its newest message."""
         self.prefix: int | None = None
-        """Tokens of the conversation's beginning that the provider has read; None: not known."""
+        """Tokens of the conversation's prefix that the provider has read; None: not known."""
         self.asked_at: float | None = None
-        """When it read them last, in Unix seconds."""
+        """Time of that reading, in Unix seconds."""
         self.keeps = False
-        """Whether anything was ever read from this model's cache."""
+        """Whether this model's cache ever served anything."""
         self.writes = False
-        """Whether the provider tells what it wrote to its cache, and prices that."""
+        """Whether the provider reports and prices writes to its cache."""
         self._fixed = 0
         self._turn = -1
         self._source = ""
@@ -232,15 +231,14 @@ class RequestTrend:
 
     @property
     def growth(self) -> float | None:
-        """Tokens that a turn added lately, on average; None before the second turn. Turns that made it smaller say
-        nothing."""
+        """Average tokens added by recent turns; None before the second turn. Turns that shrank it do not count."""
         sizes = [*self._sizes]
         grown = [after - before for before, after in pairwise(sizes) if after > before]
         return statistics.fmean(grown) if grown else None
 
     @property
     def answers(self) -> tuple[int, int]:
-        """Tokens between which the next answer probably is."""
+        """Probable range of the next answer's tokens."""
         seen = sorted(self._answers)
         if not seen:
             return USUAL_ANSWERS
@@ -252,7 +250,7 @@ class RequestTrend:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """The share of what the provider had read that came from its cache: lowest, usual, highest."""
+        """The share of the known prefix served from the cache: lowest, usual, highest."""
         if not self._shares:
             return (0.0, 1.0, 1.0) if self.keeps else (0.0, 0.0, 1.0)
         seen = sorted(self._shares)
@@ -261,11 +259,11 @@ class RequestTrend:
 
 
 class Forecast(Struct, frozen=True):
-    """One request that was not sent yet. ``tokens`` is its likely size, between ``low`` and ``high``.
+    """Forecast of one request. ``tokens`` is its likely size, between ``low`` and ``high``.
 
-    ``cached`` of them come from the provider's cache, None where it tells nothing of one; ``cold_in`` is seconds until
-    it forgets them, 0 once it has, None where nothing is kept. ``cost`` is US dollars from low to high with one answer,
-    None where the price is unknown. ``turns_left`` fit before the context is compacted, None while that is not known.
+    ``cached`` of them come from the provider's cache, None if it reports none; ``cold_in`` is seconds until the cache
+    expires, 0 after that, None without a cache. ``cost`` is US dollars from low to high with one answer, None if the
+    price is unknown. ``turns_left`` fit before compaction, None while unknown.
     """
 
     tokens: int
@@ -283,7 +281,7 @@ class Forecast(Struct, frozen=True):
 
 
 def draft_tokens(text: str, images: int = 0) -> int:
-    """About how many tokens a message takes, in the estimator's unit. As quick for a long text as for a short one."""
+    """Approximate tokens of a message, in the estimator's unit. Takes the same time for any length."""
     if not text and not images:
         return 0
     return MESSAGE_TOKENS + sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS
@@ -297,8 +295,8 @@ def forecast(
     price: Callable[[Usage], str | None],
     ttl: float = TTL_SECONDS,
 ) -> Forecast:
-    """What a request would be that adds ``draft`` tokens to the conversation of this measure. ``now`` is Unix seconds;
-    a clock that was put back counts as no time passed."""
+    """Forecast a request that adds ``draft`` tokens to the measured conversation. ``now`` is Unix seconds; a clock set
+    back counts as no time passed."""
     added = draft + trend.tail
     tokens = budget.used + added
     band = max(0, budget.upper - budget.used) + round(DRAFT_BAND * draft)
@@ -327,8 +325,8 @@ def forecast(
 
 
 def lowest_usage(trend: RequestTrend, used: int, now: float, ttl: float = TTL_SECONDS) -> Usage:
-    """What a request of this size uses at the least: all that the provider may still have comes from its cache, and the
-    answer is empty."""
+    """Lowest usage of a request of this size: everything possibly cached is served from the cache, and the answer is
+    empty."""
     warm = trend.keeps and trend.asked_at is not None and now - trend.asked_at < ttl
     cached = round((_kept(trend, used) or 0) * trend.shares[2]) if warm else 0
     return _usage(used, cached, 0, trend)

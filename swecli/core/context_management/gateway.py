@@ -1,4 +1,4 @@
-"""The request gateway: every request to a model is sent here, and none that is too large for it or past the cap."""
+"""The request gateway: sends every request to a model, except those too large for it or past the cap."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from swecli.core.protocol.budget import Budget
 
 
 class RequestGateway(Struct):
-    """Every request to a model is sent here. ``left`` gives the tokens that may still be used; None = no cap."""
+    """Sends every request to a model. ``left`` returns the tokens that may still be used; None = no cap."""
 
     context: ContextManager
     left: Callable[[], int | None] = lambda: None
     _newest: tuple[ModelRequest, ModelInfo, Budget] | None = None
-    """The request that was measured last: what is asked about first is sent next."""
+    """The request measured last: a size check usually precedes sending the same request."""
 
     async def send(
         self, client: ModelClient, request: ModelRequest, *, budget: Budget | None = None, likely: bool = False
     ) -> AsyncGenerator[StreamEvent]:
-        """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
-        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``budget`` is its measure
-        where it was measured already, ``likely`` as in ``too_long``."""
+        """The events of one request. A blocked request fails as if the provider had refused it, and nothing of it is
+        sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``budget`` is an existing
+        measure of it, ``likely`` as in ``too_long``."""
         if budget is None or not self._holds(budget, request, client.info):
             budget = await self._measured(request, client.info)
         size = budget.used if likely else budget.upper
@@ -45,20 +45,20 @@ class RequestGateway(Struct):
                 await close()
 
     async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
-        """Whether the request is too long for the model, at the most that it may have; ``likely``: by what it probably
-        has, where there is another way if the provider refuses it."""
+        """Whether the request is too long for the model by its largest possible size; ``likely``: by its probable size,
+        if there is a fallback when the provider refuses it."""
         budget = await self._measured(request, info)
         return (budget.used if likely else budget.upper) > self._room(budget, request)
 
     def _holds(self, budget: Budget, request: ModelRequest, info: ModelInfo) -> bool:
-        """Whether nothing is to be measured again: the window is the same, and no estimate may refuse the request."""
+        """Whether a measure is still valid: the window is the same, and no estimate may refuse the request."""
         same = budget.window == window_of(info, self.context.limits).total
         return same and budget.upper <= self._room(budget, request)
 
     async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
         if self._newest is not None and self._newest[0] is request and self._newest[1] == info:
             return self._newest[2]
-        # What is older is counted already; a long new text must not hold up the event loop.
+        # Older messages are counted already; a long new text must not block the event loop.
         newest = [text for message in request.messages[-1:] for part in message.parts for text in texts_of(part)]
         await self.context.monitor.count_ahead(newest, exact=False)
         budget = self.context.weigh(request, info)
@@ -68,8 +68,8 @@ class RequestGateway(Struct):
         return budget
 
     def _room(self, budget: Budget, request: ModelRequest) -> int:
-        """Tokens that a request may have. What is kept for the answer of a turn is free for the prompt of one whose
-        answer is to be shorter: a summary of the whole conversation goes where the next turn would not."""
+        """Token limit of a request. The reserve for a turn's answer is available to a prompt with a shorter answer, so
+        a summary of the whole conversation fits even if the next turn does not."""
         kept = budget.window - budget.effective
         answer = kept if request.max_output_tokens is None else min(kept, request.max_output_tokens)
         return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
@@ -87,7 +87,8 @@ class RequestGateway(Struct):
 
 
 def with_room_for_answer(request: ModelRequest, budget: Budget, info: ModelInfo) -> ModelRequest:
-    """The request as it leaves: a server may refuse one whose answer would not fit at its longest."""
+    """The request as sent, with its answer limited to the room left: a server may refuse one with too long an
+    answer."""
     most = request.max_output_tokens or info.max_output or info.usual_output
     free = max(1, budget.window - budget.upper)
     return replace(request, max_output_tokens=free) if most is not None and most > free else request
@@ -97,5 +98,5 @@ REQUEST_NOT_SENT = "the request was not sent"
 
 
 def over_cap(used: int, left: int) -> str:
-    """Why a request of so many tokens is not within the cap."""
+    """Reason for refusing a request of ``used`` tokens under the cap."""
     return f"it has about {used:,} tokens, and {max(0, left):,} are left of the cap"

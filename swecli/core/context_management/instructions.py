@@ -1,7 +1,6 @@
-"""Project instructions: the files in which users tell agents how to work in their project.
+"""Project instructions: files with the user's directions to agents in a project.
 
-They are one section of the system prompt, outside of the history, so that nothing that happens to the history
-changes a byte of them.
+They are one section of the system prompt, outside the history, so that changes of the history never affect them.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from swecli.core.workspace.text_file import open_regular
 
 
 class FileHead(Struct, frozen=True):
-    """``text`` is decoded as UTF-8, undecodable bytes replaced, line ends as ``\\n``. ``size`` is the bytes of
-    the whole file; ``whole`` says whether ``text`` is all of it. ``digest`` is the SHA-256 of what was read."""
+    """``text`` is decoded as UTF-8, undecodable bytes replaced, line ends as ``\n``. ``size`` is the bytes of the whole
+    file; ``whole`` says whether ``text`` is all of it. ``digest`` is the SHA-256 of the bytes read."""
 
     text: str
     size: int
@@ -42,7 +41,7 @@ def read_head(path: Path, limit: int, within: Path | None = None) -> FileHead:
     """Read at most ``limit`` bytes of a regular file. A link may not lead out of ``within``.
 
     Raises:
-        OutsideError: the file is outside of ``within``.
+        OutsideError: the file is outside ``within``.
         OSError: there is no such file, or it can't be read.
     """
     resolved = Path(os.path.realpath(path))
@@ -54,7 +53,7 @@ def read_head(path: Path, limit: int, within: Path | None = None) -> FileHead:
     data = data[:limit]
     text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
     if not whole:
-        # The cut may be inside a character or a line; only whole lines are of use.
+        # The cut may be inside a character or a line; keep only whole lines.
         text = text[: text.rfind("\n") + 1] or text.rstrip("\ufffd")
     return FileHead(
         text.replace("\r\n", "\n").replace("\r", "\n"), status.st_size, whole, hashlib.sha256(data).hexdigest()
@@ -70,28 +69,28 @@ def _read(descriptor: int, limit: int) -> bytes:
 
 
 INSTRUCTION_NAMES = (INSTRUCTION_FILES[0], f"{PROJECT_FOLDER}/{INSTRUCTION_FILES[0]}", *INSTRUCTION_FILES[1:])
-"""In each directory the first of these that is there and not empty counts."""
+"""The first of these in each directory that exists and is not empty counts."""
 
 Merge = Literal["folder", "nearest", "all", "none"]
-"""Which of a project's files count: one of each folder, one of the nearest folder that has any, all, or none."""
+"""Files of a project to use: one of each folder, one of the nearest folder that has any, all, or none."""
 
 IMPORT_DEPTH = 5
 MOST_IMPORTS = 20
 MOST_BYTES = 256 * 1024
-"""Of all files together."""
+"""Limit of all files together."""
 
 MAX_BYTES = 48 * 1024
-"""More of one file does not go into the prompt."""
+"""Limit of one file in the prompt."""
 
 LONG_TOKENS = 4_000
-"""A file of more tokens is named to the user with its cost."""
+"""A file of more tokens is reported to the user with its cost."""
 
 _CUT_NOTE = "(The file goes on; read it with `read_file` when you need the rest.)"
 
 
 class InstructionFile(Struct, frozen=True):
-    """One file in the prompt. ``name`` is its path relative to the project's root, for the user's own file its
-    absolute path; ``digest`` is the SHA-256 of the bytes that were read; ``tokens`` is an estimate."""
+    """One file in the prompt. ``name`` is its path relative to the project's root, for the user's own file its absolute
+    path; ``digest`` is the SHA-256 of the bytes read; ``tokens`` is an estimate."""
 
     path: Path
     name: str
@@ -100,9 +99,9 @@ class InstructionFile(Struct, frozen=True):
     tokens: int
     whole: bool = True
     quoted: bool = False
-    """Whether it is information of a folder that the user did not say they trust, and no instruction."""
+    """Whether it is information from an untrusted folder rather than an instruction."""
     own: bool = False
-    """Whether it is the user's own file, which holds in every project."""
+    """Whether it is the user's own file, which applies to every project."""
     importer: str = ""
     """The name of the file that imports it."""
 
@@ -126,7 +125,8 @@ class Instructions(Struct, frozen=True):
         return "\n\n".join([read_prompt("instructions"), *_tagged(files, "instructions")]) if files else ""
 
     def render_project(self) -> str:
-        """The section of the project's files. What they are is said once: here, unless before the user's own file."""
+        """The section of the project's files. Their introduction appears once: here, unless before the user's own
+        file."""
         files = [file for file in self.files if not file.own and not file.quoted]
         quoted = [file for file in self.files if file.quoted]
         heading = [read_prompt("instructions")] if files and not any(file.own for file in self.files) else []
@@ -143,13 +143,13 @@ def _tagged(files: Iterable[InstructionFile], tag: str) -> Iterator[str]:
         note = "" if file.whole else f"\n{_CUT_NOTE}"
         importer = f' imported-by="{_one_line(file.importer)}"' if file.importer else ""
         text = file.text.strip()
-        if file.quoted:  # nobody vouches for it: it must not be able to end its frame
+        if file.quoted:  # untrusted: it must not be able to end its frame
             text = framed(text)
         yield f'<{tag} path="{_one_line(file.name)}"{importer}>\n{text}{note}\n</{tag}>'
 
 
 def _one_line(name: str) -> str:
-    """A name as it stands in a frame's mark: folders may be called anything."""
+    """A name in the form for a frame's mark: folders may have any name."""
     return " ".join(framed(name).replace('"', "'").replace(">", "").split())
 
 
@@ -164,11 +164,11 @@ def load_instructions(
     imports: bool = True,
 ) -> Instructions:
     """Collect the user's own file and those of the directories from the project's root down to ``cwd``, each followed
-    by what it imports with ``@path``.
+    by its imports with ``@path``.
 
-    ``project`` says whether files of the project are instructions, information, or not read at all; a file with a
-    content (its SHA-256) that the user ``approved`` is no mere information. A file with the same content as an earlier
-    one is left out. Links that lead out of the project, special files and unreadable ones are skipped with a notice.
+    ``project`` decides whether files of the project are instructions, information, or not read at all; a file with
+    content (its SHA-256) that the user ``approved`` is an instruction. A file with the same content as an earlier one
+    is left out. Links that lead out of the project, special files and unreadable ones are skipped with a notice.
     """
     root = project_root(cwd)
     reader = _Reader(root, counter or PieceEstimator(), approved if project == "quoted" else None, imports=imports)
@@ -184,8 +184,8 @@ def load_instructions(
 def nested_instructions(
     folder: Path, root: Path, known: Iterable[str], *, quoted: bool = False, counter: CountsTokens | None = None
 ) -> Instructions:
-    """The file of a folder below the working directory, with what it imports; empty where there is none. ``known`` are
-    digests of files that are read already."""
+    """The file of a folder below the working directory, with its imports; empty without one. ``known`` are digests of
+    files already read."""
     reader = _Reader(root, counter or PieceEstimator(), (lambda path, digest: False) if quoted else None, imports=True)
     reader.seen.update(known)
     reader.read_directory(folder, root, whole=False)
@@ -193,7 +193,7 @@ def nested_instructions(
 
 
 class _Reader:
-    """Reads instruction files one after the other. ``approved`` is None where files of the project are trusted."""
+    """Reads instruction files one after the other. ``approved`` is None if files of the project are trusted."""
 
     def __init__(
         self, root: Path, counter: CountsTokens, approved: Callable[[Path, str], bool] | None, *, imports: bool
@@ -209,7 +209,7 @@ class _Reader:
         self.seen: set[str] = set()
 
     def read_directory(self, directory: Path, within: Path | None, *, whole: bool) -> bool:
-        """Take in the first file of the directory that says something, or all of them. False where none does."""
+        """Read the first nonempty file of the directory, or all of them. False if there is none."""
         found = False
         for name in INSTRUCTION_NAMES:
             path = directory / name
@@ -263,7 +263,7 @@ class _Reader:
         return path.relative_to(self._root).as_posix() if inside else str(path)
 
     def _import(self, word: str, chain: tuple[Path, ...], within: Path | None) -> None:
-        """Take in what a file imports. The user's own may import from anywhere, one of a project from the project."""
+        """Read an imported file. The user's own file may import from anywhere, a project's file from the project."""
         path = chain[-1]
         name = self._name(path, within)
         target = Path(os.path.normpath(path.parent / Path(word).expanduser())) if word != "~" else path.parent
@@ -302,7 +302,7 @@ _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1[^\n]*$|`[^`\n]*`|<!--.*?-->"
 
 
 def imported_paths(text: str) -> list[str]:
-    """What an instruction file imports, each once, in order: ``@path`` outside of code and comments."""
+    """Imports of an instruction file, each once, in order: ``@path`` outside code and comments."""
     found = (match[1].rstrip(".,;:!?)]}") for match in _IMPORT.finditer(_CODE.sub(" ", text)))
     return [word for word in dict.fromkeys(found) if word]
 
@@ -313,7 +313,7 @@ def project_root(cwd: Path) -> Path:
 
 
 def instruction_folders(cwd: Path) -> Sequence[Path]:
-    """The folders from the project's root down to ``cwd``, which may have files that hold there."""
+    """The folders from the project's root down to ``cwd``, which may have applicable files."""
     root = project_root(cwd)
     upwards = [cwd, *cwd.parents]
     return upwards[: upwards.index(root) + 1][::-1]

@@ -22,16 +22,16 @@ from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 ItemState = Literal["live", "offloaded", "dropped", "summarised", "gone", "fixed"]
-"""``fixed``: a part of every request, such as the system prompt. ``gone``: left out by a compaction without a
+"""``fixed``: a part of every request, such as the system prompt. ``gone``: removed by a compaction without a
 summary."""
 
 CONVERSATION: Final = (USER, ATTACHED, SUMMARIES, ASSISTANT, REASONING, CALLS, RESULTS)
 """Components that consist of items of the ledger."""
 SUMMARY: Final = "summary"
-"""``ContextItem.kind`` of a text that a compaction wrote."""
+"""``ContextItem.kind`` of a compaction's text."""
 NO_AGENTS: Final[Mapping[str, str]] = {}
 _REPORT: Final = re.compile(r"<swecli-note>\n\[(\S+) \(")
-"""How the report of a subagent in the background begins as a note."""
+"""Beginning of a background subagent's report in the form of a note."""
 _COMPONENTS: Final[Mapping[str, str]] = {
     "user": USER,
     "attachment": ATTACHED,
@@ -46,9 +46,9 @@ _COMPONENTS: Final[Mapping[str, str]] = {
 
 
 class ContextItem(Struct, frozen=True):
-    """One thing in the context, or that was in it. ``tokens`` are those that it takes now; times are Unix seconds, 0
-    where there is none; ``used`` is when it, or what it is about, was last asked for. ``sources`` are the ids that a
-    summary stands for. ``agent`` is the subagent that a call, its result or a report is of."""
+    """One present or former item of the context. ``tokens`` is its present size; times are Unix seconds, 0 without one;
+    ``used`` is when it, or its file, was last accessed. ``sources`` are the ids behind a summary. ``agent`` is the
+    subagent of a call, its result or a report."""
 
     id: str
     kind: str
@@ -67,10 +67,10 @@ class ContextItem(Struct, frozen=True):
 def items_of(
     ledger: Ledger, budget: Budget, monitor: TokenMonitor, info: ModelInfo, agents: Mapping[str, str] = NO_AGENTS
 ) -> tuple[ContextItem, ...]:
-    """Everything in the order in which it is sent, the fixed parts first; then what is there no longer word for word.
+    """All items in the order of the request, the fixed parts first, followed by those no longer sent word for word.
 
-    The tokens add up to ``budget.used``, which has to be the measure of the ledger's view. ``agents`` has the calls
-    that subagents work for, each with the subagent's id.
+    The tokens add up to ``budget.used``, which has to be the measure of the ledger's view. ``agents`` has the calls of
+    subagents, each with the subagent's id.
     """
     wanted = {part.name: part.tokens for part in budget.components}
     by_component: dict[str, dict[str, float]] = {}
@@ -133,7 +133,7 @@ def _item(
 
 
 def _absent(ledger: Ledger, used: Mapping[str, float]) -> Iterable[ContextItem]:
-    """What a summary stands for, or a compaction left out. What was rewound is no part of the conversation."""
+    """Items behind a summary or removed by a compaction. Rewound entries are not part of the conversation."""
     here = {entry.id for entry in ledger.view}
     behind = {source for entry in ledger.view for source in entry.sources}
     for entry in ledger.entries.values() if behind else ():
@@ -142,8 +142,8 @@ def _absent(ledger: Ledger, used: Mapping[str, float]) -> Iterable[ContextItem]:
 
 
 def _sizes(ledger: Ledger, monitor: TokenMonitor, info: ModelInfo) -> dict[str, tuple[str, float]]:
-    """Component and tokens of each entry of the view, as the meter counts them. A message is counted as a whole; where
-    several of its entries are of one component, they share that by their own sizes."""
+    """Component and tokens of each entry of the view, as the meter counts them. A message is counted as a whole;
+    several entries of one component share its tokens in proportion to their own sizes."""
     messages = project(ledger)
     counts = {message.id: sizes for message, sizes in zip(messages, monitor.shares(messages, info), strict=True)}
     groups: dict[tuple[str, str], list[ViewEntry]] = {}
@@ -171,11 +171,11 @@ def _sizes(ledger: Ledger, monitor: TokenMonitor, info: ModelInfo) -> dict[str, 
 
 
 ENVIRONMENT: Final = "environment"
-"""What the user's first message told besides, where the message itself was dropped."""
+"""The environment note of the user's first message if the message itself was dropped."""
 
 
 def owner_of(ledger: Ledger, name: str) -> str:
-    """The id of the message that an entry is sent in."""
+    """The id of the message that contains an entry."""
     known = ledger.entries.get(name)
     if known is None or known.kind in ("user", "note", "attachment"):
         return name
@@ -196,18 +196,18 @@ def _spread(total: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def last_uses(ledger: Ledger) -> dict[str, float]:
-    """When what an item shows was touched last, by item: a file that was read or changed again."""
+    """Time of the last access to each item's file, by item: read or changed again."""
     return ledger.files.last_uses()
 
 
-# --- words of an item -------------------------------------------------------------------------------------
+# --- texts of an item -------------------------------------------------------------------------------------
 
 LONGEST: Final = 200
-"""Characters of a title."""
+"""Longest title in characters."""
 
 
 def title_of(ledger: Ledger, item: ContextItem) -> str:
-    """What an item is about, on one line."""
+    """One-line title of an item."""
     if item.kind == SUMMARY:
         count = len(item.sources)
         return f"Summary of {count:,} earlier item{'' if count == 1 else 's'}"
@@ -216,7 +216,7 @@ def title_of(ledger: Ledger, item: ContextItem) -> str:
 
 
 def title_of_entry(ledger: Ledger, entry: Entry) -> str:
-    """The same of an entry."""
+    """One-line title of an entry."""
     record = ledger.items.get(entry.item)
     if entry.kind == "attachment" and record is not None and record.call is not None:
         return f"attached {target_of(record.call)}"[:LONGEST]
@@ -247,8 +247,7 @@ def part_text(part: Part) -> str:
 
 
 def text_sent(ledger: Ledger, item: str) -> str | None:
-    """The exact text of an entry as the next request has it; empty where it has none of it, None where there is no such
-    entry."""
+    """The exact text of an entry in the next request; empty if it sends none, None if there is no such entry."""
     shown = next((one for one in ledger.view if one.id == item), None)
     entry = ledger.entries.get(item)
     if shown is None:
@@ -265,7 +264,7 @@ def text_sent(ledger: Ledger, item: str) -> str | None:
 
 
 def _in_messages(messages: Sequence[Message], entry: Entry, parts: Sequence[Part]) -> Sequence[Part]:
-    """The parts as they stand in the messages: what looks like a note of swecli is marked there."""
+    """The parts in the form that the messages have: text that imitates a note of swecli is escaped there."""
     if entry.kind == "result":
         calls = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
         owner = f"{entry.message}.results"
@@ -281,6 +280,6 @@ def _in_messages(messages: Sequence[Message], entry: Entry, parts: Sequence[Part
 
 
 def original_text(ledger: Ledger, item: str) -> str:
-    """What was said, whatever of it is still sent."""
+    """The original text, whether it is still sent or not."""
     entry = ledger.entries.get(item)
     return "\n".join(filter(None, map(part_text, entry.parts))) if entry is not None else ""

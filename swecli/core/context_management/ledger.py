@@ -1,7 +1,7 @@
-"""The context ledger: an append-only list of everything said, and the model's view over it.
+"""The context ledger: an append-only list of everything said, and the model's view of it.
 
-Both are reductions of the session's events. The request that leaves is a function of the view alone, so that
-what compaction removes stays in the ledger and can be brought back.
+Both are reductions of the session's events. Each request is a function of the view alone, so content removed by
+compaction stays in the ledger and can be restored.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from swecli.core.protocol.messages import (
     ToolResultPart,
 )
 
-# What the model has seen of files: which parts, in which state, when.
+# Parts of files that the model has seen, with their state and time.
 
 
 KEPT = 40
-"""Touches of one file that are remembered; the newest."""
+"""Newest touches of one file to remember."""
 
 
 class Touch(Struct, frozen=True):
-    """The model read or changed a file in item ``item`` at ``at`` (Unix seconds), after which the file's bytes had
-    the hash ``sha256``; None = it was gone. Lines ``first`` to ``last`` were shown; both are 0 for a change."""
+    """A read or change of a file by the model in item ``item`` at ``at`` (Unix seconds), after which the file's bytes
+    had the hash ``sha256``; None = it was gone. Lines ``first`` to ``last`` were shown; both are 0 for a change."""
 
     item: str
     sha256: str | None
@@ -74,8 +74,8 @@ class Touch(Struct, frozen=True):
 
 
 class ReadSet:
-    """Every file that the model has read or changed. Items that are not in ``present`` do not count: the model does
-    not know of them any more, because the conversation was rewound."""
+    """Every file that the model has read or changed. Items outside ``present`` do not count: the conversation was
+    rewound past them."""
 
     def __init__(self) -> None:
         self._touches: dict[str, list[Touch]] = {}
@@ -93,16 +93,16 @@ class ReadSet:
         self._touches[path] = touches
 
     def paths(self) -> frozenset[str]:
-        """All files that were ever read or changed."""
+        """All files ever read or changed."""
         return frozenset(self._touches)
 
     def last(self, path: str, present: Collection[str]) -> Touch | None:
-        """The newest touch of a file; None when the model has never seen it."""
+        """The newest touch of a file; None if the model has never seen it."""
         touches = self._touches.get(path, ())
         return next((touch for touch in reversed(touches) if touch.item in present), None)
 
     def same_reading(self, path: str, first: int, last: int, sha256: str, live: Collection[str]) -> Touch | None:
-        """An earlier read of the same lines of the same bytes whose text the model still has before it."""
+        """An earlier read of the same lines of the same bytes that is still in the model's view."""
         for touch in reversed(self._touches.get(path, ())):
             if (
                 touch.is_read
@@ -113,7 +113,7 @@ class ReadSet:
         return None
 
     def attached(self, path: str, first: int, last: int, sha256: str, items: Collection[str]) -> Touch | None:
-        """Where these lines of these bytes were shown as a part of more, in one of these items."""
+        """An attachment in one of these items that includes these lines of these bytes."""
         for touch in reversed(self._touches.get(path, ())):
             inside = touch.is_read and touch.first <= first and last <= touch.last
             if inside and touch.sha256 == sha256 and touch.item in items:
@@ -121,15 +121,15 @@ class ReadSet:
         return None
 
     def touches(self) -> Mapping[str, Sequence[Touch]]:
-        """The touches of each file, the newest file and touch last. Not to be changed."""
+        """The touches of each file, the newest file and touch last. Read-only."""
         return self._touches
 
     def last_uses(self) -> dict[str, float]:
-        """When the file that an item shows was touched last, by item; Unix seconds."""
+        """Time of the last touch of each item's file, by item; Unix seconds."""
         return {touch.item: touches[-1].at for touches in self._touches.values() for touch in touches}
 
     def outdated(self) -> frozenset[str]:
-        """Items that show a file as it is no longer: it was read or changed in another form since."""
+        """Items with an outdated version of a file: it was read or changed in another form since."""
         return frozenset(
             touch.item
             for touches in self._touches.values()
@@ -138,7 +138,7 @@ class ReadSet:
         )
 
     def visible(self, live: Collection[str], present: Collection[str]) -> Iterator[tuple[str, Touch]]:
-        """Files of which the model still has text before it, newest first, with their newest touch."""
+        """Files with text still in the model's view, newest first, with their newest touch."""
         for path in reversed(list(self._touches)):
             touch = self.last(path, present)
             if touch is not None and any(one.item in live for one in self._touches[path]):
@@ -149,8 +149,8 @@ class ReadSet:
 
 
 def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
-    """The events of a conversation, in order. Results without a call are left out. With ``prefix`` all ids are new
-    ones that begin with it; else those of the messages are kept."""
+    """The events of a conversation, in order. Results without a call are left out. With ``prefix`` all ids are new and
+    begin with it; else the messages keep theirs."""
     open_calls: dict[str, str] = {}
     for number, message in enumerate(messages):
         name = f"{prefix}.{number}" if prefix else message.id or f"h{number}"
@@ -180,7 +180,7 @@ def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
 
 
 def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
-    """The events of one message, or of some parts of it, that give its parts these ledger ids."""
+    """The events of one message, or of some parts of it, with these ledger ids for its parts."""
     parts: dict[str, list[Part]] = {}
     for name, part in zip(names, message.parts, strict=True):
         parts.setdefault(name, []).append(part)
@@ -218,7 +218,7 @@ def _kind(part: Part) -> ItemKind:
 
 MISSING_RESULT = "No result: the call was not executed."
 INTERRUPTED = "interrupted"
-"""``Stop.detail`` of an answer that the user cut short."""
+"""``Stop.detail`` of an answer that the user interrupted."""
 
 INTERRUPTION_NOTE = "[The user interrupted your previous answer; what you had written until then is above.]"
 CUT_NOTE = "[Your previous answer was cut off by a failure of the connection; what had arrived is above.]"
@@ -230,7 +230,7 @@ CONTINUATION = "[The conversation continues.]"
 
 
 APART = "\n\n"
-"""After what is put before the words of the user: most hosts get the parts of a message as one text."""
+"""Separator after text added before the user's words: most hosts join the parts of a message into one text."""
 
 _NOTES = frozenset((INTERRUPTION_NOTE, CUT_NOTE, GO_ON_NOTE, CONTINUATION))
 
@@ -238,7 +238,7 @@ _NOTES = frozenset((INTERRUPTION_NOTE, CUT_NOTE, GO_ON_NOTE, CONTINUATION))
 def restored(messages: Sequence[Message], environment: str) -> Iterator[tuple[int, str, tuple[Message, ...]]]:
     """Stretches of a conversation: a number, the text of a summary (or none), and the messages that follow it.
 
-    What a projection adds to messages, the ``environment`` and notes about answers that were cut, is taken away again.
+    Removes the projection's additions: the ``environment`` and notes about interrupted answers.
     """
     text, said, number = "", list[Message](), 0
     for message in messages:
@@ -255,7 +255,7 @@ def restored(messages: Sequence[Message], environment: str) -> Iterator[tuple[in
 
 
 def without_added(message: Message, environment: str) -> Message:
-    """A message without what a projection added to it."""
+    """A message without the projection's additions."""
     if message.role != "user":
         return message
     return replace(message, parts=tuple(part for part in message.parts if not _added(part, environment)))
@@ -264,7 +264,7 @@ def without_added(message: Message, environment: str) -> Message:
 def _added(part: object, environment: str) -> bool:
     if not isinstance(part, TextPart):
         return False
-    text = part.text.removesuffix(APART)  # which earlier versions did not write
+    text = part.text.removesuffix(APART)  # missing in earlier versions
     return text == environment or text in _NOTES
 
 
@@ -288,13 +288,13 @@ class Entry(Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What was said; of what the model no longer sees it may be read from a disk."""
+        """The content; of entries outside the model's view it may be read from disk."""
         return self.body.parts
 
 
 def is_what_it_says(entry: Entry) -> bool:
-    """Whether the parts are of the entry's kind: without its beginning in the record, the result of a call looks like a
-    message of the user."""
+    """Whether the parts match the entry's kind: if the beginning of a call is missing from the record, its result looks
+    like a message of the user."""
     of_tool = entry.kind in ("call", "result", "attachment")
     return all(isinstance(part, _TOOL_PARTS) == of_tool for part in entry.body.outline)
 
@@ -309,7 +309,7 @@ class OpenItem(Struct):
     part: Part | None = None
     running: bool = False
     seq: int = 0
-    """The event that has ``part``."""
+    """The event with ``part``."""
 
 
 class ItemRecord(Struct, frozen=True):
@@ -323,34 +323,34 @@ class ItemRecord(Struct, frozen=True):
     body: EntryBody
     turn: int = 0
     exit_status: int | None = None
-    """Of a command that ran to its end."""
+    """Exit status of a command that completed."""
     at: float = 0.0
-    """When it was finished, in Unix seconds."""
+    """Time of completion, in Unix seconds."""
     title: str = ""
-    """What the user typed, where a command made the message of it."""
+    """The user's input, if a command made the message from it."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What came out; of what the model no longer sees it may be read from a disk."""
+        """The output; of items outside the model's view it may be read from disk."""
         return self.body.parts
 
     @property
     def call(self) -> ToolCallPart | None:
-        """The call as the model wrote it; the same holds for it."""
+        """The call as the model wrote it; may be read from disk, too."""
         parts = self.call_body.parts if self.call_body is not None else ()
         return next((part for part in parts if isinstance(part, ToolCallPart)), None)
 
 
-# --- what undo and projection keep ------------------------------------------------------------------------
+# --- caches of undo and projection ------------------------------------------------------------------------
 def _number_of(name: str) -> int:
     return int(name[1:]) if name[1:].isdecimal() else 0
 
 
 class Settled(Struct):
-    """The beginning of a conversation that nothing said later can change, and what has to be known of it.
+    """The immutable beginning of a conversation, with the facts that the rest depends on.
 
-    ``entries`` of the view are in it. ``answer`` is the newest answer in it, ``users`` how many user messages follow
-    that; ``has_environment``: the environment is in it; ``ids`` are its call ids.
+    It covers ``entries`` of the view. ``answer`` is the newest answer in it, ``users`` the number of user messages
+    after that; ``has_environment``: the environment is in it; ``ids`` are its call ids.
     """
 
     rewrites: int
@@ -363,7 +363,7 @@ class Settled(Struct):
 
 
 class Projected(Struct, frozen=True):
-    """The messages of one revision of a ledger's view, and what of them the next revision can reuse."""
+    """The messages of one revision of a ledger's view, and the part that the next revision can reuse."""
 
     revision: int
     messages: tuple[Message, ...]
@@ -371,7 +371,7 @@ class Projected(Struct, frozen=True):
 
 
 class Ledger:
-    """Reduction of events. ``entries`` and ``items`` only grow; ``view`` is what the model sees, in order."""
+    """Reduction of events. ``entries`` and ``items`` only grow; ``view`` is the model's view, in order."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
@@ -380,60 +380,60 @@ class Ledger:
         self.responses: dict[str, ModelResponded] = {}
         self.changes: list[FileChanged] = []
         self.files = ReadSet()
-        """What the model has seen of files."""
+        """Files that the model has seen."""
         self.stored: dict[str, str] = {}
-        """References of results that are stored outside of the context, by item."""
+        """References of results stored outside the context, by item."""
         self._view: list[ViewEntry] = []
         self._frozen: View | None = ()
         self.environment: str = ""
         self.revision: int = 0
-        """Changes with each change of the view."""
+        """Increases with each change of the view."""
         self.rewrites: int = 0
-        """Changes when the view changes in another way than by growing at its end."""
+        """Increases when the view changes other than by growing at its end."""
         self.projected: Projected | None = None
-        """The messages of the view; kept by ``project``, for itself."""
+        """The messages of the view; a cache of ``project``."""
         self._undo = ViewStack()
         self._redo = ViewStack()
         self._rewinds: dict[str, Views] = {}
-        """What was before each rewind that the user can take back."""
+        """Views before each rewind, for an undo."""
         self._edits: list[ViewEntry] = []
-        """What the user chose for single items, in order."""
+        """The user's choices for single items, in order."""
         self._edits_in: dict[str, int] = {}
-        """How many of these the view on a stack has, by the item of its compaction."""
+        """Number of these choices in each stacked view, by the item of its compaction."""
         self.pinned: set[str] = set()
-        """Entries that stay word for word because the user said so."""
+        """Entries that the user pinned: they stay word for word."""
         self.dropped: set[str] = set()
-        """Entries that the user dropped, behind summaries too."""
+        """Entries that the user dropped, also those behind summaries."""
         self.depths: dict[str, int] = {}
-        """How many times what a summary says went through a model, by its id: 2 for a summary of a summary, 0 where
-        only the record speaks."""
+        """How many times a summary's content went through a model, by its id: 2 for a summary of a summary, 0 if its
+        text comes from the record alone."""
         self._response_of: dict[str, str] = {}
         self._bodies = Bodies()
         self._seen = 0
-        """``rewrites`` at the last look for bodies that may be evicted."""
+        """``rewrites`` at the last search for bodies to evict."""
 
     @property
     def view(self) -> View:
-        if self._frozen is None:  # made when it is looked at: a long history is taken in without a copy at each entry
+        if self._frozen is None:  # built on access: a long history is applied without a copy at each entry
             self._frozen = tuple(self._view)
         return self._frozen
 
     def live_items(self) -> set[str]:
-        """Items of which the model has something before it word for word, files attached to a summary included."""
+        """Items with some content word for word in the view, files attached to a summary included."""
         live = {self.entries[one.id].item for one in self._view if one.kind == "live" and one.id in self.entries}
         return live | self.summary_items()
 
     def present_items(self) -> set[str]:
-        """Items that the model knows of: in the view, as a stub, or behind a summary."""
+        """Items known to the model: in the view, as a stub, or behind a summary."""
         shown = (entry for one in self._view for entry in (one.id, *one.sources) if entry not in self.dropped)
         return {self.entries[entry].item for entry in shown if entry in self.entries} | self.summary_items()
 
     def summary_items(self) -> set[str]:
-        """Items of compactions whose text is in the view."""
+        """Compactions with a summary in the view."""
         return {entry.id for entry in self._view if entry.kind == "summary"}
 
     def apply(self, event: Event) -> None:
-        """Take in one event; deltas and events that concern no message change nothing."""
+        """Apply one event; deltas and events without content for a message change nothing."""
         match event.body:
             case SessionStarted(environment=environment) if environment and not self.environment:
                 self.environment = environment
@@ -512,7 +512,7 @@ class Ledger:
                 self._add(Entry(item, kind, item, body.message, record.body, "", event.turn, event.ts))
 
     def _call_body(self, item: str, opened: OpenItem | None) -> EntryBody | None:
-        """The call of an item, the same for its entry and its record; None where it has none."""
+        """The call of an item, shared by its entry and its record; None without one."""
         known = self.entries.get(item)
         if known is not None and known.kind == "call":
             return known.body
@@ -534,8 +534,8 @@ class Ledger:
         self.revision += 1
 
     def _restore(self, body: ContextRestored, event: Event) -> None:
-        """Take the view of a snapshot. What was said until then can't be told from what is missing, so no compaction of
-        before can be undone."""
+        """Adopt the view of a snapshot. Earlier content is indistinguishable from missing content, so no earlier
+        compaction can be undone."""
         self._undo.clear()
         self._redo.clear()
         self._rewinds.clear()
@@ -550,11 +550,11 @@ class Ledger:
             if text:
                 self._view.append(ViewEntry("summary", f"{body.item}.s{number}", text))
             for one in bodies_of(said, f"{body.item}.{number}"):
-                self.apply(replace(event, body=one, seq=0))  # no event has these bodies as they are
+                self.apply(replace(event, body=one, seq=0))  # no event has exactly these bodies
         self._set_view((*self._view, *body.later))
 
     def _take_view(self, view: ModelView, lost: Sequence[Message], event: Event) -> None:
-        """Have this view from here on. ``lost`` are the messages of it that can't be read in the record."""
+        """Replace the view. ``lost`` are its messages that can't be read from the record."""
         names = {name for each in view.names for name in each}
         for name in names:
             self.entries.pop(name, None)
@@ -573,11 +573,11 @@ class Ledger:
         self.dropped.update(name for name in view.dropped if name in self.entries)
 
     def is_sound(self, entry: Entry) -> bool:
-        """Whether it is an entry, and no fragment that a gap in the record left of one."""
+        """Whether it is a complete entry, not a fragment left by a gap in the record."""
         return is_what_it_says(entry) and (entry.kind != "result" or entry.item in self.entries)
 
     def _put_in_order(self, view: View, fresh: Collection[str]) -> None:
-        """Let the ``fresh`` entries stand where they were said: after those before them in the view."""
+        """Move the ``fresh`` entries to their original places: after their predecessors in the view."""
         said = {name: number for number, name in enumerate(self.entries)}
         newest, place = -1, dict[str, tuple[int, int]]()
         for number, entry in enumerate(view):
@@ -589,10 +589,9 @@ class Ledger:
         self.entries = {name: self.entries[name] for name in order}
 
     def _rewind(self, item: str) -> None:
-        """Take back an entry and all that came after it, for every view that an undo could bring back as well.
+        """Remove an entry and everything after it, from every view that an undo could restore as well.
 
-        A summary may stand before the entry and tell of what came after it: then it goes, and the view is that of
-        before its compaction.
+        A summary before the entry may cover later content: then the view from before its compaction replaces it.
         """
         if not self.can_rewind(item):
             return
@@ -608,13 +607,12 @@ class Ledger:
 
     def can_rewind(self, item: str) -> bool:
         """Whether the conversation can go back to before an entry: it is in the view, or in one that an undo of
-        compactions could bring back."""
+        compactions could restore."""
         views = (self.view, *(view for _, view in self._undo.all()))
         return any(entry.id == item for view in views for entry in view)
 
     def view_before(self, item: str) -> View | None:
-        """The view that going back to before an entry of the view leaves; None where it is not in the view, or a
-        summary before it tells of later ones."""
+        """The view before an entry; None if it is not in the view, or a summary before it covers later entries."""
         if not any(entry.id == item for entry in self._view):
             return None
         return _before(self.view, item, self._order())
@@ -624,7 +622,7 @@ class Ledger:
         return {entry.id for view in (self.view, *(view for _, view in self._undo.all())) for entry in view}
 
     def _unwind(self, name: str) -> None:
-        """The view of before a rewind; the rewinds since are gone with what was said since."""
+        """Restore the view from before a rewind; later rewinds vanish with their content."""
         views = self._rewinds.pop(name)
         for later in [later for later in self._rewinds if _number_of(later) > _number_of(name)]:
             del self._rewinds[later]
@@ -634,21 +632,21 @@ class Ledger:
 
     @property
     def undoable(self) -> str | None:
-        """Item of the newest compaction that is in force."""
+        """Item of the newest compaction in force."""
         return self._undo.item
 
     @property
     def replaced_view(self) -> View:
-        """The view that the newest compaction in force took the place of; empty where there is none."""
+        """The view that the newest compaction in force replaced; empty without one."""
         return self._undo.view
 
     @property
     def redoable(self) -> str | None:
-        """Item of the compaction that was undone last."""
+        """Item of the compaction undone last."""
         return self._redo.item
 
     def _deepen(self, view: View, *, by_model: bool) -> None:
-        """A compaction is about to make this view of the present one."""
+        """Update the depths for a compaction that is about to replace the present view with this one."""
         here = {entry.id for entry in view}
         gone = (self.depths.get(one, 1) for one in self.summary_items() if one not in here)
         depth = 1 + max(gone, default=0) if by_model else 0
@@ -657,7 +655,7 @@ class Ledger:
                 self.depths.setdefault(entry.id, depth)
 
     def _swap(self, source: ViewStack, target: ViewStack) -> None:
-        """Exchange the view for an older or newer one; what was said since stays at its end."""
+        """Exchange the view for an older or newer one; later content stays at its end."""
         if source.item is None:
             return
         item, restored = source.pop()
@@ -667,14 +665,14 @@ class Ledger:
         self._set_view(view)
 
     def _exchanged(self, item: str, restored: View, present: View) -> View:
-        """An older or newer view with what was said, and what the user chose for items, since it was put away."""
+        """An older or newer view, extended by the content and the user's choices added since it was stacked."""
         order = self._order()
-        newest = max((order.get(entry, -1) for entry in _covered(restored)), default=-1)  # a view may leave entries out
+        newest = max((order.get(entry, -1) for entry in _covered(restored)), default=-1)  # a view may omit entries
         later = [entry for entry in present if order.get(entry.id, -1) > newest]
         return self._with_choices((*restored, *later), self._edits_in.get(item, 0))
 
     def _with_choices(self, view: View, first: int) -> View:
-        """A view with what the user chose for items from the choice ``first`` on, and with what is pinned."""
+        """A view with the user's choices from number ``first`` on, and with the pins."""
         known = set(_covered(view))
         since = [edit for edit in self._edits[first:] if edit.id in known]
         whole = {entry.id for entry in view if entry.kind == "live"}
@@ -686,7 +684,7 @@ class Ledger:
         return with_entries(view, since, self._order()) if since else view
 
     def _pair(self, name: str) -> tuple[str, ...]:
-        """The call and the result of an entry that is one of them."""
+        """The call and the result, if the entry is one of them."""
         entry = self.entries[name]
         return (entry.item, entry.item + RESULT) if entry.kind in ("call", "result") else ()
 
@@ -704,16 +702,15 @@ class Ledger:
 
     @property
     def compactions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Items of the compactions in force, oldest first, and of those that were undone, the last one first."""
+        """Items of the compactions in force, oldest first, and of the undone ones, the last one first."""
         return tuple(self._undo.items), tuple(reversed(self._redo.items))
 
     def view_without(self, item: str) -> View | None:
-        """The view that there would be with the compaction of this item, and all later ones, taken back; None where it
-        is not in force."""
+        """The view if the compaction of this item, and all later ones, were undone; None if it is not in force."""
         return self._along(self._undo, item)
 
     def view_with(self, item: str) -> View | None:
-        """The same for bringing back a compaction that was undone, and those between."""
+        """The view if an undone compaction, and those between, were restored."""
         return self._along(self._redo, item)
 
     def _along(self, stack: ViewStack, item: str) -> View | None:
@@ -727,19 +724,19 @@ class Ledger:
         return None
 
     def taken_back(self) -> None:
-        """What it holds was put there as it is written down, not by events: the rest follows from that."""
+        """End of loading: the content was set directly rather than by events, so derive the rest."""
         for entry in self.entries.values():
             self._bodies.add(entry.id, entry.body)
 
     def evict(self) -> None:
-        """Let go of some of what the model no longer sees: it is read back when it is asked for."""
+        """Evict some of the content outside the model's view; it is read back on demand."""
         if self._seen != self.rewrites:
             self._seen = self.rewrites
             self._bodies.see({entry.id for entry in self._view if entry.kind == "live"})
         self._bodies.evict()
 
     def _set_view(self, view: View) -> None:
-        """Entries that a gap in the record took are not in it."""
+        """Set the view, without entries lost in a gap of the record."""
         self._view = [entry for entry in view if entry.kind == "summary" or entry.id in self.entries]
         self._frozen = view if len(self._view) == len(view) else None
         self.revision += 1
@@ -751,8 +748,8 @@ def _exit_status(body: ItemCompleted) -> int | None:
 
 
 def _before(view: View, item: str, order: Mapping[str, int]) -> View | None:
-    """The part of a view before an entry, all of it where the entry is not in it; None where a summary in that part
-    stands for the entry or for later ones."""
+    """The part of a view before an entry, or all of it if the entry is not in it; None if a summary in that part covers
+    the entry or later ones."""
     part = view[: next((n for n, entry in enumerate(view) if entry.id == item), len(view))]
     first = order.get(item, len(order))
     tells_of_later = any(order.get(source, -1) >= first for entry in part for source in entry.sources)
@@ -766,8 +763,8 @@ def _covered(view: Iterable[ViewEntry]) -> Iterable[str]:
 
 
 def with_entries(view: View, entries: Sequence[ViewEntry], order: Mapping[str, int]) -> View:
-    """The view with these entries in the places of those with their ids. One that is not in it comes to where it was
-    said by ``order``, and no summary stands for it any longer."""
+    """The view with these entries in place of those with the same ids. A missing one is inserted at its original place
+    by ``order``, and summaries no longer cover it."""
     forms = {entry.id: entry for entry in entries}
     here = {entry.id for entry in view}
     missing = [entry for name, entry in forms.items() if name not in here]

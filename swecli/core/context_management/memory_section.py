@@ -1,4 +1,4 @@
-"""The memories in the system prompt: read once for a session, within a budget, the rest by name."""
+"""The memories in the system prompt: read once for a session, whole within a budget, the rest by name."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from swecli.core.memory.places import NOTES, ROOT, MemoryFile
 from swecli.core.memory.session_notes import NotesDocument
 
 LEAN_TOKENS = 250
-"""Of all memories together, for a small window."""
+"""Limit of all memories together for a small window."""
 MARGIN = 1.3
-"""How many tokens of the most talkative models one token of the estimate can be."""
+"""Largest ratio of a model's tokens to estimated ones."""
 _NAMED = 12
 
 
 class MemoryText(Struct, frozen=True):
-    """What is in the prompt of a usual window and of a small one; empty without memories."""
+    """Section for a usual window and for a small one; empty without memories."""
 
     text: str = ""
     lean: str = ""
 
 
 def memory_text(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> MemoryText:
-    """The section for these files. All of it takes at most ``tokens``, whatever the model."""
+    """The section for these files. It takes at most ``tokens`` tokens of any model."""
     return MemoryText(memory_section(files, tokens, counter), memory_section(files, min(tokens, LEAN_TOKENS), counter))
 
 
 def memory_section(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> str:
-    """The session notes first, shortened where they are long, then whole files as far as they fit; what is left out is
-    named. Empty without files, and where not even a name fits. Equal files give equal bytes."""
+    """The session notes first, shortened if long, then whole files as far as they fit; the rest is named. Empty without
+    files, or if not even a name fits. Equal files give equal bytes."""
     counter = counter or PieceEstimator()
     files = [file for file in files if file.text is None or _says_something(file.text)]
     if not files:
@@ -58,7 +58,7 @@ def memory_section(files: Sequence[MemoryFile], tokens: int, counter: CountsToke
 
 
 def _says_something(text: str) -> bool:
-    """Headings and comments alone do not."""
+    """Whether a text has more than headings and comments."""
     return any(line.strip() and not line.startswith(("#", "<!--")) for line in text.splitlines())
 
 
@@ -66,7 +66,7 @@ _CUT = "(shortened; the memory tool shows all of it)"
 
 
 def _quoted(file: MemoryFile, tokens: int, counter: CountsTokens) -> str:
-    """The file in its frame, or empty where it does not fit."""
+    """The file in its frame, or empty if it does not fit."""
     if file.text is None:
         return ""
     if file.place.path != f"{ROOT}/{NOTES}":

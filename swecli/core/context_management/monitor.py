@@ -1,4 +1,4 @@
-"""The one measure of a request, which the meter, the gate, `/context` and the log all show."""
+"""The one measure of a request, shared by the meter, the gate, `/context` and the log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMPONENTS: Mapping[ItemKind, str] = {"reasoning": REASONING, "tool": CALLS}
 
 
 class GrowingBudget:
-    """Adds up one answer. ``count`` gives the tokens of a text."""
+    """Adds up one answer. ``count`` returns the tokens of a text."""
 
     def __init__(self, budget: Budget, limits: Limits, count: Callable[[str], float]) -> None:
         self._budget = budget
@@ -47,7 +47,7 @@ class GrowingBudget:
         self._come: dict[str, float] = {}
 
     def add(self, texts: Mapping[ItemKind, str]) -> Budget:
-        """The measure with these pieces, by kind, and all that were added before."""
+        """The measure including these pieces, by kind, and all added before."""
         for kind, text in texts.items():
             name = _COMPONENTS.get(kind, ASSISTANT)
             self._come[name] = self._come.get(name, 0.0) + self._count(text)
@@ -65,26 +65,26 @@ class GrowingBudget:
 
 GUARD_TOKENS = 1_500
 GUARD_WINDOW_SHARE = 0.02
-"""Guard band of an anchored measure: the smaller of the two. The largest underestimate in 17,000 recorded calls
-was 1,009 tokens."""
+"""Guard band of an anchored measure: the smaller of the two. The largest underestimate in 17,000 recorded calls was
+1,009 tokens."""
 
 LEAST_KEPT = 1_000
-"""Estimated tokens that a ratio must rest on before it is kept."""
+"""Estimated tokens behind a ratio from which on it is kept."""
 
 GUARD_ESTIMATE_SHARE = 0.10
-"""Guard band of what rests on no report, as a share of it."""
+"""Guard band of unreported content, as a share of it."""
 
 
 class TokenMonitor:
     """Measures requests of one session. After each response the sizes are anchored on the reported usage; text is
-    counted once and never again. Not for use by several threads."""
+    counted once and never again. Not thread-safe."""
 
     def __init__(self, counter: CountsTokens | None = None, ratios: RatioStore | None = None) -> None:
         self._sizes = SizeCache(counter)
         self.counter = self._sizes.counter
         self.ratios: RatioStore = ratios or FamilyRatios()
         self.part_counts: dict[str, tuple[EntryBody, int]] = {}
-        """Estimates of ledger entries by id, with the body that was counted; kept by ``EntrySizes``."""
+        """Estimates of ledger entries by id, with the counted body; kept by ``EntrySizes``."""
         self._kept: dict[str, float] = {}
         self._calibrations: dict[str, Calibration] = {}
 
@@ -93,12 +93,13 @@ class TokenMonitor:
         return self.counter.count(text)
 
     def count_once(self, message: Message) -> int:
-        """Estimated tokens of a message with its calls and results, in the counter's own unit; its size is not kept."""
+        """Estimated tokens of a message with its calls and results, in the counter's own unit, without keeping its
+        size."""
         return self._sizes.measure(message).total
 
     @property
     def unit(self) -> str:
-        """What sizes are counted in: those of an earlier run hold as long as it is the same."""
+        """Unit of the sizes; those of an earlier run are valid while it is the same."""
         return type(self.counter).__name__
 
     def sizes(self, messages: Sequence[Message]) -> tuple[tuple[tuple[str, int], ...], ...]:
@@ -110,8 +111,7 @@ class TokenMonitor:
         return self._as_measured(self._sizes.messages(messages), info)
 
     def tokens_of(self, messages: Sequence[Message], info: ModelInfo) -> float:
-        """Tokens of some messages of the conversation, or of what an edit would make of them, as ``measure`` counts
-        them."""
+        """Tokens of some messages of the conversation, or of edited versions of them, as ``measure`` counts them."""
         found = self._as_measured([self._sizes.message(message) for message in messages], info)
         return sum(sum(one.values()) for one in found)
 
@@ -123,27 +123,27 @@ class TokenMonitor:
         ]
 
     def adopt_sizes(self, messages: Sequence[Message], sizes: Sequence[tuple[tuple[str, int], ...]]) -> None:
-        """Take over what ``sizes`` gave for these messages in an earlier run, so that they are not counted again."""
+        """Adopt the ``sizes`` of these messages from an earlier run, so that they are not counted again."""
         for message, counts in zip(messages, sizes, strict=False):
             self._sizes.adopt(message, counts)
 
     def tool_tokens(self, tools: Iterable[ToolSchema], info: ModelInfo) -> int:
-        """Estimated tokens of the descriptions of tools, as this model counts them."""
+        """Estimated tokens of tool descriptions in this model's units."""
         return round(sum(map(self._sizes.schema, tools)) * self.ratio(info))
 
     async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
-        """Count texts that come into the conversation now, without a pause of the event loop."""
+        """Count texts about to join the conversation, without blocking the event loop."""
         if isinstance(self.counter, CountsAhead):
             await self.counter.count_ahead(texts, exact=exact)
 
     @property
     def exact(self) -> bool:
-        """Whether what is counted now is counted as well as it can be."""
+        """Whether counts are as exact as possible now."""
         return not isinstance(self.counter, MakesExact) or self.counter.exact
 
     async def count_exactly(self, request: ModelRequest) -> bool:
-        """Count what was estimated of a request, without a pause of the event loop. True where counts are exact now and
-        may differ from those of before: what reports told of the sizes stays."""
+        """Count the estimated parts of a request exactly, without blocking the event loop. True if counts are exact now
+        and may differ from earlier ones; reported sizes stay."""
         counter = self.counter
         if not isinstance(counter, MakesExact):
             return False
@@ -169,7 +169,7 @@ class TokenMonitor:
         return bool(recounted) or not before
 
     def ratio(self, info: ModelInfo) -> float:
-        """Tokens of this model per token of the counter, as far as it is known."""
+        """Known tokens of this model per token of the counter."""
         return self._calibration(info).ratio
 
     def measure(
@@ -182,11 +182,11 @@ class TokenMonitor:
         *,
         beside: bool = False,
     ) -> Budget:
-        """The request by component against the effective window; ``cleared`` tokens of its results are left out by the
-        provider. ``beside``: it does not take the place of the conversation's newest request.
+        """The request by component against the effective window; the provider clears ``cleared`` tokens of its results.
+        ``beside``: it does not replace the conversation's newest request.
 
-        ``names`` gives the component of a system block by its text; others count as the system prompt. The
-        components add up to ``used``.
+        ``names`` gives the component of a system block by its text; others count as the system prompt. The components
+        add up to ``used``.
         """
         fixed = self._fixed_components(request, names or {})
         sent = self._sent(request, sum(fixed.values()), beside)
@@ -214,15 +214,15 @@ class TokenMonitor:
         )
 
     def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> bool:
-        """Take in what the model reported for ``request``; without a prompt size nothing changes. What the provider
-        left out by itself was sent all the same. False where it is not believed for the first time."""
+        """Learn from the usage reported for ``request``; without a prompt size nothing changes. Content that the
+        provider cleared by itself counts as sent. False at the first implausible report."""
         if usage.input_total is not None and usage.cleared:
             usage = structs.replace(usage, input_total=usage.input_total + usage.cleared)
         sent = self._sent(request, sum(self._fixed_components(request, {}).values()))
         return self._calibration(info).observe(sent, usage, info.window or ASSUMED_WINDOW)
 
     async def keep_ratios(self) -> None:
-        """Hand what was learned to the store, in a thread, each time that it rests on twice as much as before."""
+        """Pass learned ratios to the store, in a thread, each time that they rest on twice as much as before."""
         for model, calibration in tuple(self._calibrations.items()):
             learned = calibration.learned
             if learned.tokens >= max(LEAST_KEPT, 2 * self._kept.get(model, 0.0)):
@@ -257,7 +257,7 @@ class TokenMonitor:
 
 
 def is_vague(budget: Budget) -> bool:
-    """Whether so much of a measure rests on no report that its band is wider than that of a reported request."""
+    """Whether so much of a measure is unreported that its band is wider than that of a reported request."""
     return budget.upper - budget.used > round(_anchored_guard(budget.window))
 
 

@@ -1,7 +1,7 @@
 """From the ledger's view to the messages of a request, and the repair that makes any history valid.
 
-Both are pure functions. What is sent is always a projection: each call has exactly one result, in call order;
-there are no orphans and no empty messages; call ids are unique.
+Both are pure functions. Every request is a projection: each call has exactly one result, in call order; there are no
+orphans and no empty messages; call ids are unique.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from swecli.core.protocol.messages import (
 
 
 def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Message, ...]:
-    """The conversation as the model is to see it: view entries grouped into messages, then repaired.
+    """The conversation for the model: view entries grouped into messages, then repaired.
 
-    ``view`` takes the place of the ledger's own, to see what a change of it would give. The messages of the ledger's
-    own view are kept: as long as it only grows, a step costs what is new.
+    ``view`` replaces the ledger's own, to preview a change. The messages of the ledger's own view are cached: while it
+    only grows, a step costs only the new part.
     """
     if view is not None:
         return _whole(ledger, view, Settled(0))
@@ -60,8 +60,8 @@ def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Me
 
 
 def watermarks(ledger: Ledger, messages: Sequence[Message], *, changed: bool) -> tuple[int, ...]:
-    """Indexes of the last of the messages that a clearing or a summary made; where that has just ``changed``, of the
-    last one before it too, up to which a provider still has the conversation."""
+    """Index of the last message made by a clearing or a summary; right after a change also of the last one before it,
+    up to which a provider still has the conversation cached."""
     views = (ledger.view, ledger.replaced_view) if changed else (ledger.view,)
     ids = [owner for view in views if (owner := _last_made(ledger, view)) is not None]
     places = {message.id: index for index, message in enumerate(messages)} if ids else {}
@@ -69,7 +69,7 @@ def watermarks(ledger: Ledger, messages: Sequence[Message], *, changed: bool) ->
 
 
 def _last_made(ledger: Ledger, view: Sequence[ViewEntry]) -> str | None:
-    """The id of the message that the last entry is in that is not as it was said."""
+    """The id of the message with the last rewritten entry."""
     made = next((entry for entry in reversed(view) if entry.kind in ("stub", "summary")), None)
     known = ledger.entries.get(made.id) if made is not None else None
     if made is None or known is None or known.kind == "user":
@@ -78,8 +78,8 @@ def _last_made(ledger: Ledger, view: Sequence[ViewEntry]) -> str | None:
 
 
 def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple[Message, ...]:
-    """All messages of a view that begins with what is settled; ``settled`` is moved on up to the newest answer, which
-    results may still follow."""
+    """All messages of a view with this settled beginning; advances ``settled`` to the newest answer, which results may
+    still follow."""
     groups = list(_groups(ledger, view, settled.entries))
     newest = next((at for at in range(len(groups) - 1, -1, -1) if groups[at][1].role == "assistant"), 0)
     if newest:
@@ -94,7 +94,7 @@ def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple
 
 
 def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[tuple[int, Message]]:
-    """Messages of the view from ``first`` on, each with the index at which its entries begin."""
+    """Messages of the view from ``first`` on, each with the index of its first entry."""
     calls: list[Part] = []
     results: list[Part] = []
     current = ""
@@ -112,7 +112,7 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
         view_entry = view[index]
         entry = ledger.entries.get(view_entry.id)
         if view_entry.kind == "dropped":
-            if entry is not None and entry.kind == "user":  # the environment may have been told with it
+            if entry is not None and entry.kind == "user":  # it may have carried the environment
                 yield from flush()
                 current, start = entry.message, index
                 yield index, Message("user", (), entry.id)
@@ -131,7 +131,7 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
 
 
 def sent_parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
-    """What the model gets of an entry in this form."""
+    """The parts that the model gets of an entry in this form."""
     if view_entry.kind == "stub":
         parts = tuple(stubbed(part, view_entry.text) for part in entry.body.outline)
     else:
@@ -141,7 +141,7 @@ def sent_parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
 
 
 def _unmarked(part: Part) -> Part:
-    """What comes from files, commands and the clipboard, without what would look like a note of this program."""
+    """Content from files, commands and the clipboard, with imitations of this program's notes escaped."""
     if not isinstance(part, ToolResultPart | TextPart):
         return part
     text = without_notes(part.text)
@@ -149,7 +149,7 @@ def _unmarked(part: Part) -> Part:
 
 
 def _attached(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """What was read for the user, in the user's name: no call of the model leads to it."""
+    """Content read for the user, in the user's name: no call of the model leads to it."""
     results = [part for part in parts if isinstance(part, ToolResultPart)]
     return tuple(one for result in results for one in (TextPart(result.text), *result.images))
 
@@ -162,9 +162,9 @@ def _response(ledger: Ledger, message: str) -> Response | None:
 
 
 class _Annotated:
-    """Messages with what the model has to be told besides: the environment (date, directory, platform) before the first
-    words of the user, in their place where these were dropped, and why its previous answer ended early, in the next
-    message of the user or in a message of its own where the model itself is to go on."""
+    """Messages with additions for the model: the environment (date, directory, platform) before the user's first words,
+    or in their place if these were dropped, and the reason of an early end of the previous answer, in the user's next
+    message or in a message of its own if the model continues by itself."""
 
     def __init__(self, settled: Settled, environment: str, messages: Iterable[Message]) -> None:
         self.messages: list[Message] = []
@@ -193,13 +193,13 @@ class _Annotated:
             self.users += 1
 
     def close(self) -> None:
-        """Nothing more follows: the model goes on with an answer that was cut."""
+        """End of the messages: the model continues an interrupted answer."""
         cut = self._unexplained()
         if cut is not None and not _interrupted(cut):
             self.messages.append(_go_on(cut))
 
     def _unexplained(self) -> Message | None:
-        """The newest answer if it ended early, shows something, and no note to the model says so yet."""
+        """The newest answer if it ended early, has content, and no note to the model explains it yet."""
         answer = self.answer
         if answer is None or self.users or not _ended_early(answer):
             return None
@@ -216,7 +216,7 @@ def _go_on(answer: Message) -> Message:
 
 
 def _ended_early(message: Message) -> bool:
-    """Cut or interrupted; an answer that reached its output limit ended by a rule that its results tell of."""
+    """Cut or interrupted. An answer at its output limit does not count: its results mention the limit."""
     response = message.response
     return response is not None and not response.complete and response.stop.detail is not None
 
@@ -224,9 +224,8 @@ def _ended_early(message: Message) -> bool:
 def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
     """A valid history from any list of messages; valid histories come back unchanged.
 
-    Results without a call are dropped, calls without a result get one that says that they were not executed,
-    repeated call ids are renamed (with their results), empty messages are dropped, and the first message is
-    the user's.
+    Results without a call are dropped, calls without a result get one that says that they were not executed, repeated
+    call ids are renamed (with their results), empty messages are dropped, and the first message is the user's.
     """
     return _begun(_repaired(list(messages), set()))
 
@@ -238,7 +237,7 @@ def _begun(messages: list[Message]) -> tuple[Message, ...]:
 
 
 def _repaired(messages: Sequence[Message], used: set[str], before: AbstractSet[str] = frozenset()) -> list[Message]:
-    """Valid messages. Call ids are added to ``used``; those in ``before`` are taken as well."""
+    """Valid messages. Call ids are added to ``used``; those in ``before`` count as used, too."""
     repaired: list[Message] = []
     for index, message in enumerate(messages):
         if message.role == "tool":
@@ -307,7 +306,7 @@ def _unique(call_id: str, used: AbstractSet[str], before: AbstractSet[str]) -> s
 
 
 def is_nothing(part: Part) -> bool:
-    """Whether a part of an answer can go: it says nothing, and the provider wants nothing back with it."""
+    """Whether a part of an answer is empty and not needed by the provider."""
     return _is_blank(part) and not (isinstance(part, TextPart) and part.opaque is not None)
 
 

@@ -34,7 +34,7 @@ _GROUPS = (
     (BASE, TOOL_NOTES, USER_INSTRUCTIONS),  # the same in all projects of one user
     (PROJECT_INSTRUCTIONS,),  # the same in all sessions of one project
 )
-"""After each group, and after what follows them, there is a breakpoint."""
+"""A breakpoint follows each group, and the sections after them."""
 
 
 class PromptSection(Struct, frozen=True):
@@ -45,7 +45,7 @@ class PromptSection(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """A built system prompt. ``components`` maps each block's text to the component that it counts for."""
+    """A built system prompt. ``components`` maps each block's text to its component."""
 
     system: tuple[SystemBlock, ...]
     components: Mapping[str, str]
@@ -77,17 +77,17 @@ def _component(section: PromptSection) -> str:
 
 
 class PromptTexts(Struct, frozen=True):
-    """What goes into the system prompt besides swecli's own words. ``base`` replaces these; None keeps them.
-    ``headless`` tells the model that nobody watches."""
+    """Additions to the system prompt. ``base`` replaces swecli's own text; None keeps it. ``headless`` tells the model
+    that the run is unattended."""
 
     base: str | None = None
     append: str = ""
     instructions: str = ""
-    """Of the project."""
+    """Instructions of the project."""
     user_instructions: str = ""
-    """The user's own, for all projects."""
+    """The user's own instructions for all projects."""
     memory: MemoryText = MemoryText()
-    """Of earlier sessions."""
+    """Memories of earlier sessions."""
     headless: bool = False
     playbook: str = ""
     """The proven bullets, the same for the whole session."""
@@ -96,9 +96,9 @@ class PromptTexts(Struct, frozen=True):
 
 
 class SystemPrompt:
-    """Prompt and tools by model: equal bytes for the whole session, so that providers can reuse what they computed
-    for them. A model with a small window sees ``lean_tools`` in place of ``tools``, ``special_tools`` besides
-    to a model of that name."""
+    """Prompt and tools by model: equal bytes for the whole session, so that providers can cache them. A model with
+    a small window sees ``lean_tools`` in place of ``tools``; a model named in ``special_tools`` sees those in
+    addition."""
 
     def __init__(
         self,
@@ -113,23 +113,23 @@ class SystemPrompt:
         self._special_tools = special_tools
         self._texts = texts
         self.memory = texts.memory
-        """Not to be changed once a request was made."""
+        """Constant after the first request."""
         self.limits = limits
         self._prompts: dict[tuple[str, str], Prompt] = {}
 
     def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
-        """Others in place of those that it was made with. Only before the first request."""
+        """Replace the initial tools. Only before the first request."""
         self._tools, self._lean_tools = tuple(tools), tuple(lean_tools)
 
     def tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
-        """The tools, with those that only this model sees at their place by name."""
+        """The tools, including those for this model only, sorted into place by name."""
         if window_of(info, self.limits).total <= LEAN_WINDOW:
             return self._lean_tools
         special = self._special_tools(info.name)
         return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
 
     def prompt(self, info: ModelInfo) -> Prompt:
-        """Built once per model, and anew only where its window turns out to be of another class."""
+        """Built once per model, and again only if its window turns out to be of another class."""
         texts = self._texts
         base = texts.base if texts.base is not None else system_prompt(window_of(info, self.limits).total)
         is_lean = window_of(info, self.limits).total <= LEAN_WINDOW
@@ -175,9 +175,9 @@ def tail_text(
     notes: Iterable[str] = (),
     can_compact: bool = False,
 ) -> str:
-    """The tail of one request; empty when there is nothing to say. ``can_compact``: the model has the tool for it.
+    """The tail of one request; may be empty. ``can_compact``: the model has the tool for it.
 
-    ``budget`` is the newest measure, which the model learns from the warning level on. Text from outside can't end the
+    ``budget`` is the newest measure, reported to the model from the warning level on. Text from outside can't end the
     note early.
     """
     parts = [mode_note(mode), _todo_text(todos), usage_note(budget, can_compact), *notes]
@@ -186,7 +186,7 @@ def tail_text(
 
 
 def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
-    """What the model learns about a context that fills up; empty below the warning level."""
+    """Note to the model about a filling context; empty below the warning level."""
     if budget is None or budget.level == "ok":
         return ""
     text = (
@@ -202,11 +202,11 @@ def _todo_text(todos: Iterable[Todo]) -> str:
 
 
 MAX_BREAKPOINTS = 4
-"""More than this in one request is an error at Anthropic, the only kind of provider that wants them marked."""
+"""Most breakpoints of one request; more is an error at Anthropic, the only kind of provider that wants them marked."""
 
 MESSAGE_BREAKPOINTS = 3
 LOOKBACK = 20
-"""Blocks up to a breakpoint in which Anthropic looks for what it has kept."""
+"""Blocks before a breakpoint that Anthropic searches for a cached prefix."""
 
 
 def build_request(
@@ -222,12 +222,12 @@ def build_request(
     watermarks: Sequence[int] = (),
     added_tools: Sequence[ToolSchema] = (),
 ) -> ModelRequest:
-    """One request. Without its tail, request k is a prefix of request k + 1 as long as the caller's values only
-    grow at the end.
+    """One request. Without its tail, request k is a prefix of request k + 1 as long as the caller's values only grow at
+    the end.
 
-    ``watermarks`` are indexes of the last message that was cleared, and of the one before the newest clearing where
-    that has just been done, in this order: what comes up to there the next clearing leaves alone. ``added_tools``
-    follow the others in their own order, so that one more changes nothing before it.
+    ``watermarks`` are indexes of the last cleared message, and of the last one before the newest clearing if that has
+    just happened, in this order: the next clearing leaves everything up to there unchanged. ``added_tools`` follow the
+    others in their own order, so that one more changes nothing before it.
     """
     marks = message_breakpoints(messages, *watermarks)
     return ModelRequest(
@@ -244,16 +244,16 @@ def build_request(
 
 
 def fit_output(request: ModelRequest, budget: Budget, info: ModelInfo, limits: Limits) -> ModelRequest:
-    """The same request with its answer limited to what the window has left after it."""
+    """The same request with its answer limited to the rest of the window."""
     limit = clamp_output(info, limits, budget.upper)
     return request if limit == request.max_output_tokens else replace(request, max_output_tokens=limit)
 
 
 def message_breakpoints(messages: Sequence[Message], *watermarks: int) -> tuple[int, ...]:
-    """Where the conversation gets cache breakpoints: indexes in rising order, at most three.
+    """Cache breakpoints of the conversation: indexes in rising order, at most three.
 
-    In order of worth: the last message; the message that was last in the previous request, where an answer and its
-    results have more blocks than a provider looks back; the watermarks of clearing; the end of the previous turn.
+    By priority: the last message; the last message of the previous request, if an answer and its results have more
+    blocks than a provider searches; the watermarks of clearing; the end of the previous turn.
     """
     last, previous = len(messages) - 1, _before_newest(messages, "assistant")
     far = previous is not None and sum(len(message.parts) for message in messages[previous + 1 :]) >= LOOKBACK
@@ -272,7 +272,7 @@ def _before_newest(messages: Sequence[Message], role: str) -> int | None:
 
 
 def _limited(system: tuple[SystemBlock, ...], most: int) -> tuple[SystemBlock, ...]:
-    """Keep at most so many breakpoints: the last first, for it covers the whole prompt, then those from the
+    """Keep at most this many breakpoints: the last first, because it covers the whole prompt, then those from the
     beginning, which other projects share."""
     marked = [index for index, block in enumerate(system) if block.breakpoint]
     kept = {*marked[-1:], *marked[: max(0, most - 1)]}

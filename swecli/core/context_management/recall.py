@@ -1,4 +1,4 @@
-"""Search over what left the context, and the way from an id to its text."""
+"""Search over content that left the context, and the way from an id to its text."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 WINDOW = 800
-"""Characters that are scored together; windows begin every half of it."""
+"""Characters scored together; windows overlap by half."""
 EXCERPT = 500
 MOST_TERMS = 24
 MOST_OCCURRENCES = 5_000
-"""Of one term in one text; more tell nothing."""
+"""Most occurrences of one term to use in one text."""
 _STRIDE = WINDOW // 2
 _K1 = 1.2
 _B = 0.5
-_PHRASE = 1.5
-"""What a document gains that has the query as it stands."""
-_ABOUT = 0.5
-"""What a term in the description is worth, as a share of its weight."""
-_LEAST = 0.5
-"""What a term is worth that is everywhere, and a window in which nothing stands together."""
-_CLOSE = 80
-"""Characters within which words belong together, about a sentence."""
-_LOOKED_AT = 6
-"""Windows of a document that are looked at closely."""
+_PHRASE_FACTOR = 1.5
+"""Factor for a document that contains the query verbatim."""
+_DESCRIPTION_WEIGHT = 0.5
+"""Weight of a term in the description, relative to its weight in the text."""
+_LEAST_WEIGHT = 0.5
+"""Least weight of a term however common, and of a window with scattered terms."""
+_PROXIMITY = 80
+"""Distance in characters within which words belong together, about a sentence."""
+_EXAMINED_WINDOWS = 6
+"""Windows of a document to examine closely."""
 _TOKEN = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
@@ -47,7 +47,7 @@ _ENDINGS = ("ing", "ed", "es", "s")
 
 
 class Document(Struct, frozen=True):
-    """``about`` is searched too, and shown."""
+    """``about`` is searched, too, and shown."""
 
     id: str
     about: str
@@ -55,7 +55,7 @@ class Document(Struct, frozen=True):
 
 
 class Ranked(Struct, frozen=True):
-    """``at`` is where in the text the best window begins."""
+    """``at`` is the offset of the best window."""
 
     document: Document
     score: float
@@ -63,8 +63,8 @@ class Ranked(Struct, frozen=True):
 
 
 def terms_of(query: str) -> tuple[str, ...]:
-    """What to look for: words without common ones and without endings, identifiers whole and in parts, pairs of
-    characters of a language without blanks."""
+    """Search terms: words without stop words and endings, identifiers whole and in parts, pairs of characters of a
+    language without blanks."""
     found: list[str] = []
     for token in _TOKEN.findall(query):
         if _CJK.search(token):
@@ -101,8 +101,8 @@ def rank(documents: Sequence[Document], query: str, limit: int) -> list[Ranked]:
 
 
 class _Scan(Struct, frozen=True):
-    """Where the terms are in one document: places in order, occurrences by the window's first character, and the
-    terms in the description."""
+    """Occurrences of the terms in one document: places in order, counts by the window's first character, and the terms
+    in the description."""
 
     document: Document
     places: list[tuple[int, str]]
@@ -123,19 +123,18 @@ def _scan(document: Document, terms: Sequence[str]) -> _Scan:
 
 
 def _ranked(scan: _Scan, rarity: Mapping[str, float], phrase: str) -> Ranked:
-    """By the best of the windows with the highest sums: what stands close together is worth more than the same
-    words strewn about."""
+    """Score the windows with the highest sums: terms close together count more than scattered ones."""
     document = scan.document
-    named = sum(_ABOUT * (_LEAST + rarity[term]) for term in scan.named)
+    named = sum(_DESCRIPTION_WEIGHT * (_LEAST_WEIGHT + rarity[term]) for term in scan.named)
     sums = {at: _sum(counts, len(document.text), rarity) for at, counts in scan.windows.items()}
     best, place = 0.0, 0
-    for at in sorted(sums, key=lambda start: (-sums[start], start))[:_LOOKED_AT]:
+    for at in sorted(sums, key=lambda start: (-sums[start], start))[:_EXAMINED_WINDOWS]:
         within = scan.places[bisect_left(scan.places, (at, "")) : bisect_left(scan.places, (at + WINDOW, ""))]
-        score = sums[at] * (_LEAST + _together(within, rarity))
+        score = sums[at] * (_LEAST_WEIGHT + _together(within, rarity))
         if score > best:
             best, place = score, at
     if len(rarity) > 1 and phrase in " ".join(document.text[place : place + 2 * WINDOW].casefold().split()):
-        best *= _PHRASE
+        best *= _PHRASE_FACTOR
     return Ranked(document, best + named, place)
 
 
@@ -145,17 +144,17 @@ def _sum(counts: Mapping[str, int], length: int, rarity: Mapping[str, float]) ->
 
 
 def _together(places: Sequence[tuple[int, str]], rarity: Mapping[str, float]) -> float:
-    """Share of the query, 0..1 by weight, in the stretch of ``_CLOSE`` characters that has most of it."""
+    """Largest share of the query, 0 to 1 by weight, within ``_PROXIMITY`` characters."""
     best = 0.0
     end = 0
     inside: Counter[str] = Counter()
     for start, term in places:
-        while end < len(places) and places[end][0] < start + _CLOSE:
+        while end < len(places) and places[end][0] < start + _PROXIMITY:
             inside[places[end][1]] += 1
             end += 1
-        best = max(best, sum(_LEAST + rarity[one] for one, count in inside.items() if count))
+        best = max(best, sum(_LEAST_WEIGHT + rarity[one] for one, count in inside.items() if count))
         inside[term] -= 1
-    return best / sum(_LEAST + weight for weight in rarity.values())
+    return best / sum(_LEAST_WEIGHT + weight for weight in rarity.values())
 
 
 def _lowered(text: str) -> str:
@@ -165,8 +164,8 @@ def _lowered(text: str) -> str:
 
 
 def _occurrences(text: str, lowered: str, term: str, most: int) -> list[int]:
-    """Where the term is: words where a word or a part of an identifier begins, short words only whole, numbers not
-    inside of others."""
+    """Offsets of the term: at the beginning of a word or of a part of an identifier; short words only whole, numbers
+    not inside others."""
     places: list[int] = []
     word, number, short = term.isascii() and term[:1].isalpha(), term.isdigit(), len(term) <= 3 and term.isascii()
     at = lowered.find(term)
@@ -185,13 +184,13 @@ def _occurrences(text: str, lowered: str, term: str, most: int) -> list[int]:
 
 
 def excerpt(text: str, at: int, query: str, size: int = EXCERPT) -> str:
-    """About ``size`` characters of the window at ``at``, around what the query asks for, at line ends."""
+    """About ``size`` characters of the window at ``at``, around the matches of the query, cut at line ends."""
     window = text[at : at + WINDOW]
     lowered = _lowered(window)
     places = sorted((place, term) for term in terms_of(query) for place in _occurrences(window, lowered, term, 20))
 
     def different(place: int) -> int:
-        return len({term for other, term in places if place <= other < place + _CLOSE})
+        return len({term for other, term in places if place <= other < place + _PROXIMITY})
 
     begin = max((place for place, _ in places), key=different, default=0)
     start = max(0, at + begin - size // 4)
@@ -209,7 +208,7 @@ Gone = Literal["cleared", "summarised", "dropped"]
 
 
 def gone(ledger: Ledger, view: Sequence[ViewEntry]) -> dict[str, Gone]:
-    """Every entry that is not in the view as it was said: replaced by a stub, part of a summary, or left out."""
+    """Every entry that is not in the view in its original form: replaced by a stub, part of a summary, or left out."""
     live = {entry.id for entry in view if entry.kind == "live"}
     cleared = {entry.id for entry in view if entry.kind == "stub"}
     summarised = {source for entry in view for source in entry.sources}
@@ -221,21 +220,20 @@ def gone(ledger: Ledger, view: Sequence[ViewEntry]) -> dict[str, Gone]:
 
 
 _RANGE = re.compile(r"\s*(\S+?)\s*[-–—]\s*(\S+)\s*")
-_MOST_STORED = 4_000_000
-"""Characters of one stored result that are searched; read_result searches all of it."""
+_MAX_STORED = 4_000_000
+"""Characters of one stored result to search; read_result searches all of it."""
 STORED = ("result", "user", "attachment")
-"""Kinds of entries whose text may be stored in place of a reference."""
+"""Kinds of entries that may have stored texts."""
 NAMED = 5
-"""Results that could not be searched are named, up to so many."""
+"""Limit of names of results that could not be searched."""
 SHORT_CALL = 240
-"""Characters up to which a call is found by its result only, which names what the call was about."""
+"""Characters up to which a call is found only through its result, which names the call's subject."""
 
 
 class Recall:
     """Reads the ledger and the stored results of one session; implements ``TranscriptSearch``.
 
-    Nothing is copied or indexed: what is found is what the record holds. Safe to call from a thread while the
-    ledger grows.
+    Nothing is copied or indexed; searches read the record itself. Safe to call from a thread while the ledger grows.
     """
 
     def __init__(
@@ -244,14 +242,14 @@ class Recall:
         blobs: BlobStore | None = None,
         transcript: Callable[[str], str | None] = lambda agent: None,
     ) -> None:
-        """``transcript`` gives that of a subagent by its id; None where there is none of this id."""
+        """``transcript`` returns a subagent's transcript by its id; None for an unknown id."""
         self._ledger = ledger
         self._blobs = blobs
         self._transcript = transcript
 
     def search(self, query: str, limit: int) -> list[TranscriptHit]:
-        """Entries that are no longer in the context and match the words best, best first. Where stored results could
-        not be searched, the last hit says which and why."""
+        """Entries outside the context that match the words, best first. If stored results could not be searched, the
+        last hit names them and the reason."""
         unread: dict[str, str] = {}
         hits = [
             TranscriptHit(
@@ -262,8 +260,8 @@ class Recall:
         return [*hits, _not_searched(unread)] if unread else hits
 
     def text(self, reference: str) -> str | None:
-        """What is behind an id: of an entry, an item, a message, a summary, a stored result; several ids with
-        commas, or a range, give one after the other.
+        """The text behind an id: of an entry, an item, a message, a summary, a stored result. Several ids with commas,
+        or a range, give one text after the other.
 
         Raises:
             BlobError: a stored result is damaged or can't be read.
@@ -287,7 +285,7 @@ class Recall:
     # --- documents --------------------------------------------------------------------------------------------
 
     def _documents(self, unread: dict[str, str]) -> Iterable[Document]:
-        """All that can be found; ``unread`` takes the stored results that can't be read, and why."""
+        """All searchable documents; adds unreadable stored results and the reasons to ``unread``."""
         ledger = self._ledger
         states = gone(ledger, ledger.view)
         stored = dict(ledger.stored)
@@ -297,14 +295,14 @@ class Recall:
             whole = self._stored_text(ref, unread)
             if ref is not None and whole is not None:
                 about = f"{self._about(entry)}, stored{f', {state}' if state else ''} ({entry.id})"
-                yield Document(ref, about, whole[:_MOST_STORED])
+                yield Document(ref, about, whole[:_MAX_STORED])
             elif state is not None:
                 text = _text_of(entry.parts)
                 if text.strip() and not (entry.kind == "call" and len(text) <= SHORT_CALL):
                     yield Document(entry.id, f"{self._about(entry)}, {state}", text)
 
     def _stored_text(self, ref: str | None, unread: dict[str, str]) -> str | None:
-        """The stored text, None where there is none or it can't be read: a search goes on without it."""
+        """The stored text; None if there is none or it can't be read: a search continues without it."""
         if ref is None or self._blobs is None:
             return None
         try:
@@ -355,7 +353,7 @@ class Recall:
         return raw.decode("utf-8", "replace") if raw is not None else None
 
     def _range(self, text: str) -> list[Entry] | None:
-        """The entries from one id to another, in the order in which they were said."""
+        """The entries from one id to another in chronological order."""
         match = _RANGE.fullmatch(text)
         if match is None:
             return None
@@ -365,7 +363,7 @@ class Recall:
         return entries[first : last[-1] + 1] if first is not None and last else None
 
     def _entry_text(self, entry: Entry) -> str:
-        """What was said, whole: a stored result in place of its reference.
+        """The whole original text: a stored result in place of its reference.
 
         Raises:
             BlobError: it was stored and is damaged or can't be read.

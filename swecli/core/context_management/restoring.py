@@ -1,4 +1,4 @@
-"""What a snapshot keeps of the model's view, and what it gives back where the record has gaps. Pure."""
+"""The snapshot's copy of the model's view, and its use if the record has gaps. Pure."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def view_of(ledger: Ledger, messages: Sequence[Message]) -> ModelView:
 
 
 def restoration(item: str, snapshot: Snapshot, facts: Iterable[Event], ledger: Ledger) -> ContextRestored | None:
-    """What takes the place of a view that came from events some of which can't be read; None where they did not matter.
+    """Replacement for a view built from events some of which can't be read; None if these did not matter.
 
-    ``ledger`` is what the ``facts`` came to. Ids stay what they are; what can still be read of them counts.
+    ``ledger`` is the reduction of the ``facts``. Ids stay; still readable entries are used as they are.
     """
     seq, before = snapshot.measure.seq, Ledger()
     later_edits: list[ContextEdited] = []
@@ -69,7 +69,7 @@ def restoration(item: str, snapshot: Snapshot, facts: Iterable[Event], ledger: L
 
 
 def _since(before: Ledger, ledger: Ledger, shown: Sequence[ViewEntry]) -> tuple[ViewEntry, ...]:
-    """What came into the view after the snapshot."""
+    """Entries added to the view after the snapshot."""
     known = {entry.id for entry in (*before.view, *shown)}
     known |= before.entries.keys() | before.items.keys() | before.open.keys()
     return tuple(
@@ -82,7 +82,7 @@ def _since(before: Ledger, ledger: Ledger, shown: Sequence[ViewEntry]) -> tuple[
 def _lost(
     snapshot: Snapshot, view: ModelView, before: Ledger, ledger: Ledger
 ) -> tuple[tuple[Message, ...], tuple[tuple[str, ...], ...]]:
-    """The messages, or parts of them, that the record does not tell as the model saw them; and their names."""
+    """The messages, or parts of them, that the record does not show as the model saw them; and their names."""
     known = [entry for entry in view.entries if entry.kind == "summary" or entry.id in before.entries]
     there = {message.id: message for message in project(before, known)}
     forms = {entry.id: entry for entry in view.entries}
@@ -98,7 +98,7 @@ def _lost(
         missing: list[tuple[str, Part]] = []
         for name, group in groupby(zip(each, parts, strict=False), key=lambda pair: pair[0]):
             said = [part for _, part in group]
-            told = name.removesuffix(RESULT) not in made  # with its call a result is made anew
+            told = name.removesuffix(RESULT) not in made  # a result is rebuilt together with its call
             if name in forms and not (told and _tells(ledger.entries.get(name), forms[name], message, said)):
                 missing += [(name, part) for part in said]
                 made.add(name)
@@ -109,7 +109,7 @@ def _lost(
 
 
 def _tells(entry: Entry | None, form: ViewEntry, message: Message, said: Sequence[Part]) -> bool:
-    """Whether an entry, as it can be read, gives these parts of a message."""
+    """Whether an entry, as readable now, gives these parts of a message."""
     if entry is None or not is_what_it_says(entry):
         return False
     owner = f"{entry.message}.results" if entry.kind == "result" else entry.message
@@ -123,8 +123,8 @@ def _nameless(part: Part) -> Part:
 
 
 def _readable(entries: Iterable[ViewEntry], replaced: frozenset[str] | set[str], ledger: Ledger) -> Iterable[ViewEntry]:
-    """The entries of the view of which there is something. What took the place of an offloaded text that is lost is the
-    only text that there is; what was dropped and is lost has gone for good, with the other half of its pair."""
+    """The readable entries of the view. The stub of a lost offloaded text stays, as the only text left; a lost dropped
+    entry vanishes for good, with the other half of its pair."""
     for entry in entries:
         if entry.id in replaced:
             yield ViewEntry("live", entry.id)
@@ -142,7 +142,7 @@ def _halves(ledger: Ledger, entry: ViewEntry, replaced: Iterable[str]) -> Iterab
 
 
 def _with_edit(view: ModelView, edit: ContextEdited, ledger: Ledger) -> ModelView:
-    """The view with what the user chose after the snapshot, as far as it can be read."""
+    """The view with the user's choices after the snapshot, as far as they can be read."""
     here = {entry.id for entry in view.entries}
     order = {name: number for number, name in enumerate(ledger.entries)}
     forms = tuple(entry for entry in edit.entries if entry.id in here or entry.id in ledger.entries)

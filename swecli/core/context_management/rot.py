@@ -1,5 +1,5 @@
-"""Signals that a conversation has become worse than its size: what was read, tried, undone or said again and again,
-what is old and unused. Pure, the same for the same ledger, and about what the model has before it now."""
+"""Signals of a conversation worse than its size suggests: content read, tried, undone or said again and again, and old
+unused content. Pure, equal for equal ledgers, and limited to the model's present view."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from swecli.core.protocol.events import BY_HAND, ContextChange, ContextSuggested
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 TIMES = 3
-"""So often the same reading, the same failure, the same demand, or an edit that is undone again, is a signal."""
+"""Number of equal readings, failures, demands, or undone edits that makes a signal."""
 WINDOW = 10
-"""Turns in which an edit that is undone, or a reading of what has left the context, counts."""
+"""Turns within which an undone edit, or a reading of content outside the context, counts."""
 STALE_TURNS = 6
-"""What nothing has asked for in so many turns is old."""
+"""Turns without any access after which content is old."""
 STALE_SHARE = 0.4
-"""Share of the conversation's tokens above which what is old and unused is a signal."""
+"""Share of old unused content in the conversation's tokens above which it is a signal."""
 STALE_LEAST = 2_000
-"""Tokens below which it is none; a fiftieth of the effective window where that is more."""
+"""Tokens below which it is none; a fiftieth of the effective window if that is more."""
 SMALL = 100
-"""Tokens of an output below which it is not worth a change."""
+"""Tokens of an output too small to be worth a change."""
 DEPTH = 2
 """A summary of a summary."""
 CALLS = 300
-"""Calls and changes that are looked at, the newest: what a look costs does not grow with the session."""
+"""Newest calls and changes to examine, so that the cost does not grow with the session."""
 MESSAGES = 60
-"""Messages of the user that are, the newest."""
+"""Newest user messages to examine."""
 LOOKED_AT = 4_000
-"""Characters of a text that are."""
+"""Characters of a text to examine."""
 
 Remedy = Literal["drop", "offload", "pin", "branch", "record"]
-"""``branch``: back to before the entry, with a handoff; ``record``: the record takes the place of a summary."""
+"""``branch``: back to before the entry, with a handoff; ``record``: the record replaces a summary."""
 
 
 class Rot(Struct, frozen=True):
-    """One signal. ``cause`` names what it is about: the same cause is the same rot, which has become worse where
-    ``count`` (times, or tokens of what is old) has grown. ``reason`` is a clause. The remedy is for the entries of
-    ``ids``; ``noun`` names them, with ``{s}`` or ``{y}`` where several end otherwise."""
+    """One signal. ``cause`` identifies its subject: the same cause is the same rot, which has worsened if ``count``
+    (times, or tokens of old content) has grown. ``reason`` is a clause. The remedy applies to the entries of ``ids``;
+    ``noun`` names them, with ``{s}`` or ``{y}`` as the plural ending."""
 
     kind: RotKind
     cause: str
@@ -63,8 +63,8 @@ class Rot(Struct, frozen=True):
 def signals(
     ledger: Ledger, turn: int, sizes: EntrySizes, effective: int, rules: Sequence[RetentionSettings] = ()
 ) -> Iterator[Rot]:
-    """All signals, what misleads before what is only large. ``turn`` is the newest one, ``effective`` the tokens that
-    the model has room for; what ``rules`` keep is never to be removed."""
+    """All signals, misleading content before merely large content. ``turn`` is the newest one, ``effective`` the tokens
+    available to the model; entries kept by ``rules`` are never to be removed."""
     here = _Here.of(ledger, turn, rules)
     yield from _contradictions(here)
     yield from _undone(here)
@@ -76,7 +76,7 @@ def signals(
 
 
 class _Here(Struct, frozen=True):
-    """What the model has before it. ``free`` are entries that the user has decided nothing about."""
+    """The model's present view. ``free`` are entries without a choice of the user."""
 
     ledger: Ledger
     turn: int
@@ -97,7 +97,7 @@ class _Here(Struct, frozen=True):
         return record.turn if record is not None else entry.turn if entry is not None else self.turn
 
     def shown(self, item: str) -> str:
-        """The entry that shows what a call or an attachment brought."""
+        """The entry with the content of a call or an attachment."""
         return item + RESULT if item + RESULT in self.ledger.entries else item
 
 
@@ -105,8 +105,8 @@ class _Here(Struct, frozen=True):
 
 
 def _readings(here: _Here) -> Iterator[Rot]:
-    """Files whose unchanged text was shown several times: copies that another one has whole can go; where all older
-    ones have left the context, what is asked for again and again should stay."""
+    """Files with unchanged text shown several times: copies contained whole in another entry can go; if all older ones
+    have left the context, a text requested again and again should stay."""
     for path, touches in reversed(list(here.ledger.files.touches().items())[-CALLS:]):
         same = _same_readings([touch for touch in touches if touch.item in here.present])
         if len(same) < TIMES:
@@ -125,7 +125,7 @@ def _readings(here: _Here) -> Iterator[Rot]:
 
 
 def _same_readings(touches: Sequence[Touch]) -> list[Touch]:
-    """The readings since the file's newest change that show much of what the newest of them shows."""
+    """The readings since the file's newest change that overlap much with the newest of them."""
     run: list[Touch] = []
     for touch in reversed(touches):
         if not touch.is_read or touch.sha256 != touches[-1].sha256:
@@ -140,7 +140,7 @@ def _overlap(one: Touch, other: Touch) -> bool:
 
 
 def _copies(shown: Sequence[tuple[Touch, str]], live: frozenset[str]) -> list[str]:
-    """Entries whose lines another one that stays has, too; of equal ones the newest stays."""
+    """Entries with lines contained in another one that stays; of equal ones the newest stays."""
     there = [(touch, entry) for touch, entry in shown if entry in live]
     there.reverse()
     by_size = sorted(there, key=lambda one: one[0].first - one[0].last)
@@ -158,12 +158,12 @@ def _copies(shown: Sequence[tuple[Touch, str]], live: frozenset[str]) -> list[st
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.IGNORECASE)
 _HEADER = re.compile(r"\Aexit status -?\d+ after .*$", re.MULTILINE)
-_TELLING = 12
-"""Lines at the end of an output that stand for it where none of them looks like an error."""
+_FAILURE_LINES = 12
+"""Last lines of an output that identify it if none looks like an error."""
 
 
 def _failures(here: _Here) -> Iterator[Rot]:
-    """Commands that failed the same way each of the last times that they ran."""
+    """Commands that failed the same way each of the last times."""
     failed: dict[str, list[tuple[str, str]]] = {}
     records = [*islice(reversed(here.ledger.items.values()), CALLS)]
     for record in reversed(records):
@@ -187,12 +187,12 @@ def _failures(here: _Here) -> Iterator[Rot]:
 
 
 def _failure(record: ItemRecord) -> str | None:
-    """What tells one failure of a command from another; empty where it only says nothing, None where it is none."""
+    """Key of a command's failure; empty without output, None without a failure."""
     if record.exit_status == 0 or (record.exit_status is None and record.status == "ok"):
         return None
     text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
     body = _HEADER.sub("", text).strip()
-    lines = error_lines(body) or [" ".join(line.split()) for line in body.splitlines()[-_TELLING:]]
+    lines = error_lines(body) or [" ".join(line.split()) for line in body.splitlines()[-_FAILURE_LINES:]]
     return _NUMBERS.sub("#", f"{record.exit_status}\n" + "\n".join(lines)) if body else ""
 
 
@@ -200,7 +200,7 @@ def _failure(record: ItemRecord) -> str | None:
 
 
 def _undone(here: _Here) -> Iterator[Rot]:
-    """Files that edits brought back to an earlier form, and how many edits that made void."""
+    """Files that edits returned to an earlier form, and the number of edits undone by that."""
     forms: dict[str, list[tuple[str | None, str]]] = {}
     void: dict[str, dict[str, None]] = {}
     for change in here.ledger.changes[-CALLS:]:
@@ -219,12 +219,12 @@ def _undone(here: _Here) -> Iterator[Rot]:
 
 
 def _message_of(here: _Here, turn: int) -> Entry | None:
-    """The message of the user that began a turn, while it is before the model."""
+    """The user's message at the beginning of a turn, while the model sees it."""
     entries = (here.ledger.entries[one.id] for one in here.ledger.view if one.id in here.live)
     return next((entry for entry in entries if entry.kind == "user" and entry.turn == turn), None)
 
 
-# --- what the user demands --------------------------------------------------------------------------------------
+# --- demands of the user ----------------------------------------------------------------------------------------
 
 _NEGATIVE = re.compile(r"\b(never|must(?:n't| not)|don'?t|do not|avoid|no longer|should(?:n't| not))\b", re.I)
 _POSITIVE = re.compile(
@@ -235,19 +235,19 @@ _INSTEAD = re.compile(r"^(.*?)(?:,? not |\binstead of\b|\b(?:over|rather than)\b
 _LIMIT = re.compile(r"\b(at most|at least|max(?:imum)?|min(?:imum)?|up to|no more than|no less than|limit)\b", re.I)
 _WORD = re.compile(r"[\w.+#/'-]*\w")
 _NUMBER = re.compile(r"\d[\d.,_]*")
-_PLAIN = re.compile(
+_STOP_WORDS = re.compile(
     r"a|an|and|any|are|as|at|be|but|by|do|does|for|from|have|here|i|if|in|into|is|it|its|me|my|now|of|on|or|our"
     r"|out|please|so|that|the|their|them|then|there|these|they|this|those|to|too|under|us|use|used|using|want|we"
     r"|when|with|you|your|never|always|must|mustn't|not|don't|dont|avoid|no|longer|only|prefer|make|sure|everywhere"
     r"|should|shouldn't|instead|rather|than|over|actually|ever|again|really|all|every"
 )
-"""Words that don't tell what a demand is about."""
+"""Words without information about the subject of a demand."""
 ALIKE = 0.75
-"""Share of their words that two demands have in common which are about the same."""
+"""Share of common words from which on two demands have the same subject."""
 
 
 class _Demand(Struct, frozen=True):
-    """A sentence of the user about how to work. ``wanted`` and ``unwanted`` are its telling words."""
+    """A sentence of the user about how to work. ``wanted`` and ``unwanted`` are its significant words."""
 
     entry: Entry
     text: str
@@ -256,7 +256,7 @@ class _Demand(Struct, frozen=True):
     numbers: tuple[str, ...]
     limits: bool
     alone: bool
-    """The message says nothing else."""
+    """Whether it is the whole message."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -264,7 +264,7 @@ class _Demand(Struct, frozen=True):
 
     @property
     def tells(self) -> bool:
-        """Whether it is plain what it is about: one word is enough only where it holds always."""
+        """Whether its subject is clear: one word is enough only for a permanent demand."""
         return len(self.words) > 1 or _STRICT.search(self.text) is not None
 
 
@@ -282,7 +282,7 @@ def _demands(ledger: Ledger, live: frozenset[str]) -> Iterator[_Demand]:
 
 
 def _invoked(ledger: Ledger, entry: Entry) -> bool:
-    """Whether a command or skill made the message: its template is not what the user says."""
+    """Whether a command or skill produced the message: its template is not the user's words."""
     record = ledger.items.get(entry.item)
     return record is not None and record.name == "command"
 
@@ -305,7 +305,7 @@ def _demand(entry: Entry, sentence: str, *, alone: bool) -> _Demand | None:
 
 def _telling(text: str) -> frozenset[str]:
     words = (word.casefold() for word in _WORD.findall(text.replace("’", "'")))
-    kept = (word for word in words if not _PLAIN.fullmatch(word) and not _NUMBER.fullmatch(word))
+    kept = (word for word in words if not _STOP_WORDS.fullmatch(word) and not _NUMBER.fullmatch(word))
     return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in kept)
 
 
@@ -325,7 +325,7 @@ def _oppose(one: _Demand, other: _Demand) -> bool:
 
 
 def _contradictions(here: _Here) -> Iterator[Rot]:
-    """Demands that a newer message overrules. The older messages can go where none of them says anything else."""
+    """Demands overruled by a newer message. The older messages can go if they contain nothing else."""
     overruled: set[str] = set()
     for place in range(len(here.demands) - 1, 0, -1):
         newest = here.demands[place]
@@ -337,7 +337,7 @@ def _contradictions(here: _Here) -> Iterator[Rot]:
         if here.ledger.pinned & {*names, newest.entry.id}:
             continue
         first = older[0]
-        # what the first was overruled by at first: the same contradiction, however often it is said again
+        # the first overruling of the first demand: repetitions stay the same contradiction
         other = next(one for one in here.demands if one.entry.turn >= first.entry.turn and _oppose(first, one))
         cause = f"{first.entry.id} {other.entry.id}"
         reason = f"turns {first.entry.turn} and {newest.entry.turn} contradict: “{_short(first.text)}”"
@@ -349,7 +349,7 @@ def _contradictions(here: _Here) -> Iterator[Rot]:
 
 
 def _repeated(here: _Here) -> Iterator[Rot]:
-    """Demands that the user had to repeat."""
+    """Demands repeated by the user."""
     seen: set[str] = set()
     for demand in here.demands:
         same = [one for one in here.demands if _says_the_same(demand, one)]
@@ -373,11 +373,11 @@ def _says_the_same(one: _Demand, other: _Demand) -> bool:
     return kinds and _alike(one.words, other.words)
 
 
-# --- what is old and unused -------------------------------------------------------------------------------------
+# --- old unused results -----------------------------------------------------------------------------------------
 
 
 def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
-    """Results of earlier turns that nothing has asked for since."""
+    """Results of earlier turns without any access since."""
     ledger, since = here.ledger, here.turn - STALE_TURNS
     if since < 1:
         return
@@ -402,7 +402,7 @@ def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
 
 
 def _recent_names(here: _Here, since: int) -> set[str]:
-    """What was named in the turns after that one, in what was said and in calls."""
+    """Names mentioned after that turn, in texts and in calls."""
     found: set[str] = set()
     for one in reversed(here.ledger.view):
         entry = here.ledger.entries.get(one.id)
@@ -414,7 +414,7 @@ def _recent_names(here: _Here, since: int) -> set[str]:
 
 
 def _about(ledger: Ledger, entry: Entry) -> str:
-    """The path, command or pattern that brought a result."""
+    """The path, command or pattern that led to a result."""
     record = ledger.items.get(entry.item)
     call = record.call if record is not None else None
     return target_of(call) if call is not None else entry.source
@@ -424,7 +424,7 @@ _COMPOUND = re.compile(r"[./_]|[a-z][A-Z]")
 
 
 def _names(text: str) -> set[str]:
-    """Words of a text that may name something: paths with the names of their files, and compound words."""
+    """Words of a text that may be names: paths with their file names, and compound words."""
     found = {word for word in _WORD.findall(text) if len(word) > 3 and _COMPOUND.search(word)}
     return found | {word.rpartition("/")[2] for word in found if "/" in word}
 
@@ -443,7 +443,7 @@ def _said(part: object) -> str:
 
 
 def _summaries(here: _Here) -> Iterator[Rot]:
-    """A summary that a model wrote of one that a model wrote."""
+    """Summaries that a model wrote of another model's summary."""
     for one in here.ledger.view:
         depth = here.ledger.depths.get(one.id, 0) if one.kind == "summary" else 0
         if depth >= DEPTH:
@@ -452,7 +452,7 @@ def _summaries(here: _Here) -> Iterator[Rot]:
 
 
 SHORT = 40
-"""Characters that a reason quotes."""
+"""Characters of a quotation in a reason."""
 
 
 def _short(text: str) -> str:
@@ -461,7 +461,7 @@ def _short(text: str) -> str:
 
 
 def command_of(suggestion: ContextSuggested) -> Command:
-    """What carries a suggestion out."""
+    """Command that carries out a suggestion."""
     if suggestion.branch:
         return Rewind(suggestion.branch, handoff=True)
     if suggestion.summaries:
@@ -470,7 +470,7 @@ def command_of(suggestion: ContextSuggested) -> Command:
 
 
 def undo_of(suggestion: ContextSuggested) -> ChangeContext | None:
-    """What takes changes of single items back; None where a suggestion was about none."""
+    """Command that reverts the changes of single items; None if the suggestion has none."""
     back = tuple(
         ContextChange("unpin" if change.action == "pin" else "restore", change.id) for change in suggestion.changes
     )

@@ -1,4 +1,4 @@
-"""Views of the ledger that an undo or a redo brings back, kept as what they differ in."""
+"""Views of the ledger for undo and redo, stored as differences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from swecli.core.protocol.events import (
 View = tuple[ViewEntry, ...]
 
 _Piece = slice | View
-"""A stretch of the later view, or entries that are not in it."""
+"""A stretch of the later view, or entries missing from it."""
 
 
 class ViewStack:
     """Views by the items of the compactions that replaced them, the newest on top. Long sessions compact a hundred
-    times, and every view names all that is in it: only the newest is kept whole."""
+    times, and every view lists all its entries, so only the newest is stored whole."""
 
     def __init__(self, views: Iterable[tuple[str, View]] = ()) -> None:
         self._items: list[str] = []
@@ -29,7 +29,7 @@ class ViewStack:
 
     @property
     def item(self) -> str | None:
-        """The item of the view on top; None where there is none."""
+        """The item of the view on top; None if the stack is empty."""
         return self._items[-1] if self._items else None
 
     @property
@@ -39,7 +39,7 @@ class ViewStack:
 
     @property
     def view(self) -> View:
-        """The view on top; empty where there is none."""
+        """The view on top; empty if there is none."""
         return self._top
 
     def copy(self) -> ViewStack:
@@ -54,7 +54,7 @@ class ViewStack:
         self._top = view
 
     def pop(self) -> tuple[str, View]:
-        """Take the view on top.
+        """Remove and return the view on top.
 
         Raises:
             IndexError: there is none.
@@ -98,11 +98,11 @@ def _joined(pieces: Iterable[_Piece], new: View) -> View:
 
 
 class Views(Struct, frozen=True):
-    """The view, and what can be undone and redone of its compactions, at one moment."""
+    """The view at one moment, with the stacks for undo and redo."""
 
     view: View
     undo: ViewStack
     redo: ViewStack
     edits: int
-    """How many of the user's choices it has."""
+    """Number of the user's choices contained in it."""
     edits_in: Mapping[str, int]

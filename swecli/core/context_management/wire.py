@@ -1,4 +1,4 @@
-"""The request as it leaves: by section with its tokens, breakpoints, and what the previous one did not have. Pure."""
+"""The request as sent: by section with its tokens, breakpoints, and differences from the previous one. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 
 LISTS: Final = ("system", "tools", "messages", "input", "contents")
-"""Fields of a request whose members are sections of their own."""
+"""Fields of a request with members that are sections of their own."""
 BREAKPOINT: Final = "cache_control"
 
 Change = Literal["same", "new", "changed", "gone"]
 
 
 class WireSection(Struct, frozen=True):
-    """One piece of a request. ``name`` is where it stands in the body ("messages[3]"), ``about`` a few words on it,
-    ``text`` its JSON as it leaves; ``breakpoint`` says that the provider's cache is marked behind it. ``change`` is
-    what became of it since the previous request."""
+    """One piece of a request. ``name`` is its path in the body ("messages[3]"), ``about`` a few words on it, ``text``
+    its JSON as sent; ``breakpoint``: a cache breakpoint follows it. ``change`` is the difference from the previous
+    request."""
 
     name: str
     about: str
@@ -34,8 +34,8 @@ class WireSection(Struct, frozen=True):
 
 
 class WireRequest(Struct, frozen=True):
-    """``body`` is the JSON text of the whole request, ``exact`` whether it is what leaves byte for byte; a model that
-    is not asked over a network has swecli's own form."""
+    """``body`` is the JSON text of the whole request, ``exact`` whether it is sent byte for byte; a model without a
+    network connection has swecli's own form."""
 
     url: str
     body: str
@@ -51,7 +51,7 @@ def compact_json(value: object) -> str:
 def sections_of(
     body: Mapping[str, Any], count: Callable[[str], int], before: Mapping[str, Any] | None = None
 ) -> tuple[WireSection, ...]:
-    """The sections of a body in their order, compared with those of the previous one."""
+    """The sections of a body in order, compared with those of the previous one."""
     old = dict(_pieces(before)) if before is not None else {}
     found: list[WireSection] = []
     for name, value in _pieces(body):
@@ -64,8 +64,8 @@ def sections_of(
 
 
 def adding_up(sections: Sequence[WireSection], tokens: int) -> tuple[WireSection, ...]:
-    """The sections with sizes that add up to the measure of the request: what stands around their texts costs a
-    provider other tokens than its JSON tells."""
+    """The sections with sizes scaled to the measure of the request: a provider's frame around the texts costs other
+    tokens than its JSON suggests."""
     total = sum(one.tokens for one in sections)
     made: list[WireSection] = []
     come = given = 0
@@ -78,7 +78,7 @@ def adding_up(sections: Sequence[WireSection], tokens: int) -> tuple[WireSection
 
 
 def _pieces(body: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
-    """What a body consists of: each member of its lists, and every other field."""
+    """Pieces of a body: each member of its lists, and every other field."""
     pieces: list[tuple[str, Any]] = []
     for field, value in body.items():
         if field in LISTS and is_list(value):
@@ -117,7 +117,7 @@ def _words(value: Any) -> str:
 
 
 def neutral_body(request: ModelRequest) -> dict[str, Any]:
-    """The request in swecli's own form, for a model that has no wire."""
+    """The request in swecli's own form, for a model without a wire protocol."""
     marks = set(request.breakpoints)
     messages: list[dict[str, Any]] = []
     for number, message in enumerate(request.messages):

@@ -1,6 +1,6 @@
-"""What the calls of a conversation come to: files, checks, decisions.
+"""Digest of a conversation's calls: files, checks, decisions.
 
-Both the state block of a compaction and the session notes are written from this, by code, and so say the same.
+Code writes both the state block of a compaction and the session notes from it, so they always agree.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ CHECKS = re.compile(
     r"mypy|pyright|basedpyright|eslint|clippy)\b|\b(npm|pnpm|yarn|bun|deno|cargo|go|swift|dotnet|bundle|mix|zig)\b.*"
     r"\b(test|build|check|vet|lint|run)\b|\btest[\w-]*\.\w+\b|\b(run_)?tests?\b"
 )
-"""Commands that test or build something, as far as their words tell."""
+"""Commands that test or build something, recognised by their words."""
 COMMANDS = 6
 ERROR_LINES = 12
 KEPT = 40
-"""Requests and wishes of the user that are remembered, the newest."""
+"""Newest requests and wishes of the user to remember."""
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
 _ERROR = re.compile(
     r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot"
@@ -41,14 +41,14 @@ _ERROR = re.compile(
 _POINTS_ELSEWHERE = re.compile(r"\b(?:complete|full|debug|detailed) logs?\b|^for (?:more|further|full) \w+", re.I)
 _WISH = re.compile(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
 _NOT_STARTED = (126, 127)
-"""Exit statuses of a command that is not there or can't be run: it has checked nothing."""
+"""Exit statuses of a missing or non-executable command: it has checked nothing."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _USUAL_FAILURE = 1
-"""The exit status of a check that ran and found something."""
+"""The exit status of a completed check with findings."""
 
 
 class TouchedFile(Struct, frozen=True):
-    """One file that was read or changed. ``digest`` is the start of the SHA-256 after swecli's last change."""
+    """One file read or changed. ``digest`` is the start of the SHA-256 after swecli's last change."""
 
     path: str
     operations: tuple[str, ...]
@@ -56,14 +56,14 @@ class TouchedFile(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True):
-    """Something that the user said or decided at ``at`` (Unix seconds)."""
+    """A statement or decision of the user at ``at`` (Unix seconds)."""
 
     text: str
     at: float
 
 
 class ModifiedFile(Struct, frozen=True):
-    """``made``: the session made it; ``gone``: it is not there any more. ``turn`` is that of the newest change."""
+    """``made``: the session created it; ``gone``: it no longer exists. ``turn`` is that of the newest change."""
 
     made: bool
     gone: bool
@@ -71,33 +71,33 @@ class ModifiedFile(Struct, frozen=True):
 
 
 class WorkLog(Struct):
-    """Takes in what is new in a ledger, so that a step of a long session costs what happened in it."""
+    """Incremental reduction of a ledger, so that a step of a long session costs only its new entries."""
 
     requests: dict[int, Said] = field(default_factory=dict[int, Said])
-    """What the user asked for, by turn."""
+    """The user's requests, by turn."""
     wishes: dict[str, Said] = field(default_factory=dict[str, Said])
     """Sentences of the user about how to work."""
     modified: dict[str, ModifiedFile] = field(default_factory=dict[str, ModifiedFile])
     """By absolute path, the newest last."""
     decided: list[Said] = field(default_factory=list[Said])
-    """What the user answered, and what they said to a call that they rejected."""
+    """The user's answers, and comments on rejected calls."""
     _operations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _checks: dict[str, ItemRecord] = field(default_factory=dict[str, ItemRecord])
     first_turn: int | None = None
-    """The turn in which the work began; None while nothing was done that is worth a note."""
+    """The turn in which the work began; None before any work worth a note."""
     last_turn: int | None = None
     _digests: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     _seen: tuple[int, int, int] = (0, 0, 0)
 
     @classmethod
     def of(cls, ledger: Ledger) -> WorkLog:
-        """Everything that a ledger tells."""
+        """Log of a whole ledger."""
         log = cls()
         log.absorb(ledger)
         return log
 
     def absorb(self, ledger: Ledger) -> bool:
-        """Take in what is new. Whether there was anything."""
+        """Add new entries. Whether there were any."""
         entries, items, changes = self._seen
         for entry in islice(ledger.entries.values(), entries, None):
             if entry.kind == "user":
@@ -113,7 +113,8 @@ class WorkLog(Struct):
         return seen != self._seen
 
     def _hear(self, entry: Entry, typed: str) -> None:
-        """``typed`` is what the user typed where a command made the message of it: its other words are not theirs."""
+        """Add a user message. ``typed`` is the user's own input if a command made the message from it: its other words
+        are not theirs."""
         text = typed or "".join(part.text for part in entry.parts if isinstance(part, TextPart))
         self.requests.setdefault(entry.turn, Said(text[: 2 * LONGEST_LINE], entry.created))
         for turn in [turn for turn in self.requests if turn != self.first_turn][:-KEPT]:
@@ -159,7 +160,7 @@ class WorkLog(Struct):
         self._worked(turn)
 
     def files(self) -> list[TouchedFile]:
-        """Every file read or changed by a file tool, as the model named it, the most recent last."""
+        """Every file read or changed by a file tool, under the model's name for it, the most recent last."""
         return [TouchedFile(path, tuple(done), self._digest(path)) for path, done in self._operations.items()]
 
     def _digest(self, path: str) -> str:
@@ -171,7 +172,7 @@ class WorkLog(Struct):
         return list(self._checks.items())[-COMMANDS:]
 
     def open_errors(self) -> list[str]:
-        """What the failing checks say."""
+        """Error lines of the failing checks."""
         lines: list[str] = []
         for command, record in reversed(self.checks()):
             if record.exit_status:
@@ -188,13 +189,13 @@ def _result(record: ItemRecord) -> str:
 
 
 def error_lines(text: str, limit: int = 6) -> list[str]:
-    """Lines that look like errors, the last ones, shortened; none that only says where more stands."""
+    """The last lines that look like errors, shortened; without lines that only point elsewhere."""
     found = (" ".join(line.split())[:200] for line in text.splitlines() if _ERROR.search(line))
     return [line for line in found if not _POINTS_ELSEWHERE.search(line)][-limit:]
 
 
 def user_texts(ledger: Ledger) -> list[tuple[str, str]]:
-    """Ledger id and text of every message of the user that they did not drop, oldest first."""
+    """Ledger id and text of every user message except dropped ones, oldest first."""
     return [
         (entry.id, "".join(part.text for part in entry.parts if isinstance(part, TextPart)))
         for entry in ledger.entries.values()
@@ -210,8 +211,7 @@ _LONGEST_WHY = 70
 def notes_lines(
     log: WorkLog, todos: Sequence[Todo], cwd: Path, cover: Callable[[str], str] = str
 ) -> Mapping[str, Sequence[str]]:
-    """What the session notes are to say of this session, by section; nothing before something was done. ``cover``
-    hides keys and passwords."""
+    """Session notes by section; empty before any work. ``cover`` hides keys and passwords."""
     first, last = log.first_turn, log.last_turn
     if first is None or last is None:
         return {}

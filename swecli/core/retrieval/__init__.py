@@ -1,1 +1,1 @@
-"""Where in a project something is: an index of its files, read by words, and what a text mentions of them."""
+"""Project search: an index of the files, queried by words, and the files that a text mentions."""

@@ -1,4 +1,4 @@
-"""Making an index and keeping it in a file; also the process that does so at low priority beside a session.
+"""Building and storing an index; also the low-priority process that does so beside a session.
 
 As a process it reads one JSON request from stdin, writes the index, and prints one JSON line. It ends at once when its
 stdin is closed, so that it never outlives the session.
@@ -25,23 +25,23 @@ from swecli.core.retrieval.index import Change, DamagedIndexError, History, Inde
 from swecli.core.retrieval.indexing import documents, tree_of
 from swecli.core.retrieval.ranking import query_of
 
-# What git's record tells about files: which change together, which changed of late, and what was said about it.
+# Facts from git's history: files that change together, recent changes, and words of commit messages.
 
 
 MOST_COMMITS: Final = 2_000
-"""The newest, that are looked at."""
+"""Newest commits to examine."""
 WIDEST: Final = 25
-"""A commit that changes more files binds none of them together."""
+"""Most files of a commit that still counts as a link between them."""
 _TOGETHER: Final = 10
 _HALF_LIFE: Final = 150
-"""Commits after which one counts half as much for churn."""
-_MOST_WORDS: Final = 60
+"""Commits after which a change counts half for churn."""
+_MAX_WORDS: Final = 60
 FORMAT: Final = "%x01%H%x02%s%n%b%x03"
 ARGUMENTS: Final = (
     *("log", f"--max-count={MOST_COMMITS}", "--no-merges", "--no-renames", "--no-show-signature", "--no-ext-diff"),
     *("--no-textconv", "--no-color", "--no-notes", "--name-only", "-z", f"--format={FORMAT}", "HEAD", "--"),
 )
-"""Of git, for ``commits_of``."""
+"""Arguments of git for ``commits_of``."""
 
 
 class Commit(Struct, frozen=True):
@@ -51,7 +51,7 @@ class Commit(Struct, frozen=True):
 
 
 def commits_of(output: str) -> Iterator[Commit]:
-    """The commits that git printed, newest first."""
+    """Parse git's output into commits, newest first."""
     for piece in output.split("\x01")[1:]:
         identifier, _, rest = piece.partition("\x02")
         message, _, names = rest.partition("\x03")
@@ -60,7 +60,7 @@ def commits_of(output: str) -> Iterator[Commit]:
 
 
 def history_of(commits: Iterable[Commit], present: Iterable[str]) -> History:
-    """What the commits, newest first, tell about files that are present."""
+    """Summarise commits, newest first, for the files that are present."""
     known = frozenset(present)
     churn: dict[str, float] = {}
     pairs: dict[str, dict[str, float]] = {}
@@ -84,7 +84,7 @@ def history_of(commits: Iterable[Commit], present: Iterable[str]) -> History:
             for word in words:
                 counts[word] += 1
     together = {path: _strongest(others) for path, others in pairs.items()}
-    kept = {path: dict(counts.most_common(_MOST_WORDS)) for path, counts in said.items()}
+    kept = {path: dict(counts.most_common(_MAX_WORDS)) for path, counts in said.items()}
     return History(together, {path: value**0.5 for path, value in churn.items()}, kept, changes, head)
 
 
@@ -107,17 +107,17 @@ def _strongest(others: Mapping[str, float]) -> dict[str, float]:
 
 
 ENDING: Final = ".index"
-_KEPT: Final = 24
-"""Indexes of workspaces that are kept, the newest."""
-_LARGEST: Final = 100_000_000
+_MAX_INDEXES: Final = 24
+"""Indexes of workspaces to keep, the newest."""
+_MAX_BYTES: Final = 100_000_000
 _NICE: Final = 5
-"""Enough that the interface goes first, and not so much that a busy machine never gets to it."""
+"""Low enough to let the interface go first, high enough to progress on a busy machine."""
 _GIT_SECONDS: Final = 15.0
 _GIT_BYTES: Final = 20_000_000
 
 
 def commits_below(root: Path, program: str, environment: Mapping[str, str]) -> list[Commit]:
-    """The newest commits, with their paths relative to ``root``. None where git can't say or takes too long."""
+    """The newest commits, with paths relative to ``root``. Empty if git fails or takes too long."""
     arguments = (*ARGUMENTS[:-2], "--relative", *ARGUMENTS[-2:])
     try:
         said = read_git(program, root, arguments, environment, _GIT_SECONDS)
@@ -132,7 +132,7 @@ def make_index(
     environment: Mapping[str, str] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Index:
-    """The index of a project as it is now. ``program`` is git; without it nothing is known of the past."""
+    """Build the index of a project as it is now. ``program`` is git; without it the index has no history."""
     tree = tree_of(root, stop=stop)
     commits = commits_below(root, program, environment or {}) if program else []
     history = history_of(commits, tree.paths)
@@ -142,7 +142,7 @@ def make_index(
 
 
 def keep(index: Index, place: Path) -> None:
-    """Write the index to a file of the user's alone; of many indexes the oldest go.
+    """Write the index to a file that only the user can read; deletes the oldest if there are many.
 
     Raises:
         OSError: it can't be written.
@@ -158,7 +158,7 @@ def keep(index: Index, place: Path) -> None:
         with suppress(OSError):
             temporary.unlink()
     others = sorted(place.parent.glob(f"*{ENDING}*"), key=_age, reverse=True)
-    for old in others[_KEPT:]:
+    for old in others[_MAX_INDEXES:]:
         with suppress(OSError):
             old.unlink()
 
@@ -171,9 +171,9 @@ def _age(path: Path) -> float:
 
 
 def kept_index(place: Path) -> Index | None:
-    """The index in a file; None where there is none. A damaged one is set aside under another name."""
+    """The index in a file; None without one. A damaged file is renamed and kept."""
     try:
-        if place.stat().st_size > _LARGEST:
+        if place.stat().st_size > _MAX_BYTES:
             return None
         data = place.read_bytes()
     except OSError:
@@ -212,5 +212,5 @@ BOOT: Final = "import sys;sys.path[:0]={paths!r};from swecli.core.retrieval.buil
 
 
 def command(paths: Sequence[str]) -> list[str]:
-    """How the process is started: isolated, so that neither its folder nor the environment adds modules."""
+    """Command line of the process: isolated, so that neither its folder nor the environment adds modules."""
     return [sys.executable, "-I", "-S", "-X", "utf8", "-c", BOOT.format(paths=list(paths))]

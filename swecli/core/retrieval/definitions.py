@@ -1,7 +1,7 @@
-"""What a source file defines and on which lines, found by patterns for each language.
+"""Definitions in a source file and their lines, found by patterns for each language.
 
-A grammar would find little more of what ranking needs, names and places, and the package that has grammars for all of
-these languages downloads them when they are first used.
+A grammar would add little to names and places, which are all that ranking needs, and the package with grammars for all
+of these languages downloads them at first use.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from itertools import accumulate
 from typing import Final
 
 MOST: Final = 400
-"""Definitions of one file that are kept, the first."""
+"""Definitions to keep of one file, the first ones."""
 _LONGEST_LINE: Final = 2_000
-"""A file with a longer line was made by a program; it is searched no further than its first such line."""
+"""Longer lines are taken for generated; the search ends at the first such line."""
 
 Definition = tuple[str, int]
 """Name and line, counted from 1."""
@@ -88,18 +88,18 @@ _PATTERNS: Final = {
     ending: re.compile(pattern, re.MULTILINE) for ending, pattern in (*_SOURCES.items(), (".md", _HEADING))
 }
 SOURCE_ENDINGS: Final = frozenset((*_SOURCES, ".css", ".scss", ".sass", ".less", ".tcss", ".sql", ".proto", ".graphql"))
-"""Endings of files in which programs are written; what has another one is about them, or data."""
+"""Endings of source files; files with other endings are documents or data."""
 
 
 def ending_of(path: str) -> str:
-    """The ending of the name with its dot, in lower case; empty where it has none."""
+    """The ending of the name with its dot, in lower case; empty without one."""
     name = path.rpartition("/")[2]
     dot = name.rfind(".")
     return name[dot:].lower() if dot > 0 else ""
 
 
 def definitions(path: str, text: str) -> list[Definition]:
-    """Names that the file defines, each where it is first defined, by line. None for a file of another language."""
+    """Names that the file defines, each with its first definition, by line. Empty for other languages."""
     pattern = _PATTERNS.get(ending_of(path))
     if pattern is None:
         return []

@@ -1,7 +1,7 @@
-"""The index of one project: which files have which words, what they define, and how they hang together.
+"""The index of one project: words and definitions of each file, and links between files.
 
-It is made once in another process and is then one value of bytes that is only read: postings are arrays that a query
-takes out one by one, so that the memory it needs is about its size on disk.
+Another process builds it once; after that it is one read-only value of bytes. Postings are arrays that a query extracts
+one by one, so the index needs about as much memory as disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, terms_of
 
 Kind = Literal["source", "test", "other"]
 Field = Literal["b", "s", "p", "h", "c"]
-"""Where a term stands: the body of a file, names that it defines, its path, messages of commits that changed it; or the
+"""Place of a term: the body of a file, names that it defines, its path, messages of commits that changed it; or the
 message of one commit, by the number of the commit."""
 
 _TEST = re.compile(
@@ -37,7 +37,7 @@ _TEST = re.compile(
 
 @lru_cache(maxsize=32_768)
 def kind_of(path: str) -> Kind:
-    """What a file is for, by its name."""
+    """Kind of a file, by its name."""
     if _TEST.search(path):
         return "test"
     return "source" if ending_of(path) in SOURCE_ENDINGS else "other"
@@ -52,54 +52,54 @@ class FileState(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """One file as it is put into an index."""
+    """One file as input of an index."""
 
     state: FileState
     names: Mapping[str, int]
-    """Identifiers and words with how often they occur."""
+    """Identifiers and words with their number of occurrences."""
     defined: Sequence[Definition] = ()
 
 
 def document(state: FileState, text: str) -> Document:
-    """What an index keeps of a text."""
+    """The indexed form of a text."""
     return Document(state, Counter(IDENTIFIER.findall(text)), definitions(state.path, text))
 
 
 class Change(Struct, frozen=True):
-    """One commit: the terms of its message with what each is worth, 1 to 10, and the paths that it changed."""
+    """One commit: the terms of its message with weights from 1 to 10, and the paths that it changed."""
 
     terms: Mapping[str, int]
     paths: Sequence[str]
 
 
 class History(Struct, frozen=True):
-    """What git tells about files. ``together`` are pairs of paths with how strongly they change together; ``churn`` is
-    how much a file was changed of late; ``said`` are words of the messages of commits that changed it; ``changes`` are
-    the commits, newest first."""
+    """Facts from git. ``together`` are pairs of paths with how strongly they change together; ``churn`` is how much a
+    file changed recently; ``said`` are words of the messages of commits that changed it; ``changes`` are the commits,
+    newest first."""
 
     together: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: {})
     churn: Mapping[str, float] = field(default_factory=lambda: {})
     said: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {})
     changes: Sequence[Change] = ()
     head: str = ""
-    """The commit that it is read from."""
+    """The commit from which it was read."""
 
 
 # --- postings -------------------------------------------------------------------------------------------------
 
 _COUNTS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 24, 36, 60, 110, 220)
-"""How often a term occurs, in four bits."""
+"""Numbers of occurrences for the sixteen levels of four bits."""
 _BITS: Final = 4
 _LEVEL = bytes(next((at for at in range(15, 0, -1) if _COUNTS[at] <= count), 1) for count in range(221))
-_COMMON: Final = 0.6
-"""A term that a larger share of the files has tells nothing and is left out."""
+_COMMON_SHARE: Final = 0.6
+"""A term in a larger share of the files is left out: it distinguishes none."""
 _COMMON_FROM: Final = 40
-"""Files from which on that holds."""
+"""Least number of files for that rule."""
 
 
 def key_of(where: Field, term: str) -> int:
-    """The number under which a term is kept: 32 bits. Two terms in a few thousand millions share one. The field is part
-    of what is summed: as the sum's start it would do no more than change the first letter."""
+    """Hash of a term, 32 bits: about one pair in four thousand million collides. The field is part of the hashed bytes:
+    as the start value of the checksum it would only change the first letter."""
     return zlib.crc32(f"{where}{term}".encode("utf-8", "replace"))
 
 
@@ -108,7 +108,7 @@ def level_of(count: int) -> int:
 
 
 class _Postings:
-    """Collects which files have which terms."""
+    """Collects the files of each term."""
 
     def __init__(self) -> None:
         self._terms: dict[Field, dict[str, array[int]]] = {"b": {}, "s": {}, "p": {}, "h": {}, "c": {}}
@@ -123,9 +123,9 @@ class _Postings:
                 postings.append(shifted | level_of(count))
 
     def packed(self, files: int) -> tuple[array[int], array[int], array[int]]:
-        """Keys in order, where the postings of each begin, and all postings: distance from the file before << 4 | level
-        of the count, small numbers, which compress well."""
-        most = files * _COMMON if files >= _COMMON_FROM else files
+        """Keys in order, the start of each key's postings, and all postings: distance from the previous file << 4 |
+        level of the count, small numbers that compress well."""
+        most = files * _COMMON_SHARE if files >= _COMMON_FROM else files
         found = {
             key_of(where, term): postings
             for where, terms in self._terms.items()
@@ -148,30 +148,30 @@ class _Postings:
 
 _MAGIC: Final = b"swecli-index 4\n"
 _BLOCK: Final = 16
-"""Files whose definitions are compressed together."""
-_MOST_EDGES: Final = 12
+"""Files with definitions compressed together."""
+_MAX_EDGES: Final = 12
 _DAMAGED = "the index can't be read"
 
 
 class DamagedIndexError(Exception):
-    """The bytes are no index of this version."""
+    """The bytes are not an index of this version."""
 
 
 class Index(Struct, frozen=True):
-    """``edges`` leads from a file to those whose definitions it uses, ``together`` to those that change with it, each
-    as number << 8 | strength; ``changed`` from a commit to its files, by their numbers; ``folders`` has the times of
-    change of folders, in nanoseconds."""
+    """``edges`` leads from a file to those with definitions that it uses, ``together`` to those that change with it,
+    each as number << 8 | strength; ``changed`` from a commit to its files, by their numbers; ``folders`` has the
+    modification times of folders, in nanoseconds."""
 
     files: tuple[FileState, ...]
     folders: Mapping[str, int]
     head: str
     complete: bool
-    """False where there were more files than are kept."""
+    """False if the project has more files than the index."""
     lengths: array[int]
     churn: array[int]
     """0 to 255."""
     central: array[int]
-    """How much others lead to a file, 0 to 255."""
+    """Centrality of each file in the graph of uses, 0 to 255."""
     keys: array[int]
     starts: array[int]
     values: array[int]
@@ -179,14 +179,14 @@ class Index(Struct, frozen=True):
     together: tuple[array[int], array[int]]
     changed: tuple[array[int], array[int]]
     message_lengths: array[int]
-    """Terms of the message of each commit."""
+    """Number of terms in the message of each commit."""
     definition_ends: array[int]
     definition_blocks: bytes
     left_out: tuple[tuple[str, int], ...] = ()
-    """Folders of files that are not kept, with how many: those that have most."""
+    """Folders with most of the files that are left out, with their numbers of such files."""
 
     def postings(self, where: Field, term: str) -> list[tuple[int, int]]:
-        """The files, of "c" the commits, that have a term, by number, and how often each."""
+        """Numbers of the files (of the commits for "c") with a term, each with its number of occurrences."""
         key = key_of(where, term)
         at = bisect_left(self.keys, key)
         if at == len(self.keys) or self.keys[at] != key:
@@ -196,13 +196,13 @@ class Index(Struct, frozen=True):
         return list(zip(numbers, [_COUNTS[value & 15] for value in values], strict=True))
 
     def holding(self, where: Field, term: str) -> int:
-        """How many files have a term."""
+        """Number of files with a term."""
         key = key_of(where, term)
         at = bisect_left(self.keys, key)
         return self.starts[at + 1] - self.starts[at] if at < len(self.keys) and self.keys[at] == key else 0
 
     def neighbours(self, of: tuple[array[int], array[int]], number: int) -> Iterator[tuple[int, float]]:
-        """The files that ``edges`` or ``together`` lead to from a file, with 0..1."""
+        """Files that ``edges`` or ``together`` lead to from a file, with strengths from 0 to 1."""
         starts, values = of
         for value in values[starts[number] : starts[number + 1]]:
             yield value >> 8, (value & 255) / 255
@@ -213,10 +213,10 @@ class Index(Struct, frozen=True):
         return values[starts[commit] : starts[commit + 1]]
 
     def definitions(self, number: int) -> list[Definition]:
-        """What a file defines.
+        """Definitions of a file.
 
         Raises:
-            DamagedIndexError: that can't be read.
+            DamagedIndexError: they can't be read.
         """
         block = number // _BLOCK
         start = self.definition_ends[block - 1] if block else 0
@@ -236,7 +236,7 @@ def build(
     complete: bool = True,
     left_out: tuple[tuple[str, int], ...] = (),
 ) -> Index:
-    """An index of documents, whose paths are all different."""
+    """Build an index of documents with distinct paths."""
     history = history or History()
     files: list[FileState] = []
     names: list[Sequence[str]] = []
@@ -311,8 +311,8 @@ def _put(postings: _Postings, number: int, one: Document, said: Mapping[str, int
 
 
 def _uses(names: Sequence[Sequence[str]], defined: Sequence[Sequence[Definition]]) -> list[list[tuple[int, float]]]:
-    """From each file to those whose definitions it uses, the strongest first: a name that few define and few use binds
-    most."""
+    """From each file to those with definitions that it uses, the strongest first: a name that few files define and few
+    use counts most."""
     owners: dict[str, list[int]] = {}
     for number, several in enumerate(defined):
         for name, _ in several:
@@ -327,12 +327,12 @@ def _uses(names: Sequence[Sequence[str]], defined: Sequence[Sequence[Definition]
             for owner in owners.get(name, ()):
                 if owner != number:
                     strength[owner] = strength.get(owner, 0.0) + 1 / (len(owners[name]) * (1 + users[name]) ** 0.5)
-        edges.append(sorted(strength.items(), key=lambda one: (-one[1], one[0]))[:_MOST_EDGES])
+        edges.append(sorted(strength.items(), key=lambda one: (-one[1], one[0]))[:_MAX_EDGES])
     return edges
 
 
 def _ranks(edges: Sequence[Sequence[tuple[int, float]]]) -> list[float]:
-    """How much of a random walk along the edges ends in each file."""
+    """Share of a random walk along the edges that ends in each file."""
     if not edges:
         return []
     rank = [1.0] * len(edges)
@@ -382,7 +382,7 @@ _HEADER = struct.Struct("<II")
 
 
 def pack(index: Index) -> bytes:
-    """The index as the bytes of a file."""
+    """Serialise the index."""
     head = {
         "files": [[file.path, file.size, file.modified] for file in index.files],
         "folders": index.folders,
@@ -402,7 +402,7 @@ def pack(index: Index) -> bytes:
 
 
 def unpack(data: bytes) -> Index:
-    """The index that ``pack`` made bytes of.
+    """Restore the index from the bytes of ``pack``.
 
     Raises:
         DamagedIndexError: the bytes are something else, or damaged.

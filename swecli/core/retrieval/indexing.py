@@ -1,4 +1,4 @@
-"""From the files of a project to its index: what is read, how much of it, and what has changed since."""
+"""From the files of a project to its index: which files to read, how much of each, and what changed since."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from swecli.core.workspace.text_file import read_bytes
 from swecli.core.workspace.walk import IGNORE_FILES, Entry, IgnoreRules, ignore_root, walk
 
 LARGEST: Final = 400_000
-"""Bytes of a program's file that is read; of a larger one only its name is known."""
+"""Bytes of the largest source file to read; larger ones are indexed by name only."""
 LARGEST_OTHER: Final = 60_000
-"""The same of any other file; of those that tests read only the names are known."""
+"""The same limit for other files; of those that tests read only the names are indexed."""
 MOST_FILES: Final = 20_000
-"""Files of one index: programs first, then tests, then the rest."""
+"""Files of one index: sources first, then tests, then the rest."""
 MOST_BYTES: Final = 200_000_000
-_DEEPEST: Final = 20
-"""Folders of a path that is looked for on disk."""
-_LOOKED_AT: Final = 200_000
-"""Entries of a tree that are looked at."""
+_MAX_DEPTH: Final = 20
+"""Most folders of a path that is looked up on disk."""
+_MAX_ENTRIES: Final = 200_000
+"""Most entries of a tree to visit."""
 
 _NO_TEXT_ENDINGS = """
     .7z .a .avi .avif .bin .bmp .bz2 .class .dat .db .dll .dylib .eot .exe .gif .gz .ico .icns .jar .jpeg .jpg .lib
@@ -45,26 +45,26 @@ _NO_TEXT_NAMES = re.compile(
 
 
 def is_indexed(path: str) -> bool:
-    """Whether a file of this name is read: no data, no key, nothing that others brought in or a program made."""
+    """Whether a file of this name is read: not data, keys, vendored or generated files."""
     return ending_of(path) not in _NO_TEXT and _NO_TEXT_NAMES.search(path) is None
 
 
 def text_of(data: bytes) -> str | None:
-    """The text of a file; None where it is none."""
+    """The text of a file; None for other content."""
     if b"\0" in data[:8_192]:
         return None
     return data.decode("utf-8", "replace")
 
 
 def largest(path: str) -> int:
-    """Bytes of a file that are read."""
+    """Most bytes to read of a file."""
     if ending_of(path) in SOURCE_ENDINGS:
         return LARGEST
     return LARGEST_OTHER if kind_of(path) == "other" else 0
 
 
 def state_of(root: Path, path: str) -> FileState | None:
-    """The state of a file now; None where it is gone."""
+    """The current state of a file; None if it is gone."""
     try:
         status = os.lstat(root / path)
     except (OSError, ValueError):
@@ -73,9 +73,9 @@ def state_of(root: Path, path: str) -> FileState | None:
 
 
 def is_there(root: Path, path: str) -> bool:
-    """Whether there is a file of the project at a path, which no link leads to; one that an index may have."""
+    """Whether a path is an indexable file of the project that no link leads to."""
     parts = Path(path).parts
-    if not is_indexed(path) or ".." in parts or len(parts) > _DEEPEST:
+    if not is_indexed(path) or ".." in parts or len(parts) > _MAX_DEPTH:
         return False
     try:
         links = any((root / Path(*parts[:end])).is_symlink() for end in range(1, len(parts) + 1))
@@ -85,8 +85,8 @@ def is_there(root: Path, path: str) -> bool:
 
 
 def read_document(root: Path, path: str, *, empty: bool = False) -> Document | None:
-    """A file as it is now; None where it is gone, or no text. What changes while it is read is found changed later, as
-    its state is the one from before."""
+    """A file as it is now; None if it is gone or not text. Its state is from before the read, so a change during the
+    read is detected later."""
     state = state_of(root, path)
     if state is None:
         return None
@@ -100,12 +100,13 @@ def read_document(root: Path, path: str, *, empty: bool = False) -> Document | N
     return document(state, text) if text is not None else None
 
 
-# --- what there is ----------------------------------------------------------------------------------------------
+# --- files of a project ----------------------------------------------------------------------------------------
 
 
 class Tree(Struct, frozen=True):
-    """The files to index, with the folders that were seen and when they changed. ``complete`` is False where there are
-    more than are kept or looked at; ``left_out`` are the folders that most of those are in, with how many."""
+    """The files to index, with the folders visited and their modification times. ``complete`` is False if the tree
+    has more files than may be kept or visited; ``left_out`` are the folders with most of the rest, with numbers of
+    files."""
 
     paths: tuple[str, ...]
     folders: dict[str, int]
@@ -113,31 +114,31 @@ class Tree(Struct, frozen=True):
     left_out: tuple[tuple[str, int], ...] = ()
 
 
-_NAMED: Final = 3
-"""Folders that are named of which files are left out."""
+_NAMED_FOLDERS: Final = 3
+"""Folders named in ``left_out``."""
 _ORDER: Final = {"source": 0, "test": 1, "other": 2}
 
 
 def tree_of(root: Path, *, most: int = MOST_FILES, stop: Callable[[], bool] = lambda: False) -> Tree:
-    """The files below ``root`` that no ignore file leaves out. Links are not followed."""
+    """The files below ``root`` that no ignore file excludes. Links are not followed."""
     paths: list[str] = []
     folders: dict[str, int] = {"": _modified(root)}
     seen = 0
     for seen, entry in enumerate(walk(root, (root,), stop=stop), 1):
-        if seen > _LOOKED_AT:
+        if seen > _MAX_ENTRIES:
             break
         if entry.is_dir:
             folders[entry.path] = _modified(root / entry.path)
         elif _may_be_indexed(entry):
             paths.append(entry.path)
-    complete = seen <= _LOOKED_AT and len(paths) <= most and not stop()
+    complete = seen <= _MAX_ENTRIES and len(paths) <= most and not stop()
     ordered = sorted(paths, key=lambda path: (_ORDER[kind_of(path)], path.count("/")))
     left_out = Counter(f"{path.partition('/')[0]}/" if "/" in path else "./" for path in ordered[most:])
-    return Tree(tuple(sorted(ordered[:most])), folders, complete, tuple(left_out.most_common(_NAMED)))
+    return Tree(tuple(sorted(ordered[:most])), folders, complete, tuple(left_out.most_common(_NAMED_FOLDERS)))
 
 
 def is_small(root: Path, most: int) -> bool:
-    """Whether there are at most so many files to index; looks at no more entries than that takes."""
+    """Whether there are at most ``most`` files to index; visits no more entries than that takes."""
     seen = files = 0
     for seen, entry in enumerate(walk(root, (root,)), 1):
         files += _may_be_indexed(entry)
@@ -158,8 +159,8 @@ def _modified(folder: Path) -> int:
 
 
 def documents(root: Path, paths: Iterable[str], stop: Callable[[], bool] = lambda: False) -> Iterator[Document]:
-    """The files as an index takes them; what is no text or can't be read is left out. Of a large project the last are
-    known by their names only."""
+    """The files as documents; skips unreadable files and those without text. In a large project the last ones are known
+    by name only."""
     left = MOST_BYTES
     for path in paths:
         if stop():
@@ -170,15 +171,14 @@ def documents(root: Path, paths: Iterable[str], stop: Callable[[], bool] = lambd
             yield one
 
 
-# --- what has changed --------------------------------------------------------------------------------------------
+# --- changes since -----------------------------------------------------------------------------------------------
 
 MOST_CHANGED: Final = 150
-"""Files that may have changed before an index is made anew."""
+"""Most changed files before the index is rebuilt."""
 
 
 class Changes(Struct, frozen=True):
-    """Paths that are to be read again, and numbers of files that count no longer as the index has them. ``too_many``:
-    the index is to be made anew."""
+    """Paths to read again, and numbers of files with outdated entries. ``too_many``: the index must be rebuilt."""
 
     changed: tuple[str, ...] = ()
     gone: frozenset[int] = frozenset()
@@ -186,8 +186,8 @@ class Changes(Struct, frozen=True):
 
 
 def changes_since(index: Index, root: Path, *, seconds: float = 5.0) -> Changes:
-    """What differs from the index on disk: a look at each file and each folder that it knows, and at the entries of
-    folders that have changed. Where that would take longer than ``seconds``, nothing is said to differ."""
+    """Differences between index and disk: checks each known file and folder, and the entries of changed folders.
+    Reports none if that takes longer than ``seconds``."""
     ends = time.monotonic() + seconds
     known = {file.path for file in index.files}
     changed: list[str] = []
@@ -204,14 +204,14 @@ def changes_since(index: Index, root: Path, *, seconds: float = 5.0) -> Changes:
         if len(gone) > MOST_CHANGED:
             return Changes(too_many=True)
         if not number % 1_000 and time.monotonic() > ends:
-            return Changes()  # a slow disk: what the index has is better than nothing
+            return Changes()  # a slow disk: an outdated index is better than none
     changed += _added(index, root, known)
     rules_changed = any(path.rpartition("/")[2] in IGNORE_FILES for path in changed)
     return Changes(tuple(changed), frozenset(gone), rules_changed or len(changed) > MOST_CHANGED)
 
 
 def _added(index: Index, root: Path, known: set[str]) -> list[str]:
-    """Files of folders that have changed, also of new ones, that the index does not know."""
+    """Unknown files in changed or new folders."""
     waiting = [folder for folder, modified in index.folders.items() if _modified(root / folder) not in (0, modified)]
     if not waiting:
         return []

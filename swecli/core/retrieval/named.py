@@ -1,4 +1,4 @@
-"""Files that a text names: paths, lines of stack traces, and bare names that only one file has."""
+"""Files that a text names: paths, lines of stack traces, and bare names of exactly one file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
 
 _LONGEST_TEXT: Final = 100_000
-"""Characters of a text that are looked at: its beginning and, as traces end with what matters, its end."""
+"""Characters of a text to search: its beginning and its end, because traces end with the relevant part."""
 MOST: Final = 20
 
 _PATH = r"(?:[A-Za-z]:(?=[\\/]))?[\w./\\@+~\[\]$-]{0,240}\w\.[A-Za-z]\w{0,9}"
@@ -22,33 +22,33 @@ _WRITTEN = re.compile(
     rf"{_BEFORE}({_PATH})"
     r"(?::(?:line )?(\d{1,7})(?::\d+)?|#L(\d{1,7})|\((\d{1,7})(?:[,:]\d+)?\)|(?:,| on|:) line (\d{1,7}))?"
 )
-_PLAIN = re.compile(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,80}})(?![\w/.])")
-"""A path whose name has no ending."""
+_NO_ENDING = re.compile(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,80}})(?![\w/.])")
+"""A path with a last name without ending."""
 _MODULE = re.compile(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\w/])")
 _BLOB = re.compile(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
 _ADDRESS = re.compile(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
 
-_DATA = re.compile(r"[!-~]{1000,}")
-"""Too long for a path: looking for one in it takes seconds."""
+_LONG_RUN = re.compile(r"[!-~]{1000,}")
+"""Too long for a path: searching one in it takes seconds."""
 
-_FOREIGN = re.compile(
+_THIRD_PARTY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|go/pkg/mod|lib/python\d|\.m2|gems"
     r"|usr/(?:lib|local/lib|share|include)|opt/homebrew|Library/Frameworks|jdk|internal/modules|\.venv|venv)(?:/|$)"
     r"|^(?:node:|<)|^[A-Za-z]:/(?:Program Files|Python\d)"
 )
-"""Where code of others lies: a frame there is none of the project's, unless the project itself is installed there."""
+"""Folders of third-party code: a frame there is not the project's, unless the project itself is installed there."""
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/([^\n]+/[^\n]+)$")
-_USUAL_NAMES = """
+_COMMON_NAMES_TEXT = """
     __init__.py __main__.py conftest.py setup.py main.py index.js index.ts index.tsx index.jsx index.html mod.rs
     lib.rs main.rs main.go doc.go package.json tsconfig.json README.md readme.md CHANGELOG.md LICENSE.md CONTRIBUTING.md
     AGENTS.md CLAUDE.md index.php utils.py types.py types.ts pyproject.toml Cargo.toml go.mod Gemfile Rakefile
     Makefile composer.json pom.xml build.gradle Main.java"""
-_USUAL = frozenset(_USUAL_NAMES.split())
-"""Names that people say without meaning one file of this project."""
+_COMMON_NAMES = frozenset(_COMMON_NAMES_TEXT.split())
+"""Names that people use without meaning one file of this project."""
 
 
 class Named(Struct, frozen=True):
-    """``word`` is what is written, ``line`` the line it names, or 0. ``sure``: it can only be this file."""
+    """``word`` is the text as written, ``line`` the line it names, or 0. ``sure``: it can only be this file."""
 
     word: str
     path: str
@@ -65,11 +65,11 @@ class _Word(Struct, frozen=True):
 
 
 class Files:
-    """The paths of a project, found by their names."""
+    """The paths of a project, searchable by name."""
 
     def __init__(self, paths: Iterable[str], root: str = "", beyond: Callable[[str], bool] | None = None) -> None:
-        """``root`` is the absolute folder that the paths are in. ``beyond`` says whether a file is there that is not
-        among the paths, by its path below the root; None where the paths are all there are."""
+        """``root`` is the absolute folder of the paths. ``beyond`` tests whether a path below the root exists although
+        it is missing from the paths; None if the paths are complete."""
         self._root = root.replace("\\", "/").rstrip("/")
         self._beyond = beyond
         self._by_name: dict[str, list[str]] = {}
@@ -80,7 +80,7 @@ class Files:
         """The files that a text names, each once, in the order of the text; at most 20."""
         if len(text) > _LONGEST_TEXT:
             text = f"{text[: _LONGEST_TEXT // 2]}\n{text[-_LONGEST_TEXT // 2 :]}"
-        text = _DATA.sub(" ", text)
+        text = _LONG_RUN.sub(" ", text)
         text = _ADDRESS.sub(" ", _BLOB.sub(" ", text))
         found: dict[str, Named] = {}
         for word in _words(text):
@@ -93,7 +93,7 @@ class Files:
     def _resolved(self, word: _Word) -> list[Named]:
         name = word.text.replace("\\", "/").removeprefix("file://")
         absolute = name.startswith(("/", "~")) or name[1:3] == ":/"
-        if _FOREIGN.search(name):
+        if _THIRD_PARTY.search(name):
             return self._installed(name, word)
         if self._root and name.startswith(f"{self._root}/"):
             name, absolute = name[len(self._root) + 1 :], False
@@ -109,7 +109,7 @@ class Files:
         return [Named(word.text, path, word.line, sure and len(found) == 1, word.frame) for path in found[:3]]
 
     def _installed(self, name: str, word: _Word) -> list[Named]:
-        """The file of the project that is meant where people run it as it was published: its lines may have moved."""
+        """The project's file that an installed copy corresponds to; its lines may have moved."""
         inside = _INSTALLED.search(name)
         if inside is None:
             return []
@@ -119,8 +119,8 @@ class Files:
 
     def _fitting(self, name: str, candidates: list[str], absolute: bool, word: _Word) -> tuple[list[str], bool]:
         if "/" not in name:
-            # People say package.json and config.yml of any project; only of programs' files a bare name means one.
-            usual = name in _USUAL or ending_of(name) not in SOURCE_ENDINGS
+            # package.json and config.yml exist in any project; only the bare name of a source file means one file.
+            usual = name in _COMMON_NAMES or ending_of(name) not in SOURCE_ENDINGS
             sure = not absolute and (not usual or bool(word.frame and word.line))
             return (candidates, sure) if len(candidates) == 1 or word.line else ([], False)
         if not absolute and name in candidates:
@@ -141,13 +141,13 @@ class Files:
 
 
 def _shared(first: str, second: str) -> int:
-    """Parts at the end of two paths that are the same."""
+    """Number of equal parts at the end of two paths."""
     pairs = zip(reversed(first.split("/")), reversed(second.split("/")), strict=False)
     return next((count for count, (one, other) in enumerate(pairs) if one != other), 99)
 
 
 def _words(text: str) -> Iterator[_Word]:
-    """What may name a file, in the order of the text, frames of Python and Java before what is written like them."""
+    """Candidates for file names in the order of the text, frames of Python and Java before similar words."""
     found: list[tuple[int, _Word]] = []
     for match in _PYTHON.finditer(text):
         found.append((match.start(), _Word(match[1], int(match[2]), frame=True)))
@@ -160,7 +160,7 @@ def _words(text: str) -> Iterator[_Word]:
         before = text[max(0, match.start() - 24) : match.start()]
         frame = bool(line) and re.search(r"(?:\bat |--> ?|\(|^\s*|\bin |#\d+ |\bfrom )$", before) is not None
         found.append((match.start(), _Word(match[1], line, frame=frame)))
-    found += [(match.start(), _Word(match[1], 0)) for match in _PLAIN.finditer(text)]
+    found += [(match.start(), _Word(match[1], 0)) for match in _NO_ENDING.finditer(text)]
     for match in _MODULE.finditer(text):
         parts = match[1].split(".")
         for end in (len(parts), len(parts) - 1):

@@ -1,4 +1,4 @@
-"""The index of the folder that a session works in: opened, made in the background, kept fresh, asked."""
+"""The index of the session's folder: opened, built in the background, kept fresh, queried."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from msgspec import Struct
 from swecli.core.git import git_facts, head_commit
 from swecli.core.workspace.search import module_folders
 
-if TYPE_CHECKING:  # patterns are compiled there, which no start has to wait for
+if TYPE_CHECKING:  # compiles patterns at import, too slow for the start
     from swecli.core.retrieval.index import FileState, Index
     from swecli.core.retrieval.named import Files, Named
     from swecli.core.retrieval.ranking import Corpus
     from swecli.core.retrieval.retrieve import Retrieval
 
 SETTLED: Final = 2.0
-"""Seconds after the start of a session until the index is looked at, unless a message comes first."""
+"""Seconds from the start of a session to the first look at the index, unless a message arrives first."""
 FIRST_WAIT: Final = 1.0
 """Seconds that a message waits for the first index of a project; later ones use it."""
 UNATTENDED_WAIT: Final = 5.0
-"""The same where nobody watches, and there may be no later message."""
+"""The same for unattended runs, which may get no later message."""
 TOOL_WAIT: Final = 15.0
-"""The same of a call of the model, which has nothing else to go by."""
+"""The same for a tool call of the model, which has no alternative."""
 FRESH_WAIT: Final = 0.15
-"""Seconds that a message waits for news of the disk."""
-_LOOK_AGAIN: Final = 1.0
-"""Seconds for which a look at the disk holds."""
+"""Seconds that a message waits for changes on disk."""
+_LOOK_SECONDS: Final = 1.0
+"""Seconds for which a look at the disk is valid."""
 _BUILD_SECONDS: Final = 120.0
-_SMALL: Final = 150
-"""Files that are indexed without a process of their own, which takes longer to start."""
-_STALE: Final = 6 * 3_600
-"""Seconds after which an index from an earlier commit is made anew: what it knows of the history has grown."""
+_SMALL_PROJECT: Final = 150
+"""Most files to index in this process; a process of its own takes longer to start."""
+_STALE_SECONDS: Final = 6 * 3_600
+"""Seconds after which an index from an earlier commit is rebuilt, because its history is outdated."""
 
 
 class IndexState(Struct, frozen=True):
-    """``files`` that are known; ``complete`` is False where there are more, most of them in the folders ``left_out``.
-    ``problem`` says why there is no index."""
+    """``files`` are the known ones; ``complete`` is False if there are more, most of them in the folders ``left_out``.
+    ``problem`` is the reason for a missing index."""
 
     files: int = 0
     complete: bool = True
@@ -55,13 +55,13 @@ class IndexState(Struct, frozen=True):
 
 
 class OpenProject(Struct, frozen=True):
-    """An index with what changed since it was made."""
+    """An index with the changes since it was built."""
 
     corpus: Corpus
     files: Files
 
     def retrieval(self, text: str) -> Retrieval:
-        """What a text names and is about."""
+        """Files that a text names and is about."""
         from swecli.core.retrieval.retrieve import retrieve
 
         return retrieve(self.corpus, text, self.files)
@@ -70,7 +70,7 @@ class OpenProject(Struct, frozen=True):
 def open_project(
     root: Path, place: Path | None, git: str = "", environment: Mapping[str, str] | None = None
 ) -> OpenProject:
-    """The project as it is now; takes the seconds of making its index where there is none, or too much has changed."""
+    """The project as it is now; takes seconds if its index must be built."""
     from swecli.core.retrieval.building import keep, kept_index, make_index
 
     index = kept_index(place) if place is not None else None
@@ -79,14 +79,14 @@ def open_project(
         return opened
     index = make_index(root, git, environment)
     if place is not None:
-        with suppress(OSError):  # what can't be kept is made again
+        with suppress(OSError):  # an index that can't be kept is rebuilt
             keep(index, place)
     return refreshed(index, root)[0]
 
 
 def refreshed(index: Index, root: Path, before: OpenProject | None = None) -> tuple[OpenProject, bool]:
-    """The project as it is now, and whether so much has changed that its index is to be made anew. What ``before``
-    knows already is not read again."""
+    """The project as it is now, and whether its index must be rebuilt because of many changes. Files that ``before``
+    has already read are not read again."""
     from swecli.core.retrieval.indexing import MOST_CHANGED, changes_since, is_there, read_document, state_of
     from swecli.core.retrieval.named import Files
     from swecli.core.retrieval.ranking import Corpus, Fresh
@@ -108,8 +108,8 @@ def refreshed(index: Index, root: Path, before: OpenProject | None = None) -> tu
 
 
 class ProjectIndex:
-    """Everything in it happens off the event loop. ``git`` gives the program to ask for the history, or "" where it is
-    not to be started."""
+    """All work happens off the event loop. ``git`` returns the program to query for the history, or "" if it must not
+    be started."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ProjectIndex:
         git: Callable[[], str] = str,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``place`` is the file that the index is kept in; None: for this run only."""
+        """``place`` is the file of the index; None keeps it in memory for this run."""
         self.root = root
         self._place = place
         self._git = git
@@ -143,12 +143,12 @@ class ProjectIndex:
         return IndexState(size, index.complete, building, self._problem, index.left_out)
 
     def missing(self) -> str:
-        """Why there is no index, a clause."""
+        """The reason for a missing index, as a clause."""
         return self._problem or "it is still being made"
 
     def begin(self) -> None:
-        """Look at the disk, and make the index where there is none or too much has changed. On the event loop."""
-        if self._is_busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_AGAIN:
+        """Check the disk, and build the index if it is missing or too much has changed. On the event loop."""
+        if self._is_busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._task = asyncio.create_task(self._work())
 
@@ -157,22 +157,22 @@ class ProjectIndex:
         return self._task is not None and not self._task.done()
 
     def begin_soon(self) -> None:
-        """Begin once the interface stands: until then nothing is read."""
+        """Begin once the interface is up; reads nothing before."""
         self._timer = asyncio.get_running_loop().call_later(SETTLED, self.begin)
 
     def look_again(self) -> None:
-        """What was seen of the disk holds no longer: something was written."""
+        """Invalidate the last look at the disk after a write."""
         self._looked = 0.0
 
     async def retrieval(self, text: str, *, first_wait: float = FIRST_WAIT) -> Retrieval | None:
-        """What a text names and is about; None while there is no index."""
+        """Files that a text names and is about; None while there is no index."""
         self.begin()
         if self._task is not None and not self._task.done():
             await asyncio.wait((self._task,), timeout=first_wait if self._known is None else FRESH_WAIT)
         return await asyncio.to_thread(self._known.retrieval, text) if self._known is not None else None
 
     async def named(self, text: str) -> tuple[Named, ...]:
-        """The files that a text names by their paths, without an index."""
+        """Files that a text names by their paths, without an index."""
         from swecli.core.retrieval.indexing import is_there
         from swecli.core.retrieval.named import Files
 
@@ -180,7 +180,7 @@ class ProjectIndex:
         return tuple(await asyncio.to_thread(files.named_by, text))
 
     async def close(self) -> None:
-        """No process and no task is left."""
+        """Stop the process and all tasks."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -201,7 +201,7 @@ class ProjectIndex:
         self._looked = time.monotonic()
 
     def _refreshed(self) -> bool:
-        """Take in what is on disk. True where the index is to be made anew."""
+        """Apply the changes on disk. True if the index must be rebuilt."""
         from swecli.core.retrieval.building import kept_index
 
         if self._index is None and self._place is not None:
@@ -212,7 +212,7 @@ class ProjectIndex:
         return outdated or self._is_stale(self._index)
 
     def _is_stale(self, index: Index) -> bool:
-        """Whether the history went on for long since the index was made."""
+        """Whether the index is from an earlier commit and too old."""
         if self._made or self._place is None or not index.head:
             return False
         try:
@@ -220,12 +220,12 @@ class ProjectIndex:
         except OSError:
             return False
         git = git_facts(self.root)
-        return age > _STALE and git is not None and head_commit(git) not in ("", index.head)
+        return age > _STALE_SECONDS and git is not None and head_commit(git) not in ("", index.head)
 
     async def _make(self) -> None:
-        """Make the index, here where the project is small, else in a process at low priority."""
+        """Build the index: here for a small project, otherwise in a process at low priority."""
         if self._made and self._index is not None:
-            return  # once in a session: what changes all the time would be indexed all the time
+            return  # once in a session, or constant changes would cause constant indexing
         self._made = self._making = True
         try:
             self._index = await asyncio.to_thread(self._made_here) or await self._made_beside() or self._index
@@ -245,11 +245,11 @@ class ProjectIndex:
         from swecli.core.retrieval.building import keep, make_index
         from swecli.core.retrieval.indexing import is_small
 
-        if not is_small(self.root, _SMALL):
+        if not is_small(self.root, _SMALL_PROJECT):
             return None
         index = make_index(self.root, self._git(), self._environment)
         if self._place is not None:
-            with suppress(OSError):  # it serves this run
+            with suppress(OSError):  # still serves this run
                 keep(index, self._place)
         return index
 

@@ -1,4 +1,4 @@
-"""Which files of an index a text is about: several signals, each between 0 and 1, added up by fixed weights."""
+"""Ranking of an index's files by a text: several signals, each between 0 and 1, added up with fixed weights."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from swecli.core.retrieval.index import (
 )
 from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, STOP_WORDS, TASK_WORDS, is_compound, stem, terms_of
 
-# What of a text says what it is about. Reports come with forms to fill in, versions, output and code: their words are
-# many, and few of them tell where to look.
+# The informative part of a text. Bug reports contain form headings, versions, output and code: many words that rarely
+# point to a place.
 
 
 Part = Literal["title", "words", "code", "output"]
@@ -42,7 +42,7 @@ _SURROUNDINGS = re.compile(
     r"(?: (?:info(?:rmation)?|details|versions?|used|installed|data))*(?: and .{1,40})?(?: ?\(.{1,60}\))?",
     re.IGNORECASE,
 )
-"""Headings above what holds for the machine and not for the project."""
+"""Headings above facts about the machine rather than the project."""
 _FORM_WORDS = """
     bug issue issues problem feature short brief detailed current actual expected observed desired minimal full complete
     code possible proposed suggested additional other step steps how to the of a an and for or any what is it you i did
@@ -53,7 +53,7 @@ _FORM_WORDS = """
     config command used relevant related background introduction tl dr tldr note notes expectation version would like
     want should instead have link links see anything else we know about this console"""
 _FORM = frozenset(_FORM_WORDS.split())
-"""Words of headings that any report could have."""
+"""Words of generic headings in report forms."""
 _OF_MACHINE = re.compile(
     r"[-*+>|]*\s*[*_`]*(?:os|operating system|platform|(?:[\w.+-]+ ){0,2}versions?|python(?:-bits|_\w+)?|node(?:js)?"
     r"|npm|yarn|pnpm|go|java|jdk|rustc?|cargo|ruby|php|browser|shell|terminal|locale|lc_all|lang|byteorder|machine|processor"
@@ -65,21 +65,21 @@ _PINNED = re.compile(
     r"(?:[-*+|]\s{0,4})?[\w.\[\]-]{2,40}(?: {0,20}(?:==|[:|]) {0,4}| {2,40}| (?=v?\d+\.\d+[\w.+-]*$))"
     r"v?\d+\.\d+[\w.+-]{0,40}(?:[ |].{0,40})?"
 )
-"""A package with its version, as lists of what is installed have it."""
+"""A package with its version, as in lists of installed packages."""
 _SOURCE_TRACE = re.compile(r"""^\W*(?:INTERNALERROR>\s*)?File ["'][^"'\n]+["'], line \d+|^\s+at \S+.*[:(]\d+""")
 _ERROR = re.compile(
     r"^\s*(?:E\s+)?(?:[\w.]*(?:Error|Exception|Warning|Panic)\b|error(?:\[\w+\])?:|fatal:|panic:|thread '.*' panicked)"
 )
 _SESSION = re.compile(r"^\s*(?:>>>|\.\.\.|In \[\d+\]:|Out\[\d+\]:)\s?")
 _OUTPUT = frozenset(("text", "txt", "log", "console", "output", "pytb", "plain", "plaintext", "stacktrace", "trace"))
-_LONG: Final = 25
-"""Lines from which on a block is taken for output."""
-_WIDEST: Final = 200
-"""Characters of a line of a form, at most."""
+_OUTPUT_LINES: Final = 25
+"""Least number of lines of a block that is taken for output."""
+_FORM_WIDTH: Final = 200
+"""Most characters of a line in a form."""
 
 
 def parts_of(text: str) -> Iterator[tuple[Part, str]]:
-    """The lines that say something, each with what it is."""
+    """The meaningful lines of a text, each with its kind."""
     text = _DETAILS.sub(" ", _COMMENT.sub("\n", text)).strip()
     title, _, rest = text.partition("\n")
     yield "title", title
@@ -103,17 +103,17 @@ def parts_of(text: str) -> Iterator[tuple[Part, str]]:
 
 
 class _Section:
-    """What the headings so far say of the lines below them."""
+    """Effect of the headings so far on the lines below them."""
 
     def __init__(self) -> None:
         self.aside = False
         self._until_blank = self._begun = False
 
     def leaves_out(self, line: str) -> bool:
-        """Whether a line says nothing: a heading of a form, a box to tick, or what stands below such a heading."""
+        """Whether a line carries no information: a form's heading, a checkbox, or a line below such a heading."""
         if _BOX.match(line):
             return True
-        heading = _HEADING.match(line) if len(line) <= _WIDEST else None
+        heading = _HEADING.match(line) if len(line) <= _FORM_WIDTH else None
         if heading is not None:
             words = next(group for group in heading.groups() if group is not None).strip()
             self.aside = _SURROUNDINGS.fullmatch(words) is not None
@@ -127,11 +127,11 @@ class _Section:
 
 def _is_of_machine(line: str) -> bool:
     bare = line.strip()
-    return len(bare) <= _WIDEST and bool(_OF_MACHINE.fullmatch(bare) or _PINNED.fullmatch(bare))
+    return len(bare) <= _FORM_WIDTH and bool(_OF_MACHINE.fullmatch(bare) or _PINNED.fullmatch(bare))
 
 
 def _kind_of(line: str) -> Part:
-    """Of a line that is not fenced."""
+    """Kind of a line outside fences."""
     if _ERROR.match(line):
         return "words"
     if _SOURCE_TRACE.match(line):
@@ -140,9 +140,9 @@ def _kind_of(line: str) -> Part:
 
 
 def _block(lines: list[str], language: str) -> Iterator[tuple[Part, str]]:
-    """What is fenced: an example, or what a program wrote."""
+    """Classify a fenced block: an example, or output of a program."""
     traced = any(_SOURCE_TRACE.match(line) for line in lines)
-    kind: Part = "output" if traced or language in _OUTPUT or len(lines) > _LONG else "code"
+    kind: Part = "output" if traced or language in _OUTPUT or len(lines) > _OUTPUT_LINES else "code"
     last = max((at for at, line in enumerate(lines) if _ERROR.match(line)), default=-1)
     for at, line in enumerate(lines):
         if not _is_of_machine(line):
@@ -168,12 +168,12 @@ WEIGHTS: Final[Mapping[str, float]] = {
 }
 """Set by hand on histories of public repositories and checked on others, see docs/retrieval.md. ``cover`` is how many
 of the words a file has, however often; ``said`` are the words of all commits that changed it, ``alike`` single commits
-whose message is like the text; ``refs`` are files whose definitions the best files use, ``together`` files that change
-with them, ``beside`` files in their folders."""
+with a message like the text; ``refs`` are files with definitions that the best files use, ``together`` files that
+change with them, ``beside`` files in their folders."""
 
 ASIDE: Final[Mapping[Kind, float]] = {"source": 1.0, "test": 0.3, "other": 0.2}
 ASKED: Final[Mapping[Kind, float]] = {"source": 1.0, "test": 0.7, "other": 0.5}
-"""Tests, and what is no program, come behind, less so where the first line asks for them."""
+"""Tests and documents rank lower, less so if the first line asks for them."""
 _ASKS: Final[Mapping[Kind, re.Pattern[str]]] = {
     "test": re.compile(
         r"\b(?:(?:failing|flaky|unit|regression|integration|write|fix|the|these|those) tests?"
@@ -187,24 +187,24 @@ _ASKS: Final[Mapping[Kind, re.Pattern[str]]] = {
     ),
 }
 _K1: Final = 1.5
-_B: Final[Mapping[Field, float]] = {"b": 0.75, "s": 0.0, "p": 0.0, "h": 0.2}
-"""How much a long file is held against what is found in a field of it."""
+_LENGTH_PENALTY: Final[Mapping[Field, float]] = {"b": 0.75, "s": 0.0, "p": 0.0, "h": 0.2}
+"""Length penalty of BM25 for each field."""
 _OF_FILES: Final = ("b", "s", "p", "h")
-_SEEDS: Final = 8
-"""The best files by words, whose neighbours come in by uses and by history."""
-_BESIDE: Final = 12
-"""The best files, whose folders come in."""
-_LIKELY: Final = 200
-"""The best files, to which what is beside others is added."""
-_ALIKE: Final = 60
-"""Commits most like a text that are looked at."""
-_PER_TERM: Final = 0.02
-"""How much each term of a message is held against it."""
+_SEED_FILES: Final = 8
+"""Best files by words that bring in their neighbours by uses and by history."""
+_FOLDER_SEEDS: Final = 12
+"""Best files that bring in their folders."""
+_LIKELY_FILES: Final = 200
+"""Best files that get a share from those beside them."""
+_SIMILAR_COMMITS: Final = 60
+"""Commits most like a text to examine."""
+_PENALTY_PER_TERM: Final = 0.02
+"""Penalty for each term of a commit message."""
 
 
 class Query(Struct, frozen=True):
-    """What a text asks for: terms with weights, names that are written as in code, kinds of files, and how many words
-    say something."""
+    """Query made from a text: terms with weights, names written as in code, kinds of files, and the number of
+    meaningful words."""
 
     terms: Mapping[str, float]
     names: frozenset[str]
@@ -218,34 +218,34 @@ _TRAILER = re.compile(
 _ADDRESS = re.compile(r"https?://\S+|\b[0-9a-f]{7,40}\b|#\d+|\S+@\S+\.\w+")
 _QUOTED = re.compile(r"`([^`\n]{2,80})`")
 _LONGEST: Final = 20_000
-"""Characters of a text that are looked at for words."""
-_MOST_TERMS: Final = 160
-_MOST_TELLING: Final = 45
-"""Terms of a text that are looked for, by weight and rarity."""
+"""Characters of a text searched for words."""
+_MAX_TERMS: Final = 160
+_MAX_QUERY_TERMS: Final = 45
+"""Most terms of a text to look up, by weight and rarity."""
 _FEW_TERMS: Final = 12
-"""So many terms are all looked for."""
-_EVERYWHERE: Final = 0.5
-"""Share of the files that have a term from which on it tells too little for its time, beside many others."""
-_WORTH: Final[Mapping[Part, float]] = {"title": 1.0, "words": 0.3, "code": 0.15, "output": 0.06}
-"""What a word counts by where it stands."""
-_AGAIN: Final = 1.0
-"""How much more it counts where it is said again."""
-_HALF: Final = 2.0
-"""A term of this weight counts half of the most that any can."""
-_OF_TASK: Final = 0.5
-"""A word of people about their work, to any other word."""
-_MARKED: Final = 1.5
-"""A name that is written as in code, to any other word."""
+"""Up to this number of terms all are looked up."""
+_COMMON_SHARE: Final = 0.5
+"""Share of the files from which on a term costs more time than it contributes, beside many others."""
+_PLACE_WEIGHTS: Final[Mapping[Part, float]] = {"title": 1.0, "words": 0.3, "code": 0.15, "output": 0.06}
+"""Weight of a word by its place."""
+_REPETITION_BONUS: Final = 1.0
+"""Extra weight of a repeated word."""
+_HALF_WEIGHT: Final = 2.0
+"""Weight that counts half of the maximum."""
+_TASK_WORD_WEIGHT: Final = 0.5
+"""Weight of a word about the work itself, relative to other words."""
+_CODE_NAME_WEIGHT: Final = 1.5
+"""Weight of a name written as in code, relative to other words."""
 
 
 def query_of(text: str) -> Query:
-    """What a text asks for. Its first line counts most, then sentences, then code and what programs wrote; what is
-    written as a name in code counts more than other words."""
+    """Query made from a text. Its first line counts most, then sentences, then code and program output; names written
+    as in code count more than other words."""
     text = _ADDRESS.sub(" ", _TRAILER.sub(" ", text[:_LONGEST]))
     quoted = frozenset(word for piece in _QUOTED.findall(text) for word in IDENTIFIER.findall(piece))
     names: set[str] = set()
     said: set[str] = set()
-    counts: dict[Part, dict[str, float]] = {part: {} for part in _WORTH}
+    counts: dict[Part, dict[str, float]] = {part: {} for part in _PLACE_WEIGHTS}
     first = ""
     for part, line in parts_of(text):
         first = line if part == "title" else first
@@ -260,7 +260,7 @@ def query_of(text: str) -> Query:
             marked = compound or word in quoted
             if marked and part != "output":
                 names.add(word)
-            weight = _MARKED if marked else _OF_TASK if word.lower() in TASK_WORDS else 1.0
+            weight = _CODE_NAME_WEIGHT if marked else _TASK_WORD_WEIGHT if word.lower() in TASK_WORDS else 1.0
             for term in terms_of(word):
                 if term not in _STEMMED_STOPS:
                     found[term] = found.get(term, 0.0) + weight
@@ -271,12 +271,12 @@ def query_of(text: str) -> Query:
     weights: dict[str, float] = {}
     for part, found in counts.items():
         for term, count in found.items():
-            worth = count if count <= 1 else 1 + _AGAIN * log(count)
-            weights[term] = weights.get(term, 0.0) + _WORTH[part] * worth
-    most = dict(sorted(weights.items(), key=lambda one: -one[1])[:_MOST_TERMS])
+            worth = count if count <= 1 else 1 + _REPETITION_BONUS * log(count)
+            weights[term] = weights.get(term, 0.0) + _PLACE_WEIGHTS[part] * worth
+    most = dict(sorted(weights.items(), key=lambda one: -one[1])[:_MAX_TERMS])
     kinds: set[Kind] = {"source"}
     kinds |= {kind for kind, pattern in _ASKS.items() if pattern.search(first)}
-    terms = {term: weight / (_HALF + weight) for term, weight in most.items()}
+    terms = {term: weight / (_HALF_WEIGHT + weight) for term, weight in most.items()}
     return Query(terms, frozenset(names), frozenset(kinds), len(said))
 
 
@@ -301,8 +301,8 @@ class Fresh(Struct, frozen=True):
 
 
 class Corpus(Struct, frozen=True):
-    """An index, and what changed since: ``fresh`` files take the place of others, or join them with numbers from the
-    index's last on; ``gone`` are the numbers that no longer count."""
+    """An index with the changes since: ``fresh`` files replace others, or follow with numbers from the index's last on;
+    ``gone`` are the numbers of outdated files."""
 
     index: Index
     fresh: tuple[Fresh, ...] = ()
@@ -329,16 +329,16 @@ class Corpus(Struct, frozen=True):
 
 
 def telling(corpus: Corpus, query: Query) -> Query:
-    """The query with the terms alone that tell most: a long text has many that change nothing but the time."""
+    """The query reduced to its most informative terms: the many others of a long text only cost time."""
     if len(query.terms) <= _FEW_TERMS:
         return query
     size = max(1, len(corpus.index.files))
     told: dict[str, float] = {}
     for term, weight in query.terms.items():
         having = [count for where in _OF_FILES if (count := corpus.index.holding(where, term))]
-        if not having or max(having) <= _EVERYWHERE * size:
+        if not having or max(having) <= _COMMON_SHARE * size:
             told[term] = weight * log(1 + size / min(having, default=size))
-    kept = frozenset(nlargest(_MOST_TELLING, told, key=told.__getitem__))
+    kept = frozenset(nlargest(_MAX_QUERY_TERMS, told, key=told.__getitem__))
     return replace(query, terms={term: weight for term, weight in query.terms.items() if term in kept})
 
 
@@ -367,14 +367,14 @@ class Words:
         return found
 
     def holders(self, where: Field, term: str) -> frozenset[int]:
-        """The files that have a term."""
+        """Numbers of the files with a term."""
         known = self._holders.get((where, term))
         if known is None:
             known = self._holders[where, term] = frozenset(number for number, _ in self.found[where, term])
         return known
 
     def rarity(self, where: Field, term: str) -> float:
-        """How much it tells that a file has a term."""
+        """Information in a term: the rarer, the higher."""
         known = self._rarity.get((where, term))
         if known is None:
             having = len(self.found[where, term])
@@ -385,7 +385,7 @@ class Words:
     def scores(self, where: Field, query: Query) -> Scores:
         """BM25 of one field."""
         lengths, fresh = self.corpus.index.lengths, self.lengths
-        base, share = len(self.corpus.index.files), _B[where]
+        base, share = len(self.corpus.index.files), _LENGTH_PENALTY[where]
         mean = max(1.0, sum(lengths) / max(1, len(lengths)))
         least, more = _K1 * (1 - share), _K1 * share / mean
         scores: Scores = {}
@@ -402,7 +402,7 @@ class Words:
         return scores
 
     def coverage(self, query: Query) -> Scores:
-        """What the terms tell that a file has at all."""
+        """Summed rarity of the terms that each file has at all."""
         scores: Scores = {}
         for term, weight in query.terms.items():
             told = weight * self.rarity("b", term)
@@ -412,7 +412,7 @@ class Words:
 
 
 def _alike(corpus: Corpus, query: Query) -> Scores:
-    """The files that commits changed whose messages are like the text: programs where a commit changed any."""
+    """Files changed by commits with messages like the text; only the sources among them if a commit changed any."""
     index = corpus.index
     size = len(index.message_lengths)
     likeness: Scores = {}
@@ -422,9 +422,9 @@ def _alike(corpus: Corpus, query: Query) -> Scores:
         for commit, worth in found:
             likeness[commit] = likeness.get(commit, 0.0) + told * worth
     for commit in likeness:
-        likeness[commit] /= 1 + _PER_TERM * index.message_lengths[commit]
+        likeness[commit] /= 1 + _PENALTY_PER_TERM * index.message_lengths[commit]
     scores: Scores = {}
-    for commit, score in sorted(likeness.items(), key=lambda one: -one[1])[:_ALIKE]:
+    for commit, score in sorted(likeness.items(), key=lambda one: -one[1])[:_SIMILAR_COMMITS]:
         files = [number for number in index.changed_by(commit) if number not in corpus.gone]
         files = [number for number in files if kind_of(corpus.path(number)) == "source"] or files
         for number in files:
@@ -433,9 +433,11 @@ def _alike(corpus: Corpus, query: Query) -> Scores:
 
 
 def _beside(corpus: Corpus, scores: Scores) -> Scores:
-    """For each file what the best others in its folder have."""
-    likely = sorted(nlargest(_LIKELY, scores, key=scores.__getitem__), key=lambda number: (-scores[number], number))
-    best = likely[:_BESIDE]
+    """For each file the scores of the best others in its folder."""
+    likely = sorted(
+        nlargest(_LIKELY_FILES, scores, key=scores.__getitem__), key=lambda number: (-scores[number], number)
+    )
+    best = likely[:_FOLDER_SEEDS]
     folders: dict[str, float] = {}
     for number in best:
         folder = corpus.path(number).rpartition("/")[0]
@@ -453,7 +455,7 @@ def _unit(scores: Scores) -> Scores:
 
 
 def scored(corpus: Corpus, query: Query, words: Words, mentioned: Mapping[int, float]) -> Scores:
-    """How likely the text is about each file that any signal speaks of. ``mentioned`` are files that it names, 0..1."""
+    """Scores of all files with any signal. ``mentioned`` are files named in the text, 0 to 1."""
     lexical: Scores = {}
     _add(lexical, "body", _unit(words.scores("b", query)))
     _add(lexical, "cover", _unit(words.coverage(query)))
@@ -465,7 +467,7 @@ def scored(corpus: Corpus, query: Query, words: Words, mentioned: Mapping[int, f
     worth = _Worth(corpus, query)
     index = corpus.index
     base = len(index.files)
-    seeds = nlargest(_SEEDS, ((score * worth[number], -number) for number, score in lexical.items()))
+    seeds = nlargest(_SEED_FILES, ((score * worth[number], -number) for number, score in lexical.items()))
     known = [(-number, score) for score, number in seeds if -number < base]
     total = dict(lexical)
     _add(total, "refs", _unit(_spread(known, lambda number: index.neighbours(index.edges, number), corpus.gone)))
@@ -486,7 +488,7 @@ def _add(total: Scores, name: str, scores: Mapping[int, float]) -> None:
 
 
 class _Worth(dict[int, float]):
-    """What a file counts by its kind, looked up once."""
+    """Weight of a file by its kind, computed once."""
 
     def __init__(self, corpus: Corpus, query: Query) -> None:
         self._corpus, self._query = corpus, query

@@ -1,4 +1,4 @@
-"""From a text to the files it names, the files it is about, and a few lines that point there."""
+"""From a text to the files it names, the files it is about, and a few lines that point to them."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from swecli.core.retrieval.terms import IDENTIFIER, terms_of
 MOST_POINTERS: Final = 10
 MOST_TOKENS: Final = 300
 KEPT: Final = 50
-"""Places of the ranking that are kept."""
+"""Ranked places to keep."""
 FLOOR: Final = 7.0
-"""What the words of a text must tell of one file before it is pointed to: the sum of their rarities, the natural
-logarithm of one over the share of files that have them."""
+"""Least evidence for a pointer: the sum of the rarities of the words in a file, each the natural logarithm of one over
+the share of files that have it."""
 FLOOR_OF_FEW: Final = 8.0
-"""The same for a text of ``FEW`` words or less that names nothing as code does: two words that meet by chance are more
-likely there than a subject."""
+"""The same for a text of at most ``FEW`` words without names as in code: two words are more likely there by chance than
+as a subject."""
 FEW: Final = 4
-_COMMON: Final = 1.0
-"""A word of this rarity or less, which more than a third of the files have, tells nothing of any."""
-_NEAR_BEST: Final = 0.35
-"""Of the best file's score, that a pointer has at least."""
+_COMMON_RARITY: Final = 1.0
+"""Words of at most this rarity, which more than a third of the files have, do not count."""
+_LEAST_SHARE_OF_BEST: Final = 0.35
+"""Least score of a pointer, relative to the best file."""
 _UNSURE: Final = 0.5
-_FURTHER: Final = 0.7
-"""What a frame counts to the one that it called."""
-_PER_TOKEN: Final = 3.0
-"""Characters of paths and names that a token stands for, at the least."""
+_CALLER_WEIGHT: Final = 0.7
+"""Weight of a frame relative to the one that it called."""
+_CHARACTERS_PER_TOKEN: Final = 3.0
+"""Least characters of paths and names per token."""
 
 
 class Ranked(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Ranked(Struct, frozen=True):
 
 class Retrieval(Struct, frozen=True):
     """``named`` are files that the text names. ``ranked`` are the files that it is about, the likeliest first;
-    ``evidence`` is how much its words tell of the likeliest; ``pointers`` are those of them that are worth telling."""
+    ``evidence`` is the weight of its words for the likeliest; ``pointers`` are the ranked files worth showing."""
 
     named: tuple[Named, ...] = ()
     ranked: tuple[Ranked, ...] = ()
@@ -69,16 +69,16 @@ class Retrieval(Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """An upper estimate of what the pointers take."""
+        """Upper estimate of the pointers' tokens."""
         return sum(_cost(one) for one in self.pointers)
 
 
 def _cost(pointer: Ranked) -> int:
-    return round(len(str(pointer)) / _PER_TOKEN) + 1
+    return round(len(str(pointer)) / _CHARACTERS_PER_TOKEN) + 1
 
 
 def retrieve(corpus: Corpus | Index, text: str, files: Files | None = None) -> Retrieval:
-    """What a text names and is about. Takes milliseconds."""
+    """Files that a text names and is about. Takes milliseconds."""
     corpus = Corpus(corpus) if isinstance(corpus, Index) else corpus
     named = tuple((files or Files(path for _, path in corpus.paths())).named_by(text))
     numbers = {path: number for number, path in corpus.paths()} if named else {}
@@ -98,23 +98,23 @@ def retrieve(corpus: Corpus | Index, text: str, files: Files | None = None) -> R
 
 
 def _worth(named: Sequence[Named]) -> Iterator[tuple[str, float]]:
-    """What each file counts that is named; of frames that are not sure the last ones, where something broke, most."""
+    """Weight of each named file; of uncertain frames the last ones, close to the failure, count most."""
     frames = [one.path for one in named if one.frame and not one.sure]
     for one in named:
         if one.sure or not one.frame:
             yield one.path, 1.0 if one.sure else _UNSURE
     for place, path in enumerate(reversed(frames)):
-        yield path, _UNSURE * _FURTHER**place
+        yield path, _UNSURE * _CALLER_WEIGHT**place
 
 
 def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Iterable[str]) -> list[Ranked]:
-    """What is worth telling: nothing below the floor, nothing far behind the best, nothing that is attached anyway."""
+    """Ranked files worth showing: above the floor, close to the best, and not attached anyway."""
     if evidence < floor or not ranked:
         return []
     kept: list[Ranked] = []
-    left = MOST_TOKENS - 40  # the words around them
+    left = MOST_TOKENS - 40  # for the surrounding words
     for one in ranked[:MOST_POINTERS]:
-        if one.path in sure or one.score < _NEAR_BEST * ranked[0].score:
+        if one.path in sure or one.score < _LEAST_SHARE_OF_BEST * ranked[0].score:
             continue
         left -= _cost(one)
         if left < 0:
@@ -124,18 +124,18 @@ def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Ite
 
 
 def _evidence(words: Words, query: Query, number: int) -> float:
-    """How much the words that a file has tell: rare ones much, those that most files have nothing."""
+    """Weight of the words that a file has: rare ones count much, common ones nothing."""
     total = 0.0
     for term in query.terms.keys() - STEMMED_TASK_WORDS:
         fields = ("b", "s", "p")
         told = [words.rarity(where, term) for where in fields if number in words.holders(where, term)]
-        if told and min(told) > _COMMON:
+        if told and min(told) > _COMMON_RARITY:
             total += min(told)
     return total
 
 
 def _placed(corpus: Corpus, words: Words, query: Query, number: int, score: float, place: int) -> Ranked:
-    """A file with the definition in it that fits best; only for those that may be shown."""
+    """A file with its best matching definition; only for files that may be shown."""
     name, line = "", 0
     if place < MOST_POINTERS:
         name, line = _best_definition(corpus.definitions(number), words, query)
@@ -143,7 +143,7 @@ def _placed(corpus: Corpus, words: Words, query: Query, number: int, score: floa
 
 
 def _best_definition(defined: Sequence[Definition], words: Words, query: Query) -> tuple[str, int]:
-    """The definition whose name shares most with the query; none where nothing is shared."""
+    """The definition with the name closest to the query; empty without any match."""
     rarity: Mapping[str, float] = {term: words.rarity("s", term) * weight for term, weight in query.terms.items()}
     best, chosen = 0.0, ("", 0)
     for name, line in defined:

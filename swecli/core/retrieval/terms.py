@@ -1,4 +1,4 @@
-"""Words of code and of sentences: identifiers, their parts, and one form for what is written differently."""
+"""Terms of code and of sentences: identifiers, their parts, and a common form for different spellings."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _TASK_WORDS = """
     co authored signed reviewed summary description note notes todo review following previously currently
     code file files function functions method methods project repo repository"""
 STOP_WORDS = frozenset(_STOP.split())
-"""Words that say nothing about where in a project something is."""
+"""Words without information about places in a project."""
 TASK_WORDS = frozenset(_TASK_WORDS.split())
-"""Words of people about their work. They say little, except in a project that is about just that."""
+"""Words about the work itself. They carry little information, except in a project on that subject."""
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """One form for a word in lower case and its usual endings: ``indexes``, ``indexed`` and ``indexing`` are one."""
+    """Common form of a word in lower case with its usual endings: ``indexes``, ``indexed`` and ``indexing`` are one."""
     if len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -58,8 +58,8 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=262_144)
 def terms_of(identifier: str) -> tuple[str, ...]:
-    """The terms under which an identifier is found: its parts, and where it has several also the whole of it, the same
-    for ``parse_file`` and ``parseFile``."""
+    """Search terms of an identifier: its parts and, if it has several, also the whole, the same for ``parse_file`` and
+    ``parseFile``."""
     parts = [part.lower() for part in _PART.findall(identifier)]
     kept = [stem(part) for part in parts if len(part) > 1 and not part.isdigit()]
     if len(parts) < 2:
@@ -68,7 +68,7 @@ def terms_of(identifier: str) -> tuple[str, ...]:
 
 
 def is_compound(identifier: str) -> bool:
-    """Whether a word of a sentence is written as only names in code are."""
+    """Whether a word of a sentence is written like a name in code."""
     return "_" in identifier.strip("_") or len(_PART.findall(identifier)) > 1
 
 

@@ -1,1 +1,1 @@
-"""Compaction: making room in the model's view, as a transaction that can be taken back."""
+"""Compaction: shrinking the model's view in a transaction that can be undone."""

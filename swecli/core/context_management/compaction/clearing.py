@@ -1,4 +1,4 @@
-"""Clearing: old results and call arguments become stubs, in batches, by the user's retention rules. Pure."""
+"""Clearing: replaces old results and call arguments by stubs, in batches, by the user's retention rules. Pure."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 
 LINE = 120
-"""Characters of what a call was about."""
+"""Characters for the subject of a call."""
 QUOTED = 60
-"""Characters that a stub quotes of a line or an argument: long sessions hold thousands of stubs."""
+"""Characters of a line or an argument to quote in a stub: long sessions have thousands of stubs."""
 QUOTED_FROM = 300
-"""Tokens of a result from which on its stub quotes it."""
+"""Least tokens of a result to quote in its stub."""
 NEWLINE = "\n"
 TARGETS = ("path", "command", "pattern", "query", "url")
-"""Arguments that tell what a call was about, in order of preference."""
+"""Arguments that show the subject of a call, in order of preference."""
 
 
 def arguments_of(part: ToolCallPart) -> dict[str, Any]:
-    """The call's arguments; empty where they are no JSON object."""
+    """The call's arguments; empty if they are not a JSON object."""
     return parse_object(part.arguments) or {}
 
 
 def target_of(part: ToolCallPart) -> str:
-    """What the call was about, on one line."""
+    """The subject of a call, on one line."""
     return next(iter(_target(part).values()), "")
 
 
 def result_stub(entry: Entry, tokens: int, reason: str = "cleared") -> str:
-    """Size and how to get it back, lines and both ends of a longer one. The call before it tells what it was about."""
+    """Size and how to get the result back, with the number of lines and both ends of a longer one. The call before it
+    shows the subject."""
     result = next((part for part in entry.parts if isinstance(part, ToolResultPart)), None)
     if result is None or tokens < QUOTED_FROM:
         return f"[{reason}: {tokens:,} tokens; id {entry.id}]"
@@ -52,13 +53,13 @@ def result_stub(entry: Entry, tokens: int, reason: str = "cleared") -> str:
 
 
 def arguments_stub(entry: Entry, tokens: int) -> str:
-    """The arguments of a finished call as a JSON object that says what they were about. Its result tells the rest."""
+    """JSON object with the subject in place of a finished call's arguments. Its result shows the rest."""
     call = next(part for part in entry.parts if isinstance(part, ToolCallPart))
     return json.dumps({**_target(call, QUOTED), "cleared": f"{tokens:,} tokens; id {entry.id}"}, ensure_ascii=False)
 
 
 def _target(part: ToolCallPart, longest: int = LINE) -> dict[str, str]:
-    """The argument that tells what the call was about, on one line; empty where none does."""
+    """The argument with the subject of the call, on one line; empty without one."""
     arguments = arguments_of(part)
     name = next((name for name in TARGETS if isinstance(arguments.get(name), str)), None)
     return {name: _line(arguments[name], longest)} if name else {}
@@ -70,20 +71,20 @@ def _line(text: str, longest: int = LINE) -> str:
 
 
 KEPT_TOOLS = frozenset(("update_todos", "ask_user", "memory"))
-"""What these returned is a decision of the user, the state of the work, or what is remembered."""
+"""Tools with results that stay: decisions of the user, the state of the work, or memories."""
 LEAST = 60
-"""Smaller entries are not worth a stub, in tokens."""
+"""Least tokens of an entry worth a stub."""
 SAVED = 0.4
-"""What a stub has to save of what it stands for."""
+"""Least saving of a stub, as a share of the original."""
 COPIED = 600
-"""Characters from which on a text that is read again counts as a copy."""
+"""Least characters of a text read again that counts as a copy."""
 FAILING_KEPT = 6
-"""Commands whose failure is kept, those that ran last: a session full of mistyped commands must not keep them all."""
+"""Most failed commands to keep, the last ones: a session full of mistyped commands must not keep them all."""
 
 
 class Clearing(Struct, frozen=True):
-    """A proposed batch. ``freed`` is tokens; ``rewritten`` the tokens that are left from the first stub on, which the
-    provider has to read anew."""
+    """A proposed batch. ``freed`` is tokens; ``rewritten`` the remaining tokens from the first stub on, which the
+    provider reads again uncached."""
 
     view: tuple[ViewEntry, ...]
     cleared: tuple[str, ...]
@@ -98,8 +99,8 @@ class Clearing(Struct, frozen=True):
 def clear(
     ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, protected: int, kept: Collection[str] = ()
 ) -> Clearing:
-    """Stub every old result and the old arguments of every finished call; duplicates of reads first of all. ``kept``
-    are ids that stay."""
+    """Stub every old result and the old arguments of every finished call, repeated reads first. ``kept`` are ids that
+    stay."""
     tokens = [sizes.viewed(entry, ledger) for entry in view]
     duplicates = repeated_reads(ledger, view)
     failing = last_failures(ledger)
@@ -141,7 +142,7 @@ def _stub(entry: Entry, ledger: Ledger, size: int, failing: frozenset[str]) -> s
 
 
 def repeated_reads(ledger: Ledger, view: Sequence[ViewEntry]) -> Mapping[str, str]:
-    """Results that the model reads again, word for word, further down: id -> id of the newer copy."""
+    """Results repeated word for word by a later read: id -> id of the newer copy."""
     same: dict[tuple[str, str], list[Entry]] = {}
     for entry in view:
         known = ledger.entries.get(entry.id)
@@ -163,7 +164,7 @@ def repeated_reads(ledger: Ledger, view: Sequence[ViewEntry]) -> Mapping[str, st
 
 
 def last_failures(ledger: Ledger) -> frozenset[str]:
-    """Result ids of the last commands whose newest run failed: the model still works on these."""
+    """Result ids of the last commands with a failed newest run: the model still works on these."""
     seen: set[str] = set()
     found: list[str] = []
     for record in reversed(ledger.items.values()):
@@ -179,7 +180,7 @@ def last_failures(ledger: Ledger) -> frozenset[str]:
 
 
 KINDS = {"result": "result", "call": "arguments"}
-"""Kinds of ledger entries that rules are about, and what the settings call them."""
+"""Kinds of ledger entries that rules apply to, with their names in the settings."""
 
 
 def matching(entry: Entry, ledger: Ledger, rules: Sequence[RetentionSettings]) -> RetentionSettings | None:
@@ -208,13 +209,13 @@ def protected(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[Retenti
 
 
 def kept_whole(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[RetentionSettings]) -> frozenset[str]:
-    """Ids of entries that stay word for word whatever else goes: those that a rule never drops or the user has pinned,
-    and for each result its call, for each call its result."""
+    """Ids of entries that stay word for word in any case: kept by a rule or pinned by the user, with the other halves
+    of their pairs."""
     return with_pairs(ledger, protected(ledger, view, rules) | ledger.pinned)
 
 
 def with_pairs(ledger: Ledger, ids: Iterable[str]) -> frozenset[str]:
-    """These entries, with its call for each result and its result for each call."""
+    """These entries with the other halves of their pairs of call and result."""
     items = {ledger.entries[one].item for one in ids if one in ledger.entries}
     return frozenset(name for item in items for name in (item, item + RESULT))
 
@@ -227,8 +228,8 @@ def tidy(
     newest: int,
     kept: Collection[str] = (),
 ) -> Clearing:
-    """One batch of the rules, and then of clearing everything old that no rule keeps; the ``newest`` tokens stay, and
-    what is ``kept``."""
+    """One batch of the rules, followed by clearing of everything old that no rule keeps; the ``newest`` tokens and the
+    ``kept`` entries stay."""
     by_rules = retain(ledger, view, sizes, rules)
     cleared = clear(ledger, by_rules.view, sizes, newest, kept_whole(ledger, view, rules).union(kept))
     return Clearing(
@@ -279,7 +280,7 @@ def retain(
 
 
 def _goes(entry: Entry, rule: RetentionSettings, size: int, newer: int, turn: int, outdated: frozenset[str]) -> bool:
-    """Whether an entry of an earlier turn is to go; ``newer`` counts the entries after it that the rule is about."""
+    """Whether to remove an entry of an earlier turn; ``newer`` counts later entries under the same rule."""
     if rule.keep_turns is not None:
         return turn - entry.turn >= rule.keep_turns
     if rule.keep_last is not None:
@@ -302,8 +303,8 @@ def _text(entry: Entry, rule: RetentionSettings, size: int) -> str:
 
 
 class RuleReport(Struct, frozen=True):
-    """What a rule did, as far as it is in force: entries that it took away, tokens that it saved, and how many of these
-    entries the model asked for again. Many of those mean that the rule is a bad one."""
+    """Effect of a rule so far: entries removed, tokens saved, and removed entries that the model requested again. Many
+    of those indicate a bad rule."""
 
     rule: str
     removed: int
@@ -324,7 +325,7 @@ def report(ledger: Ledger, sizes: EntrySizes, rules: Sequence[RetentionSettings]
 
 
 def _recalled(ledger: Ledger) -> set[str]:
-    """Ids that the model asked for."""
+    """Ids that the model requested."""
     found: set[str] = set()
     for record in ledger.items.values():
         if record.name == "recall" and record.status == "ok" and record.call is not None:

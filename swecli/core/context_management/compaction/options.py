@@ -1,4 +1,4 @@
-"""What can be chosen about a compaction, and the sizes and allowances that follow."""
+"""Options of a compaction, and the sizes and allowances derived from them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Role
 
 CHARACTERS_PER_TOKEN = 3.2
-"""Of a stub, which has many digits and marks."""
+"""Characters per token of a stub, which has many digits and punctuation marks."""
 
 
 class EntrySizes:
-    """Estimates, each made once and scaled by what is known of the model's tokenizer."""
+    """Estimates, each computed once and scaled by the known ratio of the model's tokenizer."""
 
     def __init__(self, monitor: TokenMonitor, info: ModelInfo) -> None:
         self._monitor = monitor
@@ -36,11 +36,11 @@ class EntrySizes:
         return round(known[1] * self._ratio)
 
     def text(self, text: str) -> int:
-        """Tokens of a text that is not in the ledger."""
+        """Tokens of a text outside the ledger."""
         return round(self._monitor.count_tokens(text) * self._ratio)
 
     def stub(self, text: str) -> int:
-        """Tokens of a stub, about: a pass makes thousands, and looks at most of them only to decide against it."""
+        """Approximate tokens of a stub: a pass makes thousands, and rejects most of them by this number."""
         return round(len(text) / CHARACTERS_PER_TOKEN * self._ratio)
 
     def viewed(self, entry: ViewEntry, ledger: Ledger) -> int:
@@ -64,17 +64,17 @@ def _role(entry: Entry) -> Role:
 
 
 class Allowances(Struct, frozen=True):
-    """How much of each thing survives, in tokens: the smaller of an absolute figure and a share of the
-    effective window, so that small windows keep their proportions."""
+    """Tokens of each kind that survive: the smaller of an absolute figure and a share of the effective window, so that
+    small windows keep their proportions."""
 
     user_messages: int
     tail: int
     attached: int
     summary: int
     protected: int
-    """Newest part that clearing leaves alone."""
+    """Newest part that clearing leaves unchanged."""
     worthwhile: int
-    """Least that a clearing pass must free to pay for rewriting the provider's cache."""
+    """Least tokens that a clearing pass must free to pay for rewriting the provider's cache."""
 
     @classmethod
     def of(cls, effective: int) -> Allowances:
@@ -97,8 +97,8 @@ Trigger = Literal["manual", "auto", "overflow", "model"]
 
 
 class TruncationStrategy(Struct, frozen=True):
-    """Drop the oldest messages. Pairs of call and result are never split; the system prompt is not part of the
-    history and always stays. The two names that say so can't be given another value.
+    """Drop the oldest messages. Pairs of call and result are never split; the system prompt is not part of the history
+    and always stays. The two fields for that are fixed.
 
     Raises:
         ValueError: one of them is False.
@@ -116,8 +116,8 @@ class TruncationStrategy(Struct, frozen=True):
 
 
 class ImportanceStrategy(Struct, frozen=True):
-    """Drop the messages that score lowest. Long answers score ``assistant_message_score``, short ones two fifths of
-    it; what recent messages refer to scores 1."""
+    """Drop the messages with the lowest scores. Long answers score ``assistant_message_score``, short ones two fifths
+    of it; content that recent messages refer to scores 1."""
 
     keep_recent: int = 10
     user_message_score: float = 1.0
@@ -127,9 +127,9 @@ class ImportanceStrategy(Struct, frozen=True):
 
 
 class SummarizationStrategy(Struct, frozen=True):
-    """Replace old messages by a summary of at most ``max_summary_tokens``. A conversation that is too long for one
-    request is summarised in steps, groups of ``summarize_chunk_size`` messages staying together.
-    ``summarize_with`` is another model; None = the session's own, which reads the conversation from its cache."""
+    """Replace old messages by a summary of at most ``max_summary_tokens``. A conversation too long for one request is
+    summarised in steps, with groups of ``summarize_chunk_size`` messages kept together. ``summarize_with`` is another
+    model; None = the session's own, which reads the conversation from its cache."""
 
     keep_recent: int = 10
     summarize_chunk_size: int = 20
@@ -138,7 +138,7 @@ class SummarizationStrategy(Struct, frozen=True):
 
 
 class CompactContext(Struct, frozen=True):
-    """What a hook learns before a compaction. Tokens are of the whole request."""
+    """Input of a hook before a compaction. Tokens are of the whole request."""
 
     trigger: Literal["manual", "auto"]
     current_tokens: int
@@ -148,13 +148,13 @@ class CompactContext(Struct, frozen=True):
 
 
 class CompactDecision(Struct, frozen=True):
-    """What a hook decides. ``cancel`` is honoured unless no request would fit any more without compaction."""
+    """Decision of a hook. ``cancel`` is honoured unless no request would fit without compaction."""
 
     cancel: bool = False
     custom_instructions: str | None = None
     custom_summary: str | None = None
     reason: str = ""
-    """Why it cancels, for the user."""
+    """Reason for the cancellation, for the user."""
 
 
 PreCompact = Callable[[CompactContext], Awaitable[CompactDecision]]
@@ -162,25 +162,24 @@ PostCompact = Callable[["CompactResult"], Awaitable[None]]
 
 
 class CompactionOptions(Struct, frozen=True):
-    """What is chosen. Sizes are tokens; None = by the size of the window."""
+    """Options of compaction. Sizes are tokens; None = by the size of the window."""
 
     strategy: StrategyName = "chain"
     auto: bool = True
-    """False: no model is asked to compact and nothing is cleared unless the user says so; only what ``retention`` says
-    still happens."""
+    """False: without a command of the user no model writes a summary and nothing is cleared; ``retention`` still
+    applies."""
     keep_recent: int = 10
-    """Newest messages that stay word for word as far as they have room, where a summary or record takes the place of
-    the others."""
+    """Newest messages that stay word for word, if there is room, beside a summary or record of the others."""
     keep_recent_tokens: int | None = None
     max_summary_tokens: int | None = None
     retention: tuple[RetentionSettings, ...] = ()
-    """Rules about what goes first and what stays."""
+    """Rules for entries to remove first and entries to keep."""
     truncation: TruncationStrategy = field(default_factory=TruncationStrategy)
     importance: ImportanceStrategy = field(default_factory=ImportanceStrategy)
     summarization: SummarizationStrategy | None = None
     on_pre_compact: PreCompact | None = None
     on_post_compact: PostCompact | None = None
-    """Called after each compaction was recorded."""
+    """Called after each compaction is recorded."""
 
     @property
     def recent_messages(self) -> int:
@@ -188,7 +187,7 @@ class CompactionOptions(Struct, frozen=True):
         return chosen.keep_recent if chosen is not None else self.keep_recent
 
     def allowances(self, effective: int) -> Allowances:
-        """How much of each thing survives in an effective window of so many tokens."""
+        """The allowances in an effective window of this size."""
         usual = Allowances.of(effective)
         caps = (usual.summary, self.max_summary_tokens, self.summarization and self.summarization.max_summary_tokens)
         return replace(
@@ -199,7 +198,7 @@ class CompactionOptions(Struct, frozen=True):
 
 
 class CompactResult(Struct, frozen=True):
-    """What a compaction did, in tokens of the whole request and in messages."""
+    """Result of a compaction, in tokens of the whole request and in messages."""
 
     before_tokens: int
     after_tokens: int
@@ -210,8 +209,8 @@ class CompactResult(Struct, frozen=True):
 
 
 class HookOutcome(Struct, frozen=True):
-    """What holds for one compaction after its hook was asked. ``declined`` says why there is to be none; empty when
-    it goes on. ``notes`` are for the user."""
+    """Settings of one compaction after its hook. ``declined`` is the reason against it; empty if it continues.
+    ``notes`` are for the user."""
 
     focus: str = ""
     summary: str = ""
@@ -229,9 +228,9 @@ async def run_pre_hook(
     *,
     forced: bool,
 ) -> HookOutcome:
-    """Ask the hook. A cancel is honoured unless no request fits any more; a hook that fails has no say.
+    """Run the hook. A cancellation is honoured unless no request fits any more; a failing hook is ignored.
 
-    ``messages`` is their number, ``target`` the size in tokens that is aimed at.
+    ``messages`` is their number, ``target`` the desired size in tokens.
     """
     hook = options.on_pre_compact
     if hook is None:
@@ -253,7 +252,7 @@ async def run_pre_hook(
 
 
 async def run_post_hook(options: CompactionOptions, result: CompactResult) -> str:
-    """Tell the hook what was done. Returns what the user should know of it, empty when all went well."""
+    """Report the result to the hook. Returns a message for the user, empty if all went well."""
     if options.on_post_compact is None:
         return ""
     try:

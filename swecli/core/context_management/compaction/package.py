@@ -1,7 +1,7 @@
-"""What takes the place of what a compaction removes: earlier messages of the user, the summary, the state block, files.
+"""Replacement for the content removed by a compaction: earlier user messages, the summary, the state block, files.
 
-The state block is written by code from the record, never by a model, and made anew at each compaction, so that its
-facts do not decay however often a session is compacted.
+Code, never a model, writes the state block from the record, from scratch at each compaction, so that its facts do not
+decay however often a session is compacted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Attachment(Struct, frozen=True):
 
     @property
     def lines(self) -> int:
-        """Lines of the file, the last one counted although it may have no end."""
+        """Lines of the file; the last one counts even without a line end."""
         return self.text.count("\n") + (not self.text.endswith("\n"))
 
 
@@ -67,7 +67,7 @@ def build_package(
 ) -> Package:
     """Earlier user messages word for word, the summary, the state block, the working set.
 
-    ``removed`` are the ids of the ledger entries that the package stands for.
+    ``removed`` are the ids of the ledger entries that the package replaces.
     """
     quoted, kept, shortened = _user_messages(ledger, set(removed), sizes, allowances.user_messages)
     body = f"{quoted}\n\n{summary}"
@@ -93,7 +93,7 @@ def _attached(file: Attachment) -> str:
 
 
 def _notes(ledger: Ledger, removed: set[str]) -> str:
-    """swecli's notes to the model, word for word: nothing else in the conversation says it."""
+    """swecli's notes to the model, word for word: nothing else in the conversation repeats them."""
     notes = (
         entry for entry in ledger.entries.values() if entry.kind == "note" and entry.id in removed - ledger.dropped
     )
@@ -104,7 +104,7 @@ def _notes(ledger: Ledger, removed: set[str]) -> str:
 def _user_messages(
     ledger: Ledger, removed: set[str], sizes: EntrySizes, allowance: int
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Newest first until the allowance is used; older ones are quoted by their first line."""
+    """Quotes newest first until the allowance is used; older ones by their first line."""
     quotes: list[str] = []
     kept: list[str] = []
     shortened: list[str] = []
@@ -144,7 +144,7 @@ class Anchor(Struct, frozen=True):
 
 
 def constraints(ledger: Ledger) -> list[Anchor]:
-    """Sentences of the user that forbid, demand or prefer something; newest kept when there are many."""
+    """Sentences of the user that forbid, demand or prefer something; of many the newest."""
     found: dict[str, Anchor] = {}
     for source, text in user_texts(ledger):
         for clean in _demands(text):
@@ -153,11 +153,11 @@ def constraints(ledger: Ledger) -> list[Anchor]:
 
 
 _REMEMBERED = 4_000
-"""Characters of a message that is taken apart once; of a longer one nothing is held."""
+"""Most characters of a message with remembered parts."""
 
 
 def remembered(parts: Callable[[str], tuple[str, ...]]) -> Callable[[str], tuple[str, ...]]:
-    """``parts`` of a message, found once though each step of a compaction asks again."""
+    """Cached ``parts`` of a message, because each step of a compaction needs them again."""
     found = lru_cache(maxsize=512)(parts)
     return lambda text: found(text) if len(text) <= _REMEMBERED else parts(text)
 
@@ -169,7 +169,7 @@ def _demands(text: str) -> tuple[str, ...]:
 
 
 def missing(anchors: list[Anchor], text: str) -> list[Anchor]:
-    """Anchors whose words are not in the text, whatever its line breaks and case."""
+    """Anchors that the text does not contain, ignoring line breaks and case."""
     present = " ".join(text.casefold().split())
     return [anchor for anchor in anchors if anchor.text.casefold() not in present]
 
@@ -180,13 +180,14 @@ BRANCHED = (
     "so read one again before you change it, and do not repeat what has failed."
 )
 ASKED_SINCE = 20
-"""Messages of the user that are named, the newest."""
+"""Newest user messages to list."""
 QUOTED = 240
 """Characters of each of them."""
 
 
 def branch_note(ledger: Ledger, item: str, facts: SessionFacts) -> str:
-    """What the model learns of all that the conversation loses when it goes back to before the entry ``item``."""
+    """Note to the model about the content that the conversation loses when it goes back to before the entry
+    ``item``."""
     order = list(ledger.entries)
     since = set(order[order.index(item) :]) if item in ledger.entries else set[str]()
     asked = [" ".join(text.split()) for source, text in user_texts(ledger) if source in since]
@@ -198,29 +199,29 @@ def branch_note(ledger: Ledger, item: str, facts: SessionFacts) -> str:
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 FILES = 60
-"""Files that are listed, most recently touched first."""
+"""Files to list, most recently touched first."""
 PLAN = 8_000
-"""Characters of a plan that are kept; its file has all."""
+"""Characters of a plan to keep; its file has all."""
 
 
 class SessionFacts(Struct, frozen=True):
-    """What the ledger does not hold. For one ledger only."""
+    """Facts outside the ledger. For one ledger only."""
 
     mode: str = "default"
     todos: tuple[Todo, ...] = ()
     jobs: tuple[str, ...] = ()
     plan: PlanChanged | None = None
-    """One that is not carried out yet."""
+    """The plan, until it is carried out."""
     _log: WorkLog = field(default_factory=WorkLog)
 
     def work(self, ledger: Ledger) -> WorkLog:
-        """What the ledger tells of the work. A step of a compaction asks again, and only what is new is looked at."""
+        """The ledger's work log. Cached, because a compaction reads it in several steps: processes only new entries."""
         self._log.absorb(ledger)
         return self._log
 
 
 def state_block(ledger: Ledger, facts: SessionFacts) -> str:
-    """Files, checks, decisions, open errors, todos, mode, jobs; sections without content are left out."""
+    """Files, checks, decisions, open errors, todos, mode, jobs; without empty sections."""
     log = facts.work(ledger)
     sections = [
         _section("Files", _file_lines(log.files())),
@@ -277,7 +278,7 @@ MOST_BYTES = 200_000
 
 
 def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) -> tuple[Attachment, ...]:
-    """Up to three files that were edited, or read more than once, newest first, within ``allowance`` tokens.
+    """Up to three files edited, or read more than once, newest first, within ``allowance`` tokens.
 
     Reads the disk: not for the event loop.
     """
@@ -301,7 +302,7 @@ def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) ->
 
 
 def _as_on_disk(path: str, cwd: Path) -> Attachment | None:
-    """The file as it is now; None where it is gone, empty, special, too large or no text."""
+    """The file as it is now; None if it is gone, empty, special, too large or not text."""
     try:
         place = (cwd / Path(os.path.expanduser(path))).resolve()
         data, _ = read_bytes(place, MOST_BYTES)

@@ -1,4 +1,4 @@
-"""What a compaction would keep, remove and cost, also after the user moved items of the plan. Pure."""
+"""A compaction's plan: entries kept and removed, and costs, also after the user moved items. Pure."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Usage
 
 SUMMARY_SHARE = 0.10
-"""A summary is not expected to be longer than this share of the request that it makes smaller."""
+"""Expected upper limit of a summary, as a share of the request to shrink."""
 _WORDS = (
     "what was done and what was found is said here in a sentence of usual length, with a path/to/file.py:12 in it\n"
 )
 
 Price = Callable[[str, Usage], str | None]
-"""US dollars of a response of a model, as a decimal number; None where no price is known."""
+"""US dollars of a model's response as a decimal number; None without a known price."""
 
 
 class CompactionPlan(Struct, frozen=True):
     """Tokens are of the whole request; ``tokens_after`` counts a summary of ``summary_allowance``. Ids in ``kept`` stay
-    word for word, those in ``replaced`` give way to a summary, a record or nothing, those in ``offloaded`` leave a
+    word for word, those in ``replaced`` are replaced by a summary, a record or nothing, those in ``offloaded`` leave a
     reference.
 
-    ``rewritten_tokens`` of the next request are not in the provider's cache, but would be without the compaction.
-    ``cost`` is US dollars of the summary and of that, ``saved_per_request`` of what each later request costs less; both
-    are decimal numbers, None where no price is known.
+    ``rewritten_tokens`` of the next request lose their place in the provider's cache. ``cost`` is US dollars of the
+    summary and of that, ``saved_per_request`` the saving of each later request; both are decimal numbers, None without
+    a known price.
     """
 
     tokens_before: int
@@ -110,7 +110,7 @@ def _stand_in(tokens: int, sizes: EntrySizes) -> str:
 
 
 def unchanged_tokens(ledger: Ledger, view: tuple[ViewEntry, ...], sizes: EntrySizes, before: int) -> int:
-    """Tokens that the next request begins with just as the newest one did."""
+    """Tokens of the next request's prefix shared with the newest one."""
     same: list[ViewEntry] = []
     for mine, other in zip(view, ledger.view, strict=False):
         if mine != other:
@@ -122,7 +122,7 @@ def unchanged_tokens(ledger: Ledger, view: tuple[ViewEntry, ...], sizes: EntrySi
 def _cost(
     price: Price, model: str, summary_model: str | None, before: int, after: int, written: int, rewritten: int
 ) -> str | None:
-    """Of the summary's request, all of which the model at hand has in its cache, and of writing the cache anew."""
+    """Cost of the summary's request, all of it in the present model's cache, and of rewriting the cache."""
     asked = Usage(before, before if summary_model is None else 0, output_total=written)
     summary = price(summary_model or model, asked) if written else "0"
     anew = price(model, Usage(after, after - rewritten, rewritten, 0))
@@ -133,8 +133,8 @@ def _cost(
 
 
 def change_costs(price: Price, model: str, before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
-    """What it costs to have ``rewritten`` tokens of a request read anew, and what each later request costs less once it
-    has ``after`` tokens in place of ``before``; US dollars, None where no price is known."""
+    """Cost of sending ``rewritten`` tokens of a request uncached, and the saving of each later request with ``after``
+    tokens in place of ``before``; US dollars, None without a known price."""
     anew = price(model, Usage(after, after - rewritten, rewritten, 0))
     cached = price(model, Usage(after, after, output_total=0))
     cost = None if anew is None or cached is None else f"{Decimal(anew) - Decimal(cached):f}"
@@ -146,7 +146,7 @@ def _difference(price: Price, model: str, before: int, after: int) -> str | None
     return None if old is None or new is None else f"{Decimal(old) - Decimal(new):f}"
 
 
-# A compaction plan whose items can be moved: what stays word for word, what is summarised, what leaves a reference.
+# An editable compaction plan: columns of items to keep word for word, to summarise, and to offload with a reference.
 
 
 Column = Literal["kept", "summarised", "offloaded"]
@@ -154,7 +154,7 @@ COLUMNS: tuple[Column, ...] = ("kept", "summarised", "offloaded")
 
 
 class PlannedItem(Struct, frozen=True):
-    """One entry of the view; ``tokens`` as it is now."""
+    """One entry of the view with its present ``tokens``."""
 
     id: str
     tokens: int
@@ -163,8 +163,8 @@ class PlannedItem(Struct, frozen=True):
 
 
 class Arranged(Struct, frozen=True):
-    """What a plan comes to. Tokens are of the whole request; ``rewritten`` of them would not come from the provider's
-    cache although they would have; costs are US dollars, None where no price is known."""
+    """Result of a plan. Tokens are of the whole request; ``rewritten`` of them lose their place in the provider's
+    cache; costs are US dollars, None without a known price."""
 
     view: View
     before: int
@@ -176,7 +176,7 @@ class Arranged(Struct, frozen=True):
 
 
 class PlanDraft:
-    """Begins as the plan that a compaction would make by itself."""
+    """An editable plan; starts as the one that a compaction would make by itself."""
 
     def __init__(self, compaction: Compaction, price: Price, summary_model: str | None = None) -> None:
         self._compaction = compaction
@@ -223,7 +223,8 @@ class PlanDraft:
         return tuple(name for name, column in self._columns.items() if column == "offloaded")
 
     def move(self, name: str, column: Column) -> str:
-        """Put an item into another column, with what can't be without it. Returns why not, as a sentence."""
+        """Move an item into another column, with the entries it depends on. Returns the reason if it can't, as a
+        sentence."""
         if name not in self._columns:
             return f"{name} is not in the context."
         if column != "kept" and name in self._keep:
@@ -246,7 +247,7 @@ class PlanDraft:
         return ""
 
     def _together(self, name: str, column: Column) -> None:
-        """Move an entry with the other half of its pair and the reasoning that leads to it."""
+        """Move an entry with the other half of its pair and the reasoning before it."""
         entry = self._ledger.entries[name]
         members = led_by(self._ledger, entry) if entry.kind in THOUGHT else [entry]
         for member in members:
@@ -261,7 +262,7 @@ class PlanDraft:
                     self._columns[thought.id] = "summarised" if gone else "kept"
 
     def place(self, summarise: Iterable[str], offload: Iterable[str]) -> str:
-        """Have exactly these items summarised and offloaded. Returns why not, as a sentence."""
+        """Summarise and offload exactly these items. Returns the reason if it can't, as a sentence."""
         for name in self._columns:
             self._columns[name] = "kept"
         for name in summarise:
@@ -273,7 +274,7 @@ class PlanDraft:
         return ""
 
     def _stub(self, name: str) -> str | None:
-        """The reference for an entry; None where it would save nothing."""
+        """The reference in place of an entry; None if it would save nothing."""
         entry = self._ledger.entries[name]
         tokens = self._compaction.sizes.entry(entry)
         if tokens < LEAST or (entry.kind == "call" and entry.item not in self._ledger.items):
@@ -281,7 +282,7 @@ class PlanDraft:
         return arguments_stub(entry, tokens) if entry.kind == "call" else result_stub(entry, tokens, "offloaded")
 
     def arranged(self, summary: str, item: str = "plan") -> Arranged:
-        """What the plan comes to with this summary; ``item`` is the id of its text in the view."""
+        """Result of the plan with this summary; ``item`` is the id of its text in the view."""
         compaction, ledger = self._compaction, self._ledger
         gone = [entry for entry in self._view if self._columns.get(entry.id) == "summarised"]
         sources = covered(gone)
@@ -313,5 +314,5 @@ class PlanDraft:
         return Arranged(made, self.before.used, after, rewritten, cost, saved, quality)
 
     def lines(self, summary: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Each line of a summary with the ids that it comes from."""
+        """Each line of a summary with the ids of its sources."""
         return sources_of_lines(summary, self._ledger, covered(e for e in self._view if e.id in self.summarised))

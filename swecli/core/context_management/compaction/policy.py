@@ -1,4 +1,4 @@
-"""The policy of compaction: when old results are cleared, which candidates count, when it gives up. Pure."""
+"""The policy of compaction: when to clear old results, which candidates to accept, when to give up. Pure."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import ViewEntry
 
 ACCEPTED_SHARE = 0.70
-"""The conversation must shrink to this share of what it was. What is in every request (system prompt, tools,
-instructions) counts neither here nor below: no compaction makes it smaller."""
+"""Largest share of its size that the conversation may keep. The fixed parts of every request (system prompt, tools,
+instructions) count neither here nor below: compaction can't shrink them."""
 ACCEPTED_FILL = 0.50
-"""And to less than this share of what the effective window leaves for it."""
+"""Largest share of the window's room for the conversation that it may then fill."""
 LEAST_BATCH = 8_000
-"""Tokens that a batch of clearing frees at least when it takes the place of a summary."""
+"""Least tokens that a batch of clearing must free to replace a summary."""
 WANTED_SHARE, WANTED_FILL = 0.35, 0.30
-"""The same for what is looked for: clearing that makes less room gives way to a summary."""
+"""Desired values of the same two shares: clearing that frees less gives way to a summary."""
 
 
 def wants_summary(options: CompactionOptions, ledger: Ledger) -> bool:
-    """Whether a model is asked for a summary, unless clearing is enough."""
+    """Whether to ask a model for a summary if clearing is not enough."""
     return options.strategy in ("chain", "summarization") and _summarisable(ledger)
 
 
 def _summarisable(ledger: Ledger) -> bool:
-    """Whether there is anything besides the current request to summarise."""
+    """Whether there is anything to summarise besides the current request."""
     request = current_request(ledger, ledger.view)
     return any(request is None or entry.id != request.id for entry in ledger.view)
 
 
 def ample(before: Budget, after: Budget) -> bool:
-    """Whether a candidate makes as much room as a compaction should."""
+    """Whether a candidate frees as much room as a compaction should."""
     left = conversation_tokens(after)
     return left <= conversation_tokens(before) * WANTED_SHARE and left <= conversation_room(after) * WANTED_FILL
 
 
 def acceptable(before: Budget, after: Budget, *, manual: bool) -> bool:
-    """Whether a candidate is worth taking. One that the user asked for need only be clearly smaller."""
+    """Whether to accept a candidate. After a command of the user it need only be clearly smaller."""
     if conversation_tokens(after) > conversation_tokens(before) * ACCEPTED_SHARE:
         return False
     return manual or after.upper - fixed_tokens(after) < conversation_room(after) * ACCEPTED_FILL
@@ -56,15 +56,15 @@ def conversation_tokens(budget: Budget) -> int:
 
 
 def conversation_room(budget: Budget) -> int:
-    """Tokens that the window leaves for the conversation."""
+    """Tokens available to the conversation in the window."""
     return max(0, budget.effective - fixed_tokens(budget))
 
 
 CLEARED_FROM = 60_000
 """Effective window from which on old results are cleared before the context is full. In smaller ones the next turn
-needs what there is, and each batch has the provider read most of the window anew."""
+needs the content, and each batch makes the provider read most of the window uncached."""
 COLD_LEAST = 5_000
-"""Tokens that a pass must free when the provider's cache is cold anyway."""
+"""Least tokens that a pass must free if the provider's cache is cold anyway."""
 
 
 def worth_clearing(
@@ -76,14 +76,14 @@ def worth_clearing(
     running: Collection[str],
     cold: bool,
 ) -> Clearing | None:
-    """Between two turns, one batch of clearing and of the user's rules, where what it frees is worth the cache that it
-    rewrites. ``running`` are ids of the turn that begins, ``cold`` says that the provider reads all anew anyway."""
+    """Between two turns, one batch of clearing and of the user's rules, if it frees enough to be worth the cache
+    rewrite. ``running`` are ids of the turn that begins, ``cold``: the provider's cache has expired anyway."""
     allowances = options.allowances(budget.effective)
-    # When a summary is near, smaller batches of more of the old results: it would take these away as well.
+    # Close to a summary, smaller batches of more of the old results: it would remove these anyway.
     near = budget.level == "warn"
     least = allowances.worthwhile // 2 if near else allowances.worthwhile
     if conversation_tokens(budget) < min(COLD_LEAST, least):
-        return None  # all of it together is less than a batch has to free
+        return None  # even all of it is less than a batch must free
     if options.auto and budget.effective >= CLEARED_FROM:
         newest = allowances.tail if near else allowances.protected
         found = tidy(ledger, ledger.view, sizes, options.retention, newest, running)
@@ -96,15 +96,15 @@ def worth_clearing(
 
 
 NEWEST_CALLS, LEAST_CALLS = 20, 5
-"""Calls whose outcome is looked at, the newest ones, and how many there must be to say anything."""
+"""Newest calls to examine, and the least number of them that is significant."""
 MANY_ERRORS = 0.3
-"""From this share of failed calls on, the model is after a failure: what it just tried must stay."""
+"""Share of failed calls from which on the model is chasing a failure: its latest attempts must stay."""
 MORE_KEPT = 1.5
-"""Then so much more of the newest part stays."""
+"""Factor for the newest part to keep in that case."""
 FEW_RESULTS = 0.2
-"""Below this share of calls and results, clearing can't make room enough to be worth its cache rewrite."""
+"""Share of calls and results below which clearing can't free enough to be worth its cache rewrite."""
 LONG_CONVERSATION = 100
-"""Messages from which on twice as many of the newest stay beside a summary, as far as they have room."""
+"""Messages from which on twice as many of the newest stay beside a summary, if there is room."""
 
 
 class ConversationSignals(Struct, frozen=True):
@@ -117,9 +117,9 @@ class ConversationSignals(Struct, frozen=True):
 
 
 class ChainPlan(Struct, frozen=True):
-    """The chain for one conversation: how much of the newest part stays, and how many ``recent`` messages beside a
-    summary. ``reasons`` say why that is not the usual, ``no_clearing`` why clearing is not tried before a summary; each
-    is a clause."""
+    """The chain for one conversation: the size of the newest part to keep, and the number of ``recent`` messages beside
+    a summary. ``reasons`` explain deviations from the usual values, ``no_clearing`` the decision not to try clearing
+    before a summary; each is a clause."""
 
     allowances: Allowances
     recent: int
@@ -149,8 +149,8 @@ def signals_of(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes) -> 
 def adjusted(
     signals: ConversationSignals, allowances: Allowances, recent: int, *, fixed_tail: bool = False
 ) -> ChainPlan:
-    """The chain for a conversation with these signals; ``allowances`` and ``recent`` are the usual ones, ``fixed_tail``
-    says that the user chose what stays word for word."""
+    """The chain for a conversation with these signals; ``allowances`` and ``recent`` are the usual values,
+    ``fixed_tail``: the user chose the part to keep word for word."""
     plan = ChainPlan(allowances, recent)
     if signals.error_density >= MANY_ERRORS:
         tail = allowances.tail if fixed_tail else int(allowances.tail * MORE_KEPT)
@@ -169,7 +169,7 @@ def adjusted(
 
 
 PROGRESS = 0.05
-"""A compaction must free this share of what there was. Summaries have to free much more to be taken at all; a batch of
+"""Least share of the tokens that a compaction must free. To be accepted, a summary must free much more; a batch of
 clearing that frees this much costs no model call."""
 ATTEMPTS = 2
 WINDOW = 10
@@ -194,7 +194,7 @@ class Breaker(Struct):
         self.steps.clear()
 
     def open(self, step: int) -> str | None:
-        """Why automatic compaction must stop, or None."""
+        """Reason to stop automatic compaction, or None."""
         if self.failures >= ATTEMPTS:
             return f"{self.failures} compactions in a row freed less than {PROGRESS:.0%}"
         recent = [one for one in self.steps if step - one < WINDOW]

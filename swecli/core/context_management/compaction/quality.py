@@ -1,4 +1,4 @@
-"""The quality gate of a compaction: what has to be kept of what goes, and how much of it is in what takes its place.
+"""The quality gate of a compaction: facts to preserve from the removed content, and their share in its replacement.
 Pure."""
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.work_log import user_texts
 
 _IDENTIFIER = re.compile(r"`([^`\n]{2,60})`|\b([\w.-]*(?:[/_]|\.\w|[a-z][A-Z])[\w./:-]*\w)\b")
-"""What a user typed as a name: between backticks, or a path, a dotted or a compound word."""
+"""A name in the user's text: between backticks, or a path, a dotted or a compound word."""
 MOST_NAMED = 40
-"""Names that the user typed which count, the newest."""
+"""Newest names of the user that count."""
 MOST_MISSING = 20
-"""Missing things that are named."""
+"""Most missing facts to list."""
 
 
 class Quality(Struct, frozen=True):
-    """``anchors`` things to keep were found, ``kept`` of them are there, ``written`` of these in the model's own words;
-    ``missing`` names the first of those that are not there."""
+    """Of ``anchors`` facts to preserve, ``kept`` survived, ``written`` of these in the model's own words; ``missing``
+    lists the first lost ones."""
 
     anchors: int
     kept: int
@@ -31,8 +31,8 @@ class Quality(Struct, frozen=True):
 
 
 def anchors_of(ledger: Ledger, removed: Collection[str], facts: SessionFacts) -> tuple[str, ...]:
-    """What must not be lost with these entries: demands of the user, changed files, checks that ran, errors still open,
-    decisions, todos, names that the user typed."""
+    """Facts to preserve from these entries: demands of the user, changed files, checks that ran, open errors,
+    decisions, todos, names in the user's text."""
     log = facts.work(ledger)
     found: list[str] = []
     found += [anchor.text for anchor in constraints(ledger) if anchor.source in removed]
@@ -57,7 +57,7 @@ def _identifiers(text: str) -> tuple[str, ...]:
 
 
 def graded(anchors: Sequence[str], text: str, summary: str = "") -> Quality:
-    """How many of the anchors are in ``text``, which takes the place of what goes, and in the model's ``summary``."""
+    """Count the anchors in ``text``, the replacement of the removed content, and in the model's ``summary``."""
     there, wrote = _plain(text), _plain(summary)
     present = [anchor for anchor in anchors if _plain(anchor) in there]
     missing = tuple(anchor for anchor in anchors if _plain(anchor) not in there)
@@ -71,31 +71,31 @@ def _plain(text: str) -> str:
 
 _WORD = re.compile(r"[\w./:-]{3,}")
 MOST_SOURCES = 2
-"""Of one line: they are sent with it."""
+"""Most sources of one line, which are sent with it."""
 CLOSE = 0.7
-"""Share of the best one's score that another source needs to be named."""
+"""Least score of a further source, relative to the best one."""
 MOST_ENTRIES = 2_000
-"""Entries that are looked at, the newest."""
+"""Newest entries to examine."""
 LEAST_SHARED = 2
-"""Telling words that a line has in common with an entry, at the least."""
+"""Least significant words that a line and its source have in common."""
 COMMON = 0.2
-"""A word that more of the entries have tells nothing."""
+"""Share of the entries above which a common word is not significant."""
 
 
 _CITED = re.compile(r"(.*\S) \[([\w.]+(?:, [\w.]+)*)\]\s*")
-"""A line that ends with ids."""
+"""A line with ids at its end."""
 
 
 def cited(summary: str, ledger: Ledger, sources: Iterable[str]) -> str:
-    """The summary with the ids of its sources at the end of each line that has some. A call and its result have one
+    """The summary with the ids of its sources at the end of each line that has some. A call and its result share one
     id."""
     lines = sources_of_lines(summary, ledger, sources)
     return "\n".join(f"{line} [{', '.join(ids)}]" if ids else line for line, ids in lines)
 
 
 def sources_of_lines(summary: str, ledger: Ledger, sources: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each line of a summary with the ids of the items that it comes from: those at its end, which are no part of the
-    line then, or else those that share most of its telling words. A heading or an empty line has none."""
+    """Each line of a summary with the ids of its source items: those cited at its end, then stripped from the line, or
+    else those with most of its significant words. A heading or an empty line has none."""
     written = [_written(line, ledger) for line in summary.splitlines()]
     if all(ids or not line.strip() or line.startswith("#") for line, ids in written):
         return tuple(written)
@@ -112,7 +112,7 @@ def _written(line: str, ledger: Ledger) -> tuple[str, tuple[str, ...]]:
 
 
 def _by_words(lines: Iterable[str], ledger: Ledger, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The items that share most of a line's telling words, by line."""
+    """The items with most of a line's significant words, by line."""
     words = {name: _words(ledger, name) for name in names}
     often: dict[str, int] = {}
     for having in words.values():

@@ -1,4 +1,4 @@
-"""What a compaction keeps: the newest messages, what is important, and the user's request. Pure."""
+"""Selection of what a compaction keeps: the newest messages, important ones, and the user's request. Pure."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import TextPart
 
 LEAST_MESSAGES = 10
-"""So many messages are kept even when they are larger than the allowance, as long as they take no more than
-twice of it."""
+"""Messages to keep even above the allowance, up to twice its size."""
 TAIL_SHARE = 0.15
-"""The verbatim tail takes at most this share of what there is."""
+"""Largest share of the verbatim tail in the whole."""
 LONG = 400
 """Characters from which on an answer counts as long."""
 
 
 def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:
-    """Tokens of the newest messages that stay word for word."""
+    """Tokens of the newest messages to keep word for word."""
     if options.keep_recent_tokens is not None:
         return max(1, allowances.tail)
     return max(1, min(allowances.tail, int(used * TAIL_SHARE)))
 
 
 def message_starts(ledger: Ledger, view: Sequence[ViewEntry]) -> list[int]:
-    """Indexes of the view at which a message begins and no pair of call and result is cut."""
+    """Indexes of the view where a message begins, without cutting a pair of call and result."""
     starts: list[int] = []
     current: str | None = None
     for index, entry in enumerate(view):
@@ -47,8 +46,8 @@ def message_starts(ledger: Ledger, view: Sequence[ViewEntry]) -> list[int]:
 def tail_start(
     ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, allowance: int, recent: int = LEAST_MESSAGES
 ) -> int:
-    """Index of the view where the verbatim tail begins: the most whole messages that fit ``allowance`` tokens,
-    at least one, and ``recent`` if these take no more than twice as much."""
+    """Index of the view where the verbatim tail begins: the most whole messages that fit ``allowance`` tokens, at least
+    one, and ``recent`` if these take at most twice as much."""
     starts = message_starts(ledger, view)
     chosen = len(view)
     tokens = kept = 0
@@ -63,7 +62,7 @@ def tail_start(
 
 
 def covered(view: Iterable[ViewEntry]) -> tuple[str, ...]:
-    """Ledger ids that these entries stand for, those behind summaries included."""
+    """Ledger ids behind these entries, those behind summaries included."""
     ids: list[str] = []
     for entry in view:
         ids.extend(entry.sources or (entry.id,))
@@ -87,8 +86,8 @@ def replaced(
     text: str,
     keep: AbstractSet[str] = frozenset(),
 ) -> tuple[ViewEntry, ...]:
-    """The view with everything before ``start`` replaced by one text, the current request and what is in ``keep``
-    kept."""
+    """The view with one text in place of everything before ``start``, except the current request and the entries in
+    ``keep``."""
     request = current_request(ledger, view)
     stays = keep | {request.id} if request is not None else keep
     kept = [
@@ -107,7 +106,7 @@ def recent_start(ledger: Ledger, view: Sequence[ViewEntry], keep_recent: int) ->
 def important(
     ledger: Ledger, view: Sequence[ViewEntry], options: ImportanceStrategy, keep: AbstractSet[str] = frozenset()
 ) -> tuple[tuple[ViewEntry, ...], tuple[str, ...]]:
-    """The view without the messages below the threshold, and the ids of what was dropped."""
+    """The view without the messages below the threshold, and the ids of the dropped entries."""
     starts = message_starts(ledger, view)
     ends = [*starts[1:], len(view)]
     recent = recent_start(ledger, view, options.keep_recent)
@@ -147,8 +146,8 @@ def _entry_text(ledger: Ledger, entry: ViewEntry) -> str:
 def shrunk(
     ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, largest: int, keep: AbstractSet[str] = frozenset()
 ) -> tuple[ViewEntry, ...]:
-    """The view with every entry above ``largest`` tokens replaced by its beginning, unless it is in ``keep``: the last
-    resort for a single thing that is larger than the room there is."""
+    """The view with every entry above ``largest`` tokens cut to its beginning, except those in ``keep``: the last
+    resort for a single entry larger than the room."""
     result: list[ViewEntry] = []
     for entry in view:
         known = ledger.entries.get(entry.id)

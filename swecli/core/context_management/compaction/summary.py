@@ -1,4 +1,4 @@
-"""The summary of a conversation: the request on the live prefix, its fallbacks, and the check of what came back."""
+"""The summary of a conversation: the request on the live prefix, its fallbacks, and validation of the answer."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ def suffix_request(request: ModelRequest, focus: str, max_tokens: int) -> ModelR
 
 
 def chunked(messages: Sequence[Message], size: int, characters: int, most: int) -> list[str]:
-    """The conversation as bounded texts, oldest first, for when it is too long for one request: results cut, reasoning
-    dropped. A text has as many groups of ``size`` messages as fit; of more than ``most`` texts the oldest are left
-    out."""
+    """A conversation too long for one request as bounded texts, oldest first: results cut, reasoning dropped. A text
+    has as many groups of ``size`` messages as fit; of more than ``most`` texts the oldest are left out."""
     groups = ["\n\n".join(map(_serialised, messages[at : at + size])) for at in range(0, len(messages), size)]
     texts: list[str] = []
     for group in reversed(groups):
@@ -51,7 +50,7 @@ def chunked(messages: Sequence[Message], size: int, characters: int, most: int) 
 def serialised_request(
     request: ModelRequest, focus: str, max_tokens: int, text: str, earlier: str = ""
 ) -> ModelRequest:
-    """One of these texts in one message, with the summary of those before it, which the answer is to carry on."""
+    """One of these texts in one message, with the summary of the earlier ones, which the answer is to continue."""
     before = (
         f"<summary-so-far>\n{harmless(earlier)}\n</summary-so-far>\n\nUpdate this summary by what follows.\n\n"
         if earlier
@@ -92,7 +91,7 @@ def _cut(text: str) -> str:
 
 
 def unusable(message: Message, sections: Sequence[str] = ()) -> str | None:
-    """Why an answer is no summary, or None when it is one."""
+    """Reason to reject an answer as a summary, or None if it is one."""
     if message.tool_calls:
         return f"it called {message.tool_calls[0].name} instead of writing a summary"
     text = message.text.strip()
@@ -106,24 +105,24 @@ def unusable(message: Message, sections: Sequence[str] = ()) -> str | None:
 
 
 CALLS = 3
-"""Model calls at the most for one summary, whatever goes wrong."""
+"""Most model calls for one summary, whatever goes wrong."""
 CHARACTERS_PER_TOKEN = 3
 BOUNDED_SHARE = 0.6
 CALLS_BESIDES = 2
-"""The same where enough room can be made without one."""
+"""The same if clearing frees enough without a summary."""
 CHUNK = 20
-"""Messages that stay together where the conversation is too long for one request."""
+"""Messages to keep together in a conversation too long for one request."""
 SHORTEST_TRANSCRIPT = 400
-"""A text of the conversation that is shorter is not worth a call."""
+"""Least characters of a conversation text worth a call."""
 TOO_SMALL = "no summary was requested: not even a part of the conversation fits the model's window"
 LONGEST = 1.25
-"""Times the length that was asked for: servers count with vocabularies of their own, and some keep to no limit."""
+"""Accepted multiple of the requested length: servers count with their own vocabularies, and some ignore limits."""
 PAUSE = 1.0
 """Seconds before a failed call is repeated."""
 
 
 class Summary(Struct, frozen=True):
-    """``text`` is empty when no model gave a usable one; ``notes`` say what went wrong on the way."""
+    """``text`` is empty if no model gave a usable one; ``notes`` list the problems on the way."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -131,7 +130,7 @@ class Summary(Struct, frozen=True):
 
     @property
     def total_usage(self) -> Usage | None:
-        """What all calls took together; None when nothing was reported."""
+        """Usage of all calls together; None if nothing was reported."""
         return reduce(added, self.usage) if self.usage else None
 
 
@@ -155,7 +154,7 @@ class Summarizer:
     async def summarize(
         self, request: ModelRequest, focus: str, max_tokens: int, effective: int, calls: int = CALLS
     ) -> Summary:
-        """At most so many calls; every answer is checked before it counts."""
+        """Make a limited number of calls; every answer is validated."""
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
         whole = suffix_request(request, focus, max_tokens)
         if self._other is None and not await self._gateway.too_long(whole, self._client.info, likely=True):
@@ -172,7 +171,7 @@ class Summarizer:
                 usages.append(message.response.usage)
             trouble = str(error) if error else unusable(message) if message else "no answer"
             too_long = await self._too_long(message.text, max_tokens) if trouble is None and message else ""
-            if too_long:  # the server keeps to no limit: it would be so again
+            if too_long:  # the server ignores limits: a retry would fail the same way
                 return Summary("", (*notes, f"summary refused: {too_long}"), tuple(usages))
             if trouble is None and message is not None and len(texts) > 1:
                 earlier = message.text.strip()
@@ -187,7 +186,7 @@ class Summarizer:
             if error is not None and error.retryable:
                 await self._sleep(PAUSE)
             elif overflow or not texts:
-                # What the server says counts: of texts that were too long for it, shorter ones are made.
+                # The server decides: texts too long for it are split into shorter ones.
                 characters = characters // 2 if texts else characters
                 texts, earlier = await self._texts(request, focus, max_tokens, characters, max(1, left)), ""
                 if not texts:
@@ -196,14 +195,14 @@ class Summarizer:
         return Summary("", tuple(notes), tuple(usages))
 
     async def _too_long(self, text: str, max_tokens: int) -> str:
-        """Why a summary is too long to be of use; empty where it is not."""
+        """Reason to reject a summary as too long; empty if it is not."""
         monitor = self._gateway.context.monitor
         await monitor.count_ahead([text])
         tokens = round(monitor.count_tokens(text) * monitor.ratio(self._client.info))
         return f"it has {tokens:,} tokens, above the limit of {max_tokens:,}" if tokens > LONGEST * max_tokens else ""
 
     async def _texts(self, request: ModelRequest, focus: str, max_tokens: int, characters: int, most: int) -> list[str]:
-        """The conversation as texts that each fit a request, the summary of those before it included; empty where the
+        """The conversation as texts that each fit a request together with the summary of the earlier ones; empty if the
         window has no room for any."""
         while characters >= SHORTEST_TRANSCRIPT:
             texts = chunked(request.messages, self._chunk, characters, most)

@@ -1,4 +1,4 @@
-"""Compaction as a transaction: candidates are built beside the view, measured, and only a good one is committed."""
+"""Compaction as a transaction: candidates are built beside the view and measured; only a good one is committed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ View = tuple[ViewEntry, ...]
 
 
 class Job(Struct, frozen=True):
-    """One compaction to do. ``request`` is the agent's newest request, whose prefix the provider has cached."""
+    """One compaction to do. ``request`` is the agent's newest request, with a prefix cached by the provider."""
 
     trigger: Trigger
     summary_id: str
@@ -65,9 +65,9 @@ class Job(Struct, frozen=True):
     facts: SessionFacts
     focus: str = ""
     forced: bool = False
-    """No request fits any more: a hook can't cancel it."""
+    """No request fits any more, so a hook can't cancel it."""
     without_model: bool = False
-    """Only steps that ask no model."""
+    """Use only strategies without a model."""
     when: str = ""
     summary_client: ModelClient | None = None
     """Writes the summary in place of ``client``."""
@@ -75,7 +75,7 @@ class Job(Struct, frozen=True):
 
 
 class Compacted(Struct, frozen=True):
-    """A candidate that was accepted."""
+    """An accepted candidate."""
 
     view: View
     result: CompactResult
@@ -85,23 +85,23 @@ class Compacted(Struct, frozen=True):
 
 
 class NotCompacted(Struct, frozen=True):
-    """Nothing changes, and why."""
+    """A compaction without a change, and the reason."""
 
     reason: str
     cancelled: bool = False
-    """By a hook, so that it says nothing about whether there is anything to gain."""
+    """Cancelled by a hook, so unrelated to the possible gain."""
     notes: tuple[str, ...] = ()
 
 
 class _Candidate(Struct, frozen=True):
-    """``strategy`` is what made it, empty where that is named already."""
+    """``strategy`` is the one that built it, empty if already listed."""
 
     view: View
     strategy: str
 
 
 class _Measured(Struct, frozen=True):
-    """``view`` is kept with its measure, which is found by the view's identity."""
+    """``view`` is kept with its measure, which is looked up by the view's identity."""
 
     view: View
     messages: tuple[Message, ...]
@@ -109,16 +109,16 @@ class _Measured(Struct, frozen=True):
 
 
 class _Attempt(Struct):
-    """What one search for a view has found so far."""
+    """Intermediate results of one search for a view."""
 
     strategies: list[str] = field(default_factory=list[str])
-    """What made the view, in that order."""
+    """Strategies behind the view, in order."""
     notes: list[str] = field(default_factory=list[str])
-    """For the user."""
+    """Notes for the user."""
     cleared: View = ()
-    """The view with as much cleared as can be, for the case that no summary comes."""
+    """The view with as much cleared as possible, in case the summary fails."""
     loose: bool = False
-    """Any room counts that lets a request fit again."""
+    """Accept any room that lets a request fit again."""
 
     def take(self, candidate: _Candidate | None) -> View | None:
         if candidate is None:
@@ -150,7 +150,7 @@ class Compaction:
         self._automatic = job.trigger in ("auto", "overflow")
         self._view: View = tuple(ledger.view)
         self._keep = kept_whole(ledger, self._view, self.options.retention)
-        """Entries that stay word for word by the user's rules."""
+        """Entries kept word for word by the user's rules."""
         self._start()
 
     def _start(self) -> None:
@@ -158,7 +158,7 @@ class Compaction:
         self._measures: dict[int, _Measured] = {}
         self._messages = project(self.ledger)
         self.before = self._context.measure(self._messages, self.job.client.info)
-        """The measure of the view as it is."""
+        """The measure of the present view."""
         self.sizes = EntrySizes(self._context.monitor, self.job.client.info)
         usual = self.options.allowances(roomy_part(self.before))
         recent, tail_is_set = self.options.recent_messages, self.options.keep_recent_tokens is not None
@@ -169,12 +169,12 @@ class Compaction:
 
     @property
     def item_tokens(self) -> Mapping[str, int]:
-        """Tokens of each entry of the view as it is, as everything shows them."""
+        """Tokens of each entry of the present view, consistent with all displays."""
         items = items_of(self.ledger, self.before, self._context.monitor, self.job.client.info)
         return {item.id: item.tokens for item in items}
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Compacted | NotCompacted:
-        """Find a view that is small enough. Cancelling leaves everything as it was."""
+        """Find a small enough view. Cancelling leaves everything unchanged."""
         info = self.job.client.info
         if await self._context.count_exactly(self._messages, info):  # no decision rests on an estimate
             self._start()
@@ -198,7 +198,7 @@ class Compaction:
         if view is not None and await self._context.count_exactly(self._measured(view).messages, info):
             self._measures.clear()
             if not self._accepts(self._measured(view).budget, loose=attempt.loose):
-                view = self._last_resort(attempt, text)  # the size of a long new text is known now
+                view = self._last_resort(attempt, text)  # the long new text is counted by now
         if view is None:
             return self._hopeless(attempt)
         after = self._measured(view)
@@ -213,8 +213,7 @@ class Compaction:
         return Compacted(view, result, tuple(attempt.notes), summary, self._quality(view, text))
 
     def preview(self, summary: str) -> View | None:
-        """The view that a compaction would end with if the model wrote this summary; None if nothing makes enough
-        room. Asks nobody."""
+        """The final view if the model wrote this summary; None if nothing frees enough room. Makes no request."""
         view = self._without_model(_Attempt())
         if view is None and (candidate := self._resort(summary)) is not None:
             view = candidate.view
@@ -244,7 +243,7 @@ class Compaction:
         return summary
 
     def _quality(self, view: View, summary: str) -> Quality:
-        """What of the things to keep is in what took the place of what goes."""
+        """Share of the facts to preserve in the replacement of the removed content."""
         placed = next((entry for entry in view if entry.id == self.job.summary_id), None)
         if placed is None:
             return Quality(0, 0, 0)
@@ -253,7 +252,7 @@ class Compaction:
     async def _better(
         self, attempt: _Attempt, summary: Summary, focus: str, sleep: Callable[[float], Awaitable[None]]
     ) -> Summary:
-        """The summary, written once more where things to keep are missing that the record has not either."""
+        """The summary; written once more if it lacks facts to preserve that the record lacks, too."""
         candidate = self._resort(summary.text) if summary.text else None
         if candidate is None:
             return summary
@@ -274,7 +273,7 @@ class Compaction:
     # --- candidates ---------------------------------------------------------------------------------------
 
     def _with_given_summary(self, attempt: _Attempt, text: str) -> tuple[View | None, Summary | None]:
-        """The view with a summary that a hook wrote, and that summary; nothing where it is too long to be of use."""
+        """The view with a hook's summary, and that summary; nothing if it is too long to be of use."""
         if not text:
             return None, None
         attempt.strategies.append("hook")
@@ -287,7 +286,7 @@ class Compaction:
         return None, None
 
     def _without_model(self, attempt: _Attempt) -> View | None:
-        """Clearing, truncation, importance: the strategies that need no model."""
+        """Clearing, truncation, importance: the strategies without a model."""
         options, job = self.options, self.job
         if options.strategy == "truncation":
             start = recent_start(self.ledger, self._view, options.truncation.keep_recent)
@@ -303,10 +302,11 @@ class Compaction:
         return None
 
     def _clear(self, attempt: _Attempt) -> View | None:
-        """Old results and arguments as stubs, if need be all but what a summary would leave word for word.
+        """Stub old results and arguments, if necessary all except those that a summary would keep word for word.
 
-        Taken where it makes as much room as a summary would. In a large window that is mostly full of what can't be
-        cleared, a batch that pays is taken as well: the summary, which loses more and costs a call, can wait.
+        Accepted if it frees as much room as a summary would. In a large window that is mostly full of content that
+        can't be cleared, a batch that pays is accepted as well: the summary, which loses more and costs a call, can
+        wait.
         """
         allowances = self._plan.allowances
         for newest in (allowances.protected, allowances.tail):
@@ -327,11 +327,11 @@ class Compaction:
         return None
 
     def _possible(self) -> bool:
-        """Whether a summary would help: at least an empty one has to make enough room."""
+        """Whether a summary would help: at least an empty one must free enough room."""
         return self._resort("") is not None or (self._hard_pressed and self._resort("", loose=True) is not None)
 
     def _last_resort(self, attempt: _Attempt, summary: str) -> View | None:
-        """Summary or record in front of a tail; where no request fits any more, whatever lets one fit again."""
+        """Summary or record in front of a tail; if no request fits any more, anything that lets one fit again."""
         candidate = self._resort(summary, loose=attempt.loose)
         if candidate is None and self._hard_pressed:
             attempt.loose = True
@@ -339,7 +339,7 @@ class Compaction:
         return attempt.take(candidate)
 
     def _resort(self, summary: str, *, loose: bool = False) -> _Candidate | None:
-        """Summary or record in front of ever shorter tails, until one makes ample room, or else just enough."""
+        """Summary or record in front of ever shorter tails, until one frees ample room, or else just enough."""
         for demanding in (True, False) if self._automatic else (False,):
             for candidate in self._candidates(summary, demanding=demanding):
                 if self._accepts(self._measured(candidate.view).budget, demanding=demanding, loose=loose):
@@ -364,7 +364,7 @@ class Compaction:
             yield _Candidate(view, "shrinking")
 
     def _package(self, start: int, summary: str) -> View:
-        """The view with one text in place of what is before ``start``, and with old results of the rest cleared."""
+        """The view with one text in place of everything before ``start``, and old results of the rest cleared."""
         known = self._packages.get((start, summary))
         if known is not None:
             return known

@@ -1,7 +1,7 @@
-"""The words for the model, as plain text files beside this module, and the marks that mean something to it.
+"""Texts for the model, as plain text files beside this module, and marks that have a meaning for it.
 
-Where marks come from outside they are made harmless: a summary, a file or the output of a command must not close its
-frame, nor pass for the user or the program.
+Marks from outside are neutralised: a summary, a file or the output of a command must not close its frame, nor pass for
+the user or the program.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PromptName = Literal[
 ]
 
 POINTERS = "Places in this project that fit the message by their words (an index, no judgement; look before you rely):"
-"""The first line of a note with pointers, by which it is known: it belongs to one message and goes with it."""
+"""The first line of a note with pointers, which identifies it: it belongs to one message and leaves with it."""
 LEAN_WINDOW = 16_384
 """Context windows up to this many tokens get the lean prompt."""
 
@@ -46,7 +46,7 @@ def system_prompt(window: int) -> str:
 
 
 def mode_note(mode: Mode) -> str:
-    """What the tail tells the model about the permission mode; empty where it need not know."""
+    """The tail's note on the permission mode; empty if the model need not know."""
     if mode == "plan":
         return read_prompt("mode_plan")
     return read_prompt("mode_auto") if mode == "auto" else ""
@@ -58,9 +58,9 @@ def note(text: str) -> str:
 
 
 SUMMARY_MARK = "<compacted"
-"""What the text that takes the place of older messages begins with."""
+"""Beginning of the text that replaces older messages."""
 ATTACHED_NOTE = "[Attached by "
-"""How what a message brings along begins: files that it names, with or without ``@``."""
+"""Beginning of a message's attachment: a file that it names, with or without ``@``."""
 
 
 def is_pointers(text: str) -> bool:
@@ -69,7 +69,7 @@ def is_pointers(text: str) -> bool:
 
 
 def unmarked(text: str) -> str:
-    """What ``note`` was given."""
+    """The original text of a ``note``."""
     return text.removeprefix("<swecli-note>\n").removesuffix("\n</swecli-note>")
 
 
@@ -87,15 +87,15 @@ _HEADING = re.compile(
 
 
 def without_notes(text: str) -> str:
-    """The text without marks of the program's own notes, which the model trusts at the end of a conversation."""
-    if "note" not in text and "NOTE" not in text and "Note" not in text:  # quicker than to look for all cases
+    """The text without imitations of the program's own notes, which the model trusts at the end of a conversation."""
+    if "note" not in text and "NOTE" not in text and "Note" not in text:  # quicker than a search for all cases
         return text
     return _NOTE.sub(r"<\\", text) if _NOTE.search(text) else text
 
 
 def harmless(text: str) -> str:
-    """The text without anything that a package of a compaction gives a meaning: its frames and headings, and the ids
-    that stand before messages of the user."""
+    """The text without anything that has a meaning in a compaction's package: its frames and headings, and the ids
+    before user messages."""
     if "<" in text:
         text = _FRAME.sub(r"<\\", text)
     return _HEADING.sub(r"\\#", _QUOTE.sub(r"\1\\[", text))
@@ -105,5 +105,5 @@ _SECTION_FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|instructions|quoted)\b)", re
 
 
 def framed(text: str) -> str:
-    """The text as it may stand in a frame of the system prompt: it can neither end it nor begin another."""
+    """The text in safe form for a frame of the system prompt: it can neither end it nor begin another."""
     return _SECTION_FRAME.sub(r"<\\", harmless(text))

@@ -1,8 +1,8 @@
 """The ranks of the o200k_base encoding as package data, so that exact counts need no network.
 
 Layout of the file, little endian: ``RNK1``; uint32 n, the number of tokens; uint32 m and m pairs of uint32 (index,
-rank), the tokens whose rank is not their index; uint32 a and a bytes of xz, the n lengths of the tokens as one byte
-each; the rest xz of the tokens' bytes, one after the other.
+rank), the tokens with a rank other than their index; uint32 a and a bytes of xz, the n lengths of the tokens as one
+byte each; the rest xz of the tokens' bytes, one after the other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 _MAGIC = b"RNK1"
 _FILE = "o200k_base.rnk"
 _SHA256 = "873c9b6ada0feb05e7c8cadb57f4b110cf74dbd88c3c4ea91288ff013eef81bb"
-"""Of the file: what is damaged inside a part that has no check of its own would give wrong counts and no error."""
+"""Digest of the file: damage inside a part without a checksum would give wrong counts and no error."""
 
 
 class RanksError(ValueError):
@@ -40,7 +40,7 @@ def unpack(data: bytes) -> dict[bytes, int]:
     """The ranks in a packed file.
 
     Raises:
-        RanksError: it is none, or cut off.
+        RanksError: it is not one, or truncated.
     """
     try:
         return _unpacked(data)
