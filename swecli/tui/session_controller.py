@@ -107,16 +107,12 @@ class Bridge:
         self._dirty = asyncio.Event()
         self._ended = False
 
-    def push(self, event: Event) -> None:
-        """Take one event. Never blocks."""
-        self._pending.append(event)
-        self._dirty.set()
-
     async def pump(self, events: AsyncIterator[Event]) -> None:
         """Take a whole stream until it ends, then pass on what is left."""
         taken = 0
         async for event in events:
-            self.push(event)
+            self._pending.append(event)
+            self._dirty.set()
             taken += 1
             if taken % MAX_BATCH == 0:  # a replay that is ready at once must let the keyboard in
                 await asyncio.sleep(0)

@@ -211,7 +211,9 @@ class Turn:
             await self._attach(self._mentions)
         await self._playbook.begin_turn(self._said)
         # What a command makes of its call is the project's text, not a wish of the user: only the call counts.
-        await self._retrieve(self._said if self._invocation is None else self._invocation.title)
+        said = self._said if self._invocation is None else self._invocation.title
+        if self._retrieval is not None:
+            await self._retrieval.add(said, self._client.info)
         while True:
             if self._recorder.state.queue:
                 await self._take_steering()
@@ -271,15 +273,12 @@ class Turn:
             words = [word for one in steering for word in words_of(one)]
             await self._attach(words)
             await self._playbook.tell("\n".join(one.text for one in steering))
-            await self._retrieve("\n\n".join(one.text for one in steering))
+            if self._retrieval is not None:
+                await self._retrieval.add("\n\n".join(one.text for one in steering), self._client.info)
 
     async def _attach(self, words: Sequence[str]) -> None:
         cwd, known = self._services.workspace.cwd, self._mentionables()
         await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
-
-    async def _retrieve(self, text: str) -> None:
-        if self._retrieval is not None:
-            await self._retrieval.add(text, self._client.info)
 
     async def _screen_steering(self) -> None:
         """Hooks look at what the user writes meanwhile before it joins; what they block goes."""

@@ -174,7 +174,7 @@ def _assistant(message: Message, target: Target) -> JsonObject | None:
         return None
     out: JsonObject = {"role": "assistant", "content": text or None}
     _echo_reasoning(message, target, out)
-    texts = (part for part in message.parts if isinstance(part, TextPart))
+    texts = (part for part in message.parts if isinstance(part, TextPart) and part.opaque is not None)
     extras = [as_object((target.echo(part.opaque) or {}).get("extra_content")) for part in texts]
     if signed := [extra for extra in extras if extra]:
         out["extra_content"] = signed[-1]
