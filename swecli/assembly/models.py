@@ -170,18 +170,21 @@ class Windows:
 
     def client(self, resolve: Resolve) -> HttpModelClient:
         plain = resolve(None, None)
-        learned = self._store.find(host_key(plain.base_url), plain.target.model)
+        learned = self._store.find(host_key(plain.base_url), plain.target.origin.model)
         client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
         # A window set by the user needs no query.
         self._known[client] = _Known(resolve, learned=learned, settled=plain.info.window_source == "user")
         return client
 
+    def may_tell(self, client: ModelClient) -> bool:
+        known = self._known.get(client)
+        return known is not None and not known.settled
+
     async def ask(self, client: ModelClient) -> bool:
-        """Ask the server about the model, unless that is pointless. True if it brought new facts."""
         known = self._known.get(client)
         if known is None or known.settled or not isinstance(client, HttpModelClient):
             return False
-        asked = await self._ask(endpoint_of(client.config), client.config.target.model)
+        asked = await self._ask(endpoint_of(client.config), client.config.target.origin.model)
         # A server nearby may not run yet, or may load its model with the first request.
         known.settled = asked is not None or not is_local(client.config.base_url)
         if asked is None:
@@ -201,7 +204,7 @@ class Windows:
         if known is None or stated is None or stated == before or not isinstance(client, HttpModelClient):
             return ""
         today = self._today()
-        server, model = host_key(client.config.base_url), client.config.target.model
+        server, model = host_key(client.config.base_url), client.config.target.origin.model
         trouble = await asyncio.to_thread(self._store.learn, server, model, stated, today)
         known.stated, known.learned = stated, LearnedWindow(stated, today.isoformat())
         if not self._update(client, known):

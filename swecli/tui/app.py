@@ -505,7 +505,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     def _submitted(self, message: PromptEditor.Submitted) -> None:
         self._armed = None
         self.main.activity.end_flash()
-        self.main.prompt.remember(message.text)
+        self.main.prompt.history.add(message.text)  # saved with the draft, which is another one now
         # A slash command may ask for consent and wait: never inside of a message handler.
         self.run_worker(self._submit(message), group="input")
 

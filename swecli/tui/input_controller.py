@@ -62,7 +62,7 @@ def interpret(
     if stripped.startswith("!"):
         command = stripped.lstrip("!").strip()
         return Shell(command, stripped.startswith("!!")) if command else NotSent(SHELL_USE)
-    parsed = parse(stripped, commands)
+    parsed = parse(stripped, commands) if stripped.startswith("/") else None
     if isinstance(parsed, UnknownCommand):
         return Say(text) if exists("/" + parsed.name) else NotSent(parsed.message)
     return parsed or Say(text)
@@ -150,24 +150,25 @@ class InputController:
 
     async def _say(self, message: PromptEditor.Submitted, most: float) -> None:
         session = self._session
-        if session.view is not None and session.view.model is None and not session.state.busy:
+        if session.port is not None and session.port.view.model is None and not session.state.busy:
             editor = self._screen.prompt.editor
             editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
             self._actions.connect(waits=True)
             return
-        if not message.pastes and not message.images and await self._noted(message.text):
+        bare = not message.pastes and not message.images
+        if bare and message.text.lstrip().startswith("#") and await self._noted(message.text):
             return
-        lightened = await self._lightened(message, most)
-        if lightened is None:
-            return
-        text, mentions = lightened
+        text, mentions = message.text, None
+        if not bare or "@" in text:
+            lightened = await self._lightened(message, most)
+            if lightened is None:
+                return
+            text, mentions = lightened
         steers = session.state.busy and not message.queue and not message.images
         session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
 
     async def _noted(self, text: str) -> bool:
         """Add a line that begins with ``#`` to the instructions that the user chooses; False where it is a message."""
-        if not text.lstrip().startswith("#"):
-            return False
         from swecli.commands.memory import instructions_file, note_of, remember
         from swecli.core.config.paths import user_paths
         from swecli.tui.greeting import short

@@ -8,6 +8,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -106,16 +107,12 @@ class Bridge:
         self._dirty = asyncio.Event()
         self._ended = False
 
-    def push(self, event: Event) -> None:
-        """Take one event. Never blocks."""
-        self._pending.append(event)
-        self._dirty.set()
-
     async def pump(self, events: AsyncIterator[Event]) -> None:
         """Take a whole stream until it ends, then pass on what is left."""
         taken = 0
         async for event in events:
-            self.push(event)
+            self._pending.append(event)
+            self._dirty.set()
             taken += 1
             if taken % MAX_BATCH == 0:  # a replay that is ready at once must let the keyboard in
                 await asyncio.sleep(0)
@@ -132,7 +129,8 @@ class Bridge:
             if not self._pending and not self._ended:
                 self._dirty.clear()
             if batch:
-                self._apply(merge(batch))
+                has_deltas = any(isinstance(event.body, ItemDelta) for event in batch)
+                self._apply(merge(batch) if has_deltas else batch)
             elif self._ended:
                 return
             await self._sleep(0 if self._pending else self._interval())
@@ -268,7 +266,7 @@ class SessionController:
 
     async def _stream(self, port: Session, turns: int | None) -> None:
         """Show what was said, in the newest turns or in all, and what comes, until the session ends."""
-        bridge = Bridge(self._apply, waiting=lambda: compat.writer_depth(self._screen.app), interval=self._interval)
+        bridge = Bridge(self._apply, waiting=partial(compat.writer_depth, self._screen.app), interval=self._interval)
         pump = asyncio.create_task(bridge.pump(port.subscribe(replay=True, turns=turns)))
         try:
             await asyncio.gather(pump, bridge.run())

@@ -85,6 +85,9 @@ class ComponentLimits(Struct, frozen=True):
         return in_tokens(self.tool_result, effective)
 
 
+UNLIMITED = ComponentLimits()
+
+
 def _advice(component: str) -> str:
     return _ADVICE.get(TOOLS if is_tools(component) else component, "")
 
@@ -217,7 +220,7 @@ class Limits:
     context_budget: int | None = None
     max_output_tokens: int | None = None
     target_tokens: int | None = None
-    components: ComponentLimits = ComponentLimits()
+    components: ComponentLimits = UNLIMITED
     """Limits of single components."""
     server_clearing: ServerClearing | None = None
     """Content that a capable provider clears by itself; None = nothing."""

@@ -111,7 +111,7 @@ class _Sums(Struct):
 
     estimated: int = 0
     true: float = 0.0
-    shares: dict[str, float] = field(default_factory=lambda: {})
+    shares: dict[str, float] = field(default_factory=dict[str, float])
 
     def add(self, size: MessageSize, factor: float) -> None:
         self.estimated += size.total
@@ -222,7 +222,7 @@ class Calibration:
             fixed = self._fixed_tokens
         else:
             fixed = (self._fixed_ratio or ratio) * sent.fixed_tokens
-        anchor = self._anchor if self._extends_anchor(sent) else None
+        anchor = self._anchor if self._anchor is not None and self._extends_anchor(sent) else None
         scale = self._anchor.scale if self._anchor is not None and fixed_known else 1.0
         sums = anchor.sums.times(scale) if anchor is not None else _Sums()
         new = sent.messages[len(anchor.messages) :] if anchor is not None else sent.messages
@@ -231,12 +231,13 @@ class Calibration:
         tail = ratio * sent.tail_tokens
         fixed *= scale
         estimated = tail if fixed_known else tail + fixed
-        members = frozenset[MessageSize]() if anchor is not None else self._anchored
+        members = self._anchored if anchor is None and self._anchor is not None else frozenset[MessageSize]()
         for size in new:
-            factor = self._factor(size)
-            if not self._is_reported(size):
+            factor = self._reported(size)
+            if not factor:
+                factor = self._factor(size)
                 estimated += factor * size.total
-            sums.add(size, factor * (scale if _is_among(size, members) else 1.0))
+            sums.add(size, factor * (scale if members and _is_among(size, members) else 1.0))
         total = fixed + tail + sums.true
         return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, tail, self._missed)
 
@@ -253,9 +254,6 @@ class Calibration:
             members = frozenset(self._anchor.messages) if self._anchor is not None else frozenset[MessageSize]()
             self._members = (self._anchor, members)
         return members
-
-    def _is_reported(self, size: MessageSize) -> bool:
-        return size in self._factors or (self._answer is not None and self._answer[0] is size)
 
     def _factor(self, size: MessageSize) -> float:
         """Tokens of this message per estimated one: from its report; if a part was removed, from the report of the

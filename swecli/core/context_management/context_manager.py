@@ -24,7 +24,14 @@ from swecli.core.context_management.monitor import (
     is_vague,
 )
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.prompt import PromptTexts, SystemPrompt, build_request, fit_output, tail_text
+from swecli.core.context_management.prompt import (
+    Prompt,
+    PromptTexts,
+    SystemPrompt,
+    build_request,
+    fit_output,
+    tail_text,
+)
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
@@ -81,6 +88,8 @@ class ContextManager:
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
+        self._fixed: tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]] | None = None
+        """What every request to this model has: prompt and tools."""
         self.unattended = texts.headless
         """Whether the prompt says that the run is unattended."""
         self.added_tools: tuple[ToolSchema, ...] = ()
@@ -108,15 +117,17 @@ class ContextManager:
 
     def adopt_memory(self, memory: MemoryText) -> None:
         """Continue a session with the memories of its prompt, byte for byte. Only before its first request."""
-        self._prompt.memory = memory
+        self._prompt.memory, self._fixed = memory, None
 
     def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
         """Continue a session with its earlier tools. Only before its first request."""
         self._prompt.adopt_tools(tools, lean_tools)
+        self._fixed = None
 
     def adjust(self, limits: Limits, advice: Sequence[str]) -> None:
         """Change the limits; ``advice`` as in the constructor."""
         self.limits = self._prompt.limits = limits
+        self._fixed = None
         self._advice = tuple(advice)
 
     def own_tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
@@ -142,7 +153,7 @@ class ContextManager:
         With ``info``, counts the conversation exactly if it may be close to a limit.
         """
         new = tuple(islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled)))
-        texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
+        texts = [text for entry in new for part in entry.body.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
         newest = self.newest
         matters = newest is not None and newest.share >= EXACT_FROM and is_vague(newest)
@@ -152,16 +163,16 @@ class ContextManager:
             budget = self.measure(messages, info)
             if budget.upper >= NEAR * min(budget.warn_at, budget.compact_at):
                 await self.count_exactly(messages, info)
-        await self.monitor.keep_ratios()
 
     def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:
         """Whether the conversation can be near a limit, given the entries added since its newest measure, whatever they
         contain."""
         measured = self._newest_measure
-        if measured is None or self.measured_for != info:
+        if measured is None or (self.measured_for is not info and self.measured_for != info):
             return True
-        images = sum(isinstance(part, ImagePart) for entry in new for part in entry.parts)
-        images += sum(len(part.images) for entry in new for part in entry.parts if isinstance(part, ToolResultPart))
+        parts = [part for entry in new for part in entry.body.parts]
+        images = sum(isinstance(part, ImagePart) for part in parts)
+        images += sum(len(part.images) for part in parts if isinstance(part, ToolResultPart))
         grown = 2 * sum(len(text.encode("utf-8", "replace")) for text in texts) * max(1.0, self.monitor.ratio(info))
         return measured.upper + grown + IMAGE_TOKENS * images >= NEAR * min(measured.warn_at, measured.compact_at)
 
@@ -197,15 +208,15 @@ class ContextManager:
             request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
             budget = self._measure(request, info)
         self.newest = budget
-        reason = gate_reason(budget, self._advice)
-        warning = ""
+        reason = warning = ""
         if budget.level == "ok":
             self._warned = False
-        elif not self._warned and budget.level != "block":
+        elif budget.level == "block":
+            reason = gate_reason(budget, self._advice)
+        elif not self._warned:
             self._warned = True
-            warning = reason
-        fitted = fit_output(request, budget, info, self.limits)
-        return PreparedRequest(fitted, budget, reason if budget.level == "block" else "", warning)
+            warning = gate_reason(budget, self._advice)
+        return PreparedRequest(fit_output(request, budget, info, self.limits), budget, reason, warning)
 
     def aside(self, messages: Sequence[Message], info: ModelInfo, session: str) -> ModelRequest:
         """A side request about the conversation, not part of it. Prompt and tools are the same, so that the provider's
@@ -270,9 +281,10 @@ class ContextManager:
         session: str = "",
         watermarks: Sequence[int] = (),
     ) -> ModelRequest:
+        _, prompt, tools = self._fixed_for(info)
         return build_request(
-            self._prompt.prompt(info),
-            self._prompt.tools(info),
+            prompt,
+            tools,
             messages,
             info=info,
             limits=self.limits,
@@ -283,9 +295,15 @@ class ContextManager:
             added_tools=self.added_tools,
         )
 
+    def _fixed_for(self, info: ModelInfo) -> tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]]:
+        if self._fixed is None or self._fixed[0] is not info:
+            self._fixed = (info, self._prompt.prompt(info), self._prompt.tools(info))
+        return self._fixed
+
     def _measure(self, request: ModelRequest, info: ModelInfo) -> Budget:
-        names = self._prompt.prompt(info).components
-        budget = self.monitor.measure(request, self.limits, info, names, _left_out(request, *self._cleared))
+        names = self._fixed_for(info)[1].components
+        cleared = _left_out(request, *self._cleared) if self._cleared[1] else 0
+        budget = self.monitor.measure(request, self.limits, info, names, cleared)
         self.measured_for, self._newest_measure = info, budget
         return budget
 

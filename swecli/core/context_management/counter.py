@@ -171,7 +171,8 @@ class PieceEstimator:
         """Estimated tokens, at least 1 for a text that isn't empty."""
         if not text:
             return 0
-        return max(1, round(sum(_estimate(piece) for piece in pieces(text))))
+        tokens = _estimate(text) if len(text) <= PIECE_CHARS else sum(_estimate(piece) for piece in pieces(text))
+        return max(1, round(tokens))
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -222,7 +223,7 @@ def _estimate(text: str) -> float:
             tally[0] += 1
             tally[1] += length - (rest[match.start()] == " ")
     tokens += sum(_script(kind, parts, letters, rest) for kind, (parts, letters) in scripts.items())
-    return tokens + _foreign(rest, words, accented, beyond, accented_beyond)
+    return tokens + _foreign(rest, words, accented, beyond, accented_beyond) if accented else tokens
 
 
 def _without_packed(text: str) -> tuple[str, float]:
@@ -265,8 +266,6 @@ def _script(kind: str, words: int, letters: int, text: str) -> float:
 def _foreign(text: str, words: int, accented: int, beyond: int, accented_beyond: int) -> float:
     """Extra tokens of words in other languages than English. The share of accented words indicates the distance from
     the languages that the vocabulary covers best; ``beyond`` are letters past the usual length of a word."""
-    if not accented:
-        return 0.0
     share = accented / (words + accented)
     letter = min(6 * share, 0.03 + share, 0.36)
     if len(_VIETNAMESE.findall(text)) > accented / 2:
@@ -433,7 +432,7 @@ class HybridCounter:
         (see ``count_ahead``), else estimated."""
         if not text:
             return 0
-        known = self._remembered(text)
+        known = self._remembered(text) if len(text) >= _REMEMBERED_FROM else None
         if known is not None:
             return known
         if len(text) > INLINE_CHARS:
@@ -600,7 +599,8 @@ class SizeCache:
             for size in sizes[same:]:
                 if size not in here:
                     size.let_go()
-            self._forget_oldest(messages)
+            if len(self._messages) > len(messages) + KEPT_BESIDE + _SLACK:
+                self._forget_oldest(messages)
         self._newest = (tuple(messages), found)
         return found
 
@@ -620,8 +620,6 @@ class SizeCache:
         return same if tuple(messages[:same]) == before[:same] else 0
 
     def _forget_oldest(self, messages: Sequence[Message]) -> None:
-        if len(self._messages) <= len(messages) + KEPT_BESIDE + _SLACK:
-            return
         here = {message.id for message in messages}
         beside = [name for name in self._messages if name not in here]
         for name in beside[:-KEPT_BESIDE]:
@@ -648,14 +646,14 @@ class SizeCache:
     def measure(self, message: Message) -> MessageSize:
         """The estimate of one message, without remembering it."""
         counts: dict[str, int] = {}
-        for component, tokens in self._parts(message):
+        spoken = _spoken(message)
+        for component, tokens in self._parts(message, spoken):
             counts[component] = counts.get(component, 0) + tokens
-        first = next(iter(counts), _spoken(message))
+        first = next(iter(counts), spoken)
         counts[first] = counts.get(first, 0) + MESSAGE_OVERHEAD
         return MessageSize(message.role, message.parts, tuple(counts.items()))
 
-    def _parts(self, message: Message) -> Iterable[tuple[str, int]]:
-        spoken = _spoken(message)
+    def _parts(self, message: Message, spoken: str) -> Iterable[tuple[str, int]]:
         for part in message.parts:
             match part:
                 case TextPart(text=text):

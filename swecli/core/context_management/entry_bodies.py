@@ -58,20 +58,22 @@ class _Recorded(Struct, frozen=True):
 
 class EntryBody:
     """The parts of one entry, whether in memory or not. ``seq`` is the event that has them; 0 if no event has them
-    unchanged, or they are short."""
+    unchanged, or they are short. ``long``: worth moving out of memory."""
 
-    __slots__ = ("_held", "seq")
+    __slots__ = ("_held", "long", "seq")
 
     def __init__(self, parts: Parts, seq: int = 0) -> None:
+        length = sum(map(_length, parts))
         self._held: Parts | _Evicted | _Recorded = parts
-        self.seq = seq
+        self.seq = seq if length > SHORT else 0
+        self.long = length >= LONG
 
     @classmethod
     def of_record(cls, outline: Parts, seq: int, read: Callable[[int], Parts]) -> EntryBody:
         """A body read from the record on demand. ``read`` gives the parts of an event; it raises ``OSError`` if it
         can't."""
-        body = cls((), seq)
-        body._held = _Recorded(outline, read, seq)
+        body = cls(())
+        body._held, body.seq, body.long = _Recorded(outline, read, seq), seq, True
         return body
 
     @property
@@ -134,11 +136,6 @@ def _length(part: Part) -> int:
             return weight_of(part)
 
 
-def body_of(parts: Parts, seq: int) -> EntryBody:
-    """The body of an entry in event ``seq``; a short one is stored without the number."""
-    return EntryBody(parts, seq if sum(map(_length, parts)) > SHORT else 0)
-
-
 class Bodies:
     """The long bodies of one conversation, by the ids of their entries."""
 
@@ -146,12 +143,13 @@ class Bodies:
         self._store = SpillStore[Parts](IN_MEMORY)
         self._here: dict[str, EntryBody] = {}
         self._evicted: dict[str, EntryBody] = {}
-        self._leaving: deque[str] = deque()
+        self.leaving: deque[str] = deque()
+        """Entries whose bodies may go."""
 
     def add(self, entry: str, body: EntryBody) -> None:
         if body.away:
             self._evicted[entry] = body
-        elif sum(map(_length, body.outline)) >= LONG:
+        elif body.long:
             self._here[entry] = body
 
     def see(self, live: Collection[str]) -> None:
@@ -159,11 +157,11 @@ class Bodies:
         for entry in [entry for entry in self._evicted if entry in live]:
             body = self._here[entry] = self._evicted.pop(entry)
             body.restore()
-        self._leaving = deque(entry for entry in self._here if entry not in live)
+        self.leaving = deque(entry for entry in self._here if entry not in live)
 
     def evict(self, most: int = AT_ONCE) -> None:
         """Evict some of the bodies that may go, few enough for a quick step."""
-        for _ in range(min(most, len(self._leaving))):
-            entry = self._leaving.popleft()
+        for _ in range(min(most, len(self.leaving))):
+            entry = self.leaving.popleft()
             body = self._evicted[entry] = self._here.pop(entry)
             body.evict(self._store)

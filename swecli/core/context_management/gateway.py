@@ -28,14 +28,17 @@ class RequestGateway(Struct):
         """The events of one request. A blocked request fails as if the provider had refused it, and nothing of it is
         sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``budget`` is an existing
         measure of it, ``likely`` as in ``too_long``."""
-        if budget is None or not self._holds(budget, request, client.info):
-            budget = await self._measured(request, client.info)
-        size = budget.used if likely else budget.upper
-        trouble = self._trouble(budget, size, self._room(budget, request), client.info)
+        info = client.info
+        room = self._room(budget, request) if budget is not None else 0
+        # Nothing is to be measured again where the window is the same, and no estimate may refuse the request.
+        if budget is None or budget.upper > room or budget.window != window_of(info, self.context.limits).total:
+            budget = await self._measured(request, info)
+            room = self._room(budget, request)
+        trouble = self._trouble(budget, budget.used if likely else budget.upper, room, info)
         if trouble is not None:
             yield Failed(trouble)
             return
-        stream = client.stream(with_room_for_answer(request, budget, client.info))
+        stream = client.stream(with_room_for_answer(request, budget, info))
         try:
             async for event in stream:
                 yield event
@@ -49,11 +52,6 @@ class RequestGateway(Struct):
         if there is a fallback when the provider refuses it."""
         budget = await self._measured(request, info)
         return (budget.used if likely else budget.upper) > self._room(budget, request)
-
-    def _holds(self, budget: Budget, request: ModelRequest, info: ModelInfo) -> bool:
-        """Whether a measure is still valid: the window is the same, and no estimate may refuse the request."""
-        same = budget.window == window_of(info, self.context.limits).total
-        return same and budget.upper <= self._room(budget, request)
 
     async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
         if self._newest is not None and self._newest[0] is request and self._newest[1] == info:

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.context_management.entry_bodies import Bodies, EntryBody, body_of
+from swecli.core.context_management.entry_bodies import Bodies, EntryBody
 from swecli.core.context_management.prompts import SUMMARY_MARK
 from swecli.core.context_management.view_stack import View, Views, ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
@@ -92,8 +92,11 @@ class ReadSet:
         del touches[:-KEPT]
         self._touches[path] = touches
 
+    def __len__(self) -> int:
+        """How many files were ever read or changed."""
+        return len(self._touches)
+
     def paths(self) -> frozenset[str]:
-        """All files ever read or changed."""
         return frozenset(self._touches)
 
     def last(self, path: str, present: Collection[str]) -> Touch | None:
@@ -484,10 +487,10 @@ class Ledger:
         opened = self.open.pop(body.item, None)
         kind = opened.kind if opened else "user"
         name = opened.name if opened else ""
-        call = self._call_body(body.item, opened)
+        call = self._call_body(body.item, opened) if opened is None or kind == "tool" else None
         title = opened.title if opened is not None and kind == "user" and name == "command" else ""
-        said = body_of(body.parts, event.seq)
-        status = _exit_status(body)
+        said = EntryBody(body.parts, event.seq)
+        status = next((block.exit_status for block in body.blocks if isinstance(block, TerminalBlock)), None)
         record = ItemRecord(body.item, kind, name, body.status, call, said, event.turn, status, event.ts, title)
         self.items[body.item] = record
         if (kind == "user" or kind == "attachment" or kind == "note") and body.parts:
@@ -516,7 +519,7 @@ class Ledger:
         known = self.entries.get(item)
         if known is not None and known.kind == "call":
             return known.body
-        return body_of((opened.part,), opened.seq) if opened and isinstance(opened.part, ToolCallPart) else None
+        return EntryBody((opened.part,), opened.seq) if opened and isinstance(opened.part, ToolCallPart) else None
 
     def _add_result(self, record: ItemRecord, message: str, event: Event) -> None:
         if record.parts:
@@ -528,7 +531,8 @@ class Ledger:
         if entry.id in self.entries:
             return
         self.entries[entry.id] = entry
-        self._bodies.add(entry.id, entry.body)
+        if entry.body.long:
+            self._bodies.add(entry.id, entry.body)
         self._view.append(ViewEntry("live", entry.id))
         self._frozen = None
         self.revision += 1
@@ -733,7 +737,8 @@ class Ledger:
         if self._seen != self.rewrites:
             self._seen = self.rewrites
             self._bodies.see({entry.id for entry in self._view if entry.kind == "live"})
-        self._bodies.evict()
+        if self._bodies.leaving:
+            self._bodies.evict()
 
     def _set_view(self, view: View) -> None:
         """Set the view, without entries lost in a gap of the record."""
@@ -741,10 +746,6 @@ class Ledger:
         self._frozen = view if len(self._view) == len(view) else None
         self.revision += 1
         self.rewrites += 1
-
-
-def _exit_status(body: ItemCompleted) -> int | None:
-    return next((block.exit_status for block in body.blocks if isinstance(block, TerminalBlock)), None)
 
 
 def _before(view: View, item: str, order: Mapping[str, int]) -> View | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import structs
 from msgspec.structs import replace
 
-from swecli.core.context_management.budget import Limits, compact_edge, edge, level_of, limited, window_of
+from swecli.core.context_management.budget import UNLIMITED, Limits, compact_edge, edge, level_of, limited, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.counter import (
     CountsAhead,
@@ -86,6 +86,8 @@ class TokenMonitor:
         self.part_counts: dict[str, tuple[EntryBody, int]] = {}
         """Estimates of ledger entries by id, with the counted body; kept by ``EntrySizes``."""
         self._kept: dict[str, float] = {}
+        self._fixed: tuple[tuple[object, ...], Mapping[str, str], dict[str, int]] | None = None
+        """What the newest request of the conversation begins with, the names of its blocks, and what they count."""
         self._calibrations: dict[str, Calibration] = {}
 
     def count_tokens(self, text: str) -> int:
@@ -153,6 +155,7 @@ class TokenMonitor:
         if not before:
             self.part_counts.clear()
             self._sizes.forget_fixed()
+            self._fixed = None
             await self.count_ahead(block.text for block in request.system)
         await self.count_ahead(text for one in request.messages for part in one.parts for text in texts_of(part))
         recounted: dict[MessageSize, MessageSize] = {}
@@ -198,8 +201,11 @@ class TokenMonitor:
             prediction = replace(prediction, messages=less, total=max(0.0, prediction.total - results))
         used = round(prediction.total)
         upper = used + round(_guard(prediction, window.total))
+        components = _components(fixed, prediction, used)
+        if limits.components != UNLIMITED:
+            components = limited(components, limits.components, window.effective)
         return Budget(
-            components=limited(_components(fixed, prediction, used), limits.components, window.effective),
+            components=components,
             used=used,
             upper=upper,
             effective=window.effective,
@@ -246,6 +252,9 @@ class TokenMonitor:
         )
 
     def _fixed_components(self, request: ModelRequest, names: Mapping[str, str]) -> dict[str, int]:
+        known, fixed = self._fixed, (request.system, request.tools)
+        if known is not None and known[1] is names and known[0] == fixed:
+            return known[2]
         counts: dict[str, int] = {}
         for block in request.system:
             name = names.get(block.text, SYSTEM)
@@ -253,6 +262,8 @@ class TokenMonitor:
         for schema in request.tools:
             name = tools_of(schema.source)
             counts[name] = counts.get(name, 0) + self._sizes.schema(schema)
+        if names:
+            self._fixed = (fixed, names, counts)
         return counts
 
 

@@ -136,7 +136,8 @@ def sent_parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
         parts = tuple(stubbed(part, view_entry.text) for part in entry.body.outline)
     else:
         marked = entry.kind in ("result", "user", "attachment")
-        parts = tuple(map(_unmarked, entry.parts)) if marked else entry.parts
+        said = entry.body.parts
+        parts = tuple(map(_unmarked, said)) if marked else said
     return _attached(parts) if entry.kind == "attachment" else parts
 
 
@@ -179,7 +180,7 @@ class _Annotated:
                 message = replace(message, parts=(TextPart(environment + APART), *message.parts))
         if message.role == "user" and not message.parts:
             return
-        cut = self._unexplained() if message.role != "tool" else None
+        cut = self._unexplained() if self.answer is not None and message.role != "tool" else None
         if cut is not None:
             if message.role == "user":
                 note = INTERRUPTION_NOTE if _interrupted(cut) else CUT_NOTE
@@ -194,7 +195,7 @@ class _Annotated:
 
     def close(self) -> None:
         """End of the messages: the model continues an interrupted answer."""
-        cut = self._unexplained()
+        cut = self._unexplained() if self.answer is not None else None
         if cut is not None and not _interrupted(cut):
             self.messages.append(_go_on(cut))
 
@@ -247,7 +248,7 @@ def _repaired(messages: Sequence[Message], used: set[str], before: AbstractSet[s
                 part for part in message.parts if isinstance(part, TextPart | ImagePart) and not _is_blank(part)
             )
             if parts:
-                repaired.append(_replaced(message, parts))
+                repaired.append(message if parts == message.parts else replace(message, parts=parts))
         else:
             repaired.extend(_answered(message, list(_results_after(messages, index)), used, before))
     return repaired

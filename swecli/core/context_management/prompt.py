@@ -180,7 +180,12 @@ def tail_text(
     ``budget`` is the newest measure, reported to the model from the warning level on. Text from outside can't end the
     note early.
     """
-    parts = [mode_note(mode), _todo_text(todos), usage_note(budget, can_compact), *notes]
+    parts = [
+        mode_note(mode) if mode != "default" else "",
+        _todo_text(todos) if todos else "",
+        usage_note(budget, can_compact) if budget is not None else "",
+        *notes,
+    ]
     text = "\n\n".join(part for part in parts if part)
     return note(without_notes(text)) if text else ""
 

@@ -25,7 +25,7 @@ from swecli.core.context_management.compaction.options import (
 )
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, attachments
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft, plan_compaction
-from swecli.core.context_management.compaction.policy import Breaker, worth_clearing
+from swecli.core.context_management.compaction.policy import Breaker, is_small, worth_clearing
 from swecli.core.context_management.compaction.quality import cited
 from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.compaction.summary import Summarizer, Summary
@@ -106,7 +106,8 @@ class Compactions:
         self._recorder = recorder
         self._connection = connection
         self.snapshots = SessionSnapshots(services, recorder)
-        self._in_doubt = False
+        self.in_doubt = False
+        """Whether the newest measure would say something alarming that rests on estimates only."""
         self._limits = LimitNotices(recorder)
         self._gateway = gateway_of(services, recorder)
         self._asker = asker
@@ -205,16 +206,16 @@ class Compactions:
         """Publish the size of the context as it is now, for the meter and everything else that shows it."""
         budget = self._services.context.measure(project(self._recorder.ledger), client.info)
         self._recorder.emit(ContextMeasured(budget))
-        self._in_doubt = self._limits.check(budget, client.info.ref, exact=self._services.context.monitor.exact)
+        self.in_doubt = self._limits.check(budget, client.info.ref, exact=self._services.context.monitor.exact)
 
     async def count_in_doubt(self, client: ModelClient) -> None:
         """Count exactly where the newest measure would have said something alarming by estimates only."""
-        if self._in_doubt:
+        if self.in_doubt:
             await self._services.context.count_exactly(project(self._recorder.ledger), client.info)
             budget = self._services.context.measure(project(self._recorder.ledger), client.info)
             self._recorder.emit(ContextMeasured(budget))
             self._limits.check(budget, client.info.ref)
-            self._in_doubt = False
+            self.in_doubt = False
 
     def adopt_size(self, client: ModelClient | None, model: str) -> None:
         """A session goes on: let the measure begin with what was known of its size. ``model`` is how the user calls the
@@ -241,7 +242,8 @@ class Compactions:
 
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
-        self._warn_of_budget(client)
+        if self._services.context.limits.context_budget is not None:
+            self._warn_of_budget(client)
         self._in_vain = False
         begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
         if self._wanted:
@@ -332,6 +334,8 @@ class Compactions:
 
     def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Between two turns, one batch of clearing and of the user's rules. True when the view changed."""
+        if is_small(prepared.budget):
+            return False
         ledger, turn = self._recorder.ledger, self._recorder.turn
         running = [one.id for one in ledger.view if one.id in ledger.entries and ledger.entries[one.id].turn == turn]
         sizes = EntrySizes(self._services.context.monitor, client.info)

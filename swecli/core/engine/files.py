@@ -137,16 +137,17 @@ class ChangedFiles:
     """Finds files that someone else changed after the model saw them. ``note`` is what the next request has to tell
     the model about that; empty when there is nothing."""
 
-    def __init__(self, recorder: Recorder, cwd: Path, editor: EditorFiles | None = None) -> None:
+    def __init__(self, recorder: Recorder, services: Services) -> None:
         self._recorder = recorder
-        self._cwd = cwd
-        self._editor = editor
+        self._services = services
         self._stamps: dict[str, _Stamp] = {}
         self.note = ""
 
     async def check(self) -> None:
         """Look at the files, off the event loop, and make the note anew."""
         ledger = self._recorder.ledger
+        if not ledger.files:
+            return
         visible = list(ledger.files.visible(ledger.live_items(), ledger.present_items()))[:MOST_FILES]
         if not visible:
             self.note = ""
@@ -155,10 +156,11 @@ class ChangedFiles:
         self._stamps.update(found)
         taken_back = self._recorder.state.taken_back
         others = [(path, touch) for path, touch in visible if path in found and found[path].sha256 != touch.sha256]
-        if others and self._editor is not None:  # the model may have seen what is not saved yet
-            unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], self._editor)
+        editor, cwd = self._services.editor, self._services.workspace.cwd
+        if others and editor is not None:  # the model may have seen what is not saved yet
+            unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], editor)
             others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]
-        changed = [(display_name(path, self._cwd), _how(found[path].sha256, path in taken_back)) for path, _ in others]
+        changed = [(display_name(path, cwd), _how(found[path].sha256, path in taken_back)) for path, _ in others]
         self.note = _note(changed)
 
 
@@ -220,7 +222,9 @@ _ENDS = ".,;:!?)]}"
 
 def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
     """What a message mentions: as it says itself, or else what stands in its text."""
-    return mentioned(message.text) if message.mentions is None else message.mentions
+    if message.mentions is not None:
+        return message.mentions
+    return mentioned(message.text) if "@" in message.text else ()
 
 
 async def attach(

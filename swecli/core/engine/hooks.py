@@ -137,6 +137,8 @@ class SessionHooks:
             HookBlocked: it must not be sent.
         """
         self._stopped, self._continued = "", 0
+        if self._hooks is None:
+            return
         self._stop_waiting()
         if self._starting is not None:
             starting, self._starting = self._starting, None

@@ -545,12 +545,14 @@ class Asking:
         self, client: ModelClient, prepared: PreparedRequest
     ) -> AnswerCompleted | AnswerInterrupted | AnswerFailed:
         """One answer, after as many attempts as it takes."""
-        failures = _Failures()
+        failures, self.fragment = _Failures(), None
         while True:
-            growing = self._services.context.growing(prepared.budget, client.info)
+            growing: list[GrowingBudget] = []
 
-            def meter(texts: Mapping[ItemKind, str], growing: GrowingBudget = growing) -> None:
-                self._recorder.emit(ContextMeasured(growing.add(texts)))
+            def meter(texts: Mapping[ItemKind, str], growing: list[GrowingBudget] = growing) -> None:
+                if not growing:
+                    growing.append(self._services.context.growing(prepared.budget, client.info))
+                self._recorder.emit(ContextMeasured(growing[0].add(texts)))
 
             origin, tools = Origin("", "", client.info.ref), self._services.tools
             answer = Answer(self._recorder, origin, self._services.monotonic, meter, tools.own_name)

@@ -38,10 +38,6 @@ class ModelChoice:
         self._next = 0
         """Of the stand-ins, the one that is asked next."""
 
-    @property
-    def client(self) -> ModelClient | None:
-        return self._connection.client
-
     def start(self, model: str) -> None:
         effort = self._services.effort(self._ref)
         if effort is not None and effort != self._recorder.state.effort:
@@ -138,11 +134,13 @@ class ModelChoice:
     async def ready(self) -> None:
         """Wait for what the model's server says of it, but not for long where the window is known from elsewhere: what
         comes later counts from then on."""
-        if self._asking is None or self._asking.done():
-            self._ask()
         client = self._connection.client
-        if self._asking is None or client is None:
+        if client is None:
             return
+        if self._asking is None or self._asking.done():
+            if not (self._compactions.in_doubt or self._services.windows.may_tell(client)):
+                return
+            self._asking = asyncio.create_task(self._asked(client))
         await asyncio.wait({self._asking}, timeout=READY_SECONDS)
         if not self._asking.done() and self._assumes(client.info) and client.info.ref not in self._waited_for:
             self._waited_for.add(client.info.ref)

@@ -15,7 +15,7 @@ from swecli.core.engine.services import Services
 from swecli.core.engine.work import add_note
 from swecli.core.llm.types import ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
-from swecli.core.tools.registry import schema_of
+from swecli.core.tools.registry import AnyTool, schema_of
 from swecli.core.tools.session_tools import ToolSearch
 
 SEARCH = "tool search"
@@ -74,7 +74,7 @@ class OfferedTools:
     @property
     def note(self) -> str:
         """How many tools are withheld, for the model; empty where none are."""
-        return self._deferral.note if self.deferred else ""
+        return self._deferral.note if self._deferral.deferred else ""
 
     @property
     def deferred(self) -> tuple[ToolSchema, ...]:
@@ -101,7 +101,8 @@ class OfferedTools:
 
     async def settle(self, info: ModelInfo) -> None:
         """Before a request: wait for tools that are about to come, and put what changed on record."""
-        await self._wait()
+        if self._services.tools.pending - self._waited:
+            await self._wait()
         for title, text in self._notes:
             add_note(self._recorder, title, text)
         self._notes.clear()
@@ -112,20 +113,22 @@ class OfferedTools:
             return
         smaller = self._state is not None and effective < self._state[2]
         self._state = state
-        wanted = self._selected(info, effective, anew=smaller)
+        tools = [tool for tool in registry.dynamic() if tool.name != self._search.name]
+        if not (tools or self._recorder.state.offered or self._deferral.deferred):
+            self._promoted.clear()
+            return
+        wanted = self._selected(tools, info, effective, anew=smaller)
         change = change_of(self._recorder.state.offered, wanted, registry.pending)
         if change:
             self._recorder.emit(ToolsChanged(change.added, change.removed))
             self.adopt()
 
-    def _selected(self, info: ModelInfo, effective: int, *, anew: bool) -> list[ToolDefinition]:
+    def _selected(
+        self, tools: Sequence[AnyTool], info: ModelInfo, effective: int, *, anew: bool
+    ) -> list[ToolDefinition]:
         """What the model is to be told: what it knows stays, unless its window has become smaller; what was found
         joins at the end."""
         registry, context = self._services.tools, self._services.context
-        tools = [tool for tool in registry.dynamic() if tool.name != self._search.name]
-        if not (tools or self._recorder.state.offered or self.deferred):
-            self._promoted.clear()
-            return []
         told = () if anew else (*self._recorder.state.offered, *self._promoted)
         used = self._recorder.state.last_used
         candidates = [
@@ -173,8 +176,6 @@ class OfferedTools:
     async def _wait(self) -> None:
         """Once for each source, and not for longer than the user would."""
         registry = self._services.tools
-        if not registry.pending - self._waited:
-            return
         skipped = self._skipped = asyncio.Event()
         settled = asyncio.ensure_future(registry.settled())
         enough = asyncio.ensure_future(skipped.wait())

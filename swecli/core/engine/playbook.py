@@ -7,11 +7,11 @@ loaded with the first turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -20,13 +20,17 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.work import add_note
 from swecli.core.protocol.events import (
-    DELTAS,
-    MAIN,
     BulletLearned,
     BulletsTold,
     Event,
+    FileChanged,
+    FilesRestored,
+    ItemCheckpointed,
     ItemCompleted,
+    ItemStarted,
     Notice,
+    PermissionRequested,
+    PermissionResolved,
     TurnEnded,
     TurnStarted,
 )
@@ -50,6 +54,18 @@ MOST_WAITING = 5_000
 REFLECTION_SECONDS = 20.0
 LEAST_CALLS = 4
 """Calls since the last reflection below which a model has nothing to reflect upon."""
+_TELLING: Final = (
+    TurnStarted,
+    TurnEnded,
+    ItemStarted,
+    ItemCheckpointed,
+    ItemCompleted,
+    FileChanged,
+    FilesRestored,
+    PermissionRequested,
+    PermissionResolved,
+)
+"""Events from which something can be learned."""
 T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
@@ -62,6 +78,8 @@ class _Loaded(Struct):
     stale: dict[str, str]
     watch: EvidenceWatch
     trials: Trials
+    usable: list[Bullet]
+    """Bullets that apply: live, and not stale."""
 
 
 class ShownBullet(Struct, frozen=True):
@@ -83,6 +101,7 @@ class SessionPlaybook:
         self._ask = ask
         self._loaded: _Loaded | None = None
         self._waiting: list[Event] = []
+        """What was not taken in yet."""
         self._evidence: list[Evidence] = []
         self._counts: list[Count] = []
         self._told: set[str] = set()
@@ -111,23 +130,42 @@ class SessionPlaybook:
         return self._open is not None
 
     def _observe(self, event: Event) -> None:
-        if isinstance(event.body, DELTAS):
+        """Take the event in, the beginning of a turn with what follows it: no request waits for what it teaches."""
+        body = event.body
+        if not isinstance(body, _TELLING):
             return
-        if self._loaded is None:
-            self._waiting.append(event)
+        if isinstance(body, TurnStarted):
+            if self._waiting:  # something happened between two turns
+                self._take_in()
+            if self._idle is not None:
+                self._wait(idle=False)
+        self._waiting.append(event)
+        if isinstance(body, TurnEnded):
+            self._take_in()
+            self._wait(idle=True)
+        elif self._loaded is None:
             del self._waiting[:-MOST_WAITING]
+        elif not isinstance(body, TurnStarted | ItemStarted):
+            before = self._waiting[-2].body if len(self._waiting) > 1 else None
+            said = isinstance(body, ItemCompleted) and isinstance(before, ItemStarted) and before.kind == "user"
+            if not said:
+                self._take_in()
+
+    def _take_in(self) -> None:
+        """See what of the events that wait is evidence, and what they say of bullets on trial."""
+        if self._loaded is None or not self._waiting:
             return
-        if event.agent == MAIN and isinstance(event.body, TurnStarted | TurnEnded):
-            self._wait(idle=isinstance(event.body, TurnEnded))
+        waiting, self._waiting = self._waiting, []
         watch = self._loaded.watch
-        self._evidence = [*watch.standing(self._evidence, event), *watch.observe(event)]
-        for step in watch.steps:
-            self._counts += self._loaded.trials.observe(step)
-        watch.steps.clear()
-        if isinstance(event.body, ItemCompleted):
-            self._calls += any(isinstance(part, ToolResultPart) for part in event.body.parts)
-            if chosen := self._after_failure.pop(event.body.item, None):
-                self._begin_trials("result", chosen.told, chosen.withheld, event.body.item)
+        for event in waiting:
+            self._evidence = [*watch.standing(self._evidence, event), *watch.observe(event)]
+            for step in watch.steps:
+                self._counts += self._loaded.trials.observe(step)
+            watch.steps.clear()
+            if isinstance(event.body, ItemCompleted):
+                self._calls += any(isinstance(part, ToolResultPart) for part in event.body.parts)
+                if chosen := self._after_failure.pop(event.body.item, None):
+                    self._begin_trials("result", chosen.told, chosen.withheld, event.body.item)
 
     # --- telling ---
 
@@ -136,20 +174,23 @@ class SessionPlaybook:
         if not await self._ready():
             return
         assert self._loaded is not None
-        self._counts += self._loaded.trials.end_turn()
-        await self.settle()
-        await self._keep_counts()
-        await self.tell(said)
+        if self._loaded.trials.open:
+            self._counts += self._loaded.trials.end_turn()
+        if self._evidence:
+            await self.settle()
+        if self._counts:
+            await self._keep_counts()
+        if self._loaded.usable:
+            await self.tell(said)
 
     async def tell(self, said: str) -> None:
         """Put the bullets that apply to a message of the user behind it."""
         books, loaded = self._books, self._loaded
-        usable = self._usable(loaded) if loaded is not None else []
-        if books is None or loaded is None or self.paused or not usable:
+        if books is None or loaded is None or self.paused or not loaded.usable:
             return
         from swecli.core.playbook.retrieval import fitting, for_message, split_withheld, told
 
-        found = for_message(usable, said, known=self._told)
+        found = for_message(loaded.usable, said, known=self._told)
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
         shown = fitting(chosen.told)
         withheld = [bullet for bullet in chosen.withheld if bullet.id not in loaded.trials.known]
@@ -173,13 +214,10 @@ class SessionPlaybook:
         edits = name in ("edit_file", "write_file")
         if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
             return ""
-        found = for_failure(self._usable(loaded), command, output, loaded.watch.relative(path) if edits else "")
+        found = for_failure(loaded.usable, command, output, loaded.watch.relative(path) if edits else "")
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
         self._after_failure[item] = chosen
         return harmless(told(chosen.told, WITH_FAILURE))
-
-    def _usable(self, loaded: _Loaded) -> list[Bullet]:
-        return [one for one in (*loaded.project.live(), *loaded.own.live()) if one.id not in loaded.stale]
 
     def _begin_trials(
         self,
@@ -215,11 +253,13 @@ class SessionPlaybook:
         self._books, self._loaded = books, loaded
         for problem in (*books.project.problems, *books.own.problems):
             self._say(f"{problem}. The file is put aside before it is written again.", "warning")
-        waiting, self._waiting = self._waiting, []
-        for event in waiting:
-            self._observe(event)
-        core = [bullet for bullet in self._usable(loaded) if bullet.id in books.core]
-        self._begin_trials("prompt", core, ())
+        turn = next((at for at, event in enumerate(self._waiting) if isinstance(event.body, TurnStarted)), 0)
+        if turn:  # something happened before the first turn
+            waiting, self._waiting = self._waiting[turn:], self._waiting[:turn]
+            self._take_in()
+            self._waiting += waiting
+        if core := [bullet for bullet in loaded.usable if bullet.id in books.core]:
+            self._begin_trials("prompt", core, ())
         return True
 
     async def _read_news(self) -> None:
@@ -229,11 +269,14 @@ class SessionPlaybook:
             return
         told = {*books.project.problems, *books.own.problems}
         try:
-            loaded.project, loaded.own, loaded.stale = await asyncio.to_thread(_read_again, books, loaded)
+            project, own, stale = await asyncio.to_thread(_read_again, books, loaded)
         except OSError as error:
             why = error.strerror or error
             self._say(f"The playbook can't be read again ({why}); this session keeps the version it read before.")
             return
+        if project is not loaded.project:
+            loaded.project, loaded.own, loaded.stale = project, own, stale
+            loaded.usable = _usable(project, own, stale)
         for problem in (*books.project.problems, *books.own.problems):
             if problem not in told:
                 self._say(f"{problem}. The file is put aside before it is written again.", "warning")
@@ -245,6 +288,7 @@ class SessionPlaybook:
 
     async def settle(self) -> None:
         """Learn from the evidence that has come since."""
+        self._take_in()
         books, loaded = self._books, self._loaded
         evidence, self._evidence = self._evidence, []
         if books is None or loaded is None or not evidence or self.paused or not books.options.learn:
@@ -294,6 +338,7 @@ class SessionPlaybook:
             loaded.project = playbook
         else:
             loaded.own = playbook
+        loaded.usable = _usable(loaded.project, loaded.own, loaded.stale)
         if told:
             self._say(told, "warning")
         return result
@@ -315,6 +360,7 @@ class SessionPlaybook:
         self._wait(idle=False)
         if self._loaded is None:
             return
+        self._take_in()
         self._counts += self._loaded.trials.end_turn()
         await self.settle()
         await self._keep_counts()
@@ -425,7 +471,8 @@ class SessionPlaybook:
         done = await self._change(file, apply)
         if isinstance(done, ChangeRefused):
             raise done
-        loaded.stale.pop(bullet_id, None)
+        if loaded.stale.pop(bullet_id, ""):
+            loaded.usable = _usable(loaded.project, loaded.own, loaded.stale)
         return done or "Nothing was changed."
 
     async def do(self, bullet_id: str, action: str) -> str:
@@ -499,7 +546,12 @@ def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:
         settle(playbook, books.clock())
     bullets = (*project.bullets(), *own.bullets())
     gone = {bullet.id: why for bullet in bullets if (why := stale(bullet, books.root))}
-    return books, _Loaded(project, own, gone, EvidenceWatch(str(books.root)), Trials())
+    usable = _usable(project, own, gone)
+    return books, _Loaded(project, own, gone, EvidenceWatch(str(books.root)), Trials(), usable)
+
+
+def _usable(project: Playbook, own: Playbook, stale: Mapping[str, str]) -> list[Bullet]:
+    return [one for one in (*project.live(), *own.live()) if one.id not in stale]
 
 
 def _read_again(books: Playbooks, loaded: _Loaded) -> tuple[Playbook, Playbook, dict[str, str]]:

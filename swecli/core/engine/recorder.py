@@ -105,7 +105,8 @@ class Facts(Sequence[Event]):
 
     def add(self, event: Event) -> None:
         self._held.append(event)
-        self._look(event)
+        if isinstance(event.body, Unknown | ContextRestored):
+            self._look(event)
         self._fresh += 1
         if self._fresh >= KEPT:
             self._let_go()
@@ -195,7 +196,8 @@ class Subscription:
     """An iterator over events from the moment of subscription on; it ends when the session is closed."""
 
     def __init__(self, past: Past | None = None) -> None:
-        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self.queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        """Takes what is new; None ends the iteration."""
         self._ended = False
         self._past = past
         self._page: Iterator[Event] = iter(())
@@ -203,10 +205,6 @@ class Subscription:
         """Whether the first page of the past was asked for."""
         self._read = 0
         """Sequence number up to which the past was read back."""
-
-    def put(self, event: Event | None) -> None:
-        """Hand over an event; None ends the iteration."""
-        self._queue.put_nowait(event)
 
     def __aiter__(self) -> Subscription:
         return self
@@ -220,7 +218,7 @@ class Subscription:
             if self._past is None:
                 break
             self._page = iter(await self._next_page(self._past))
-        event = None if self._ended else await self._queue.get()
+        event = None if self._ended else await self.queue.get()
         if event is None:
             self._ended = True
             raise StopAsyncIteration
@@ -273,15 +271,15 @@ class Recorder:
             if event.seq > known:
                 reduced.apply(event)
         self.turn = self.state.turn
-        self._log = make_log(self._publish)
-        self.facts.read_from(self._log)
+        self.log = make_log(self._publish)
+        self.facts.read_from(self.log)
 
     def emit(self, body: Body) -> Event:
         """Record one event. The state has changed when this returns; storing and publishing follow in order."""
         event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
         self.reductions.apply(event)
         self.ledger.evict()
-        self._log.append(event)
+        self.log.append(event)
         for watch in self.watchers:
             watch(event)
         return event
@@ -290,13 +288,10 @@ class Recorder:
         """Record an event of a subagent: the conversation and its cache are not about it."""
         event = Event(self.state.seq + 1, self._clock(), self.session, turn, body, agent)
         self.state.apply(event)
-        self._log.append(event)
+        self.log.append(event)
 
     def new_item(self, prefix: str) -> str:
         return f"{prefix}{self.state.items + 1}"
-
-    async def barrier(self) -> None:
-        await self._log.barrier()
 
     def subscribe(self, *, replay: bool, turns: int | None = None) -> Subscription:
         """Published events; with ``replay`` the published facts of the whole session first, or of its newest
@@ -313,10 +308,10 @@ class Recorder:
             if is_fact(event.body):
                 self.facts.add(event)
             for subscription in self._subscribers:
-                subscription.put(event)
+                subscription.queue.put_nowait(event)
 
     async def close(self) -> None:
         """Store what is left and end all subscriptions."""
-        await self._log.close()
+        await self.log.close()
         for subscription in self._subscribers:
-            subscription.put(None)
+            subscription.queue.put_nowait(None)

@@ -39,6 +39,7 @@ from swecli.core.protocol.events import (
     ItemStarted,
     ModelResponded,
     PromptPrefix,
+    TurnStarted,
     ViewEntry,
 )
 from swecli.core.protocol.messages import Part
@@ -58,7 +59,7 @@ _CODE: Final = (
 )
 """Modules that decide what events come to, and how that looks."""
 
-_OF_ITEMS: Final = (ItemStarted, ItemCheckpointed, ItemCompleted)
+_OF_ITEMS: Final = (ItemStarted, ItemCheckpointed, ItemCompleted, TurnStarted)
 """More than half of all events. They concern no request: only the state and the ledger."""
 
 

@@ -61,10 +61,12 @@ class PromptRetrieval:
         window = window_of(model, self._services.context.limits).total
         if project is None or window <= LEAST_WINDOW or not text.strip():
             return
-        from swecli.core.retrieval.retrieve import Retrieval
-
         wait = UNATTENDED_WAIT if self._services.context.unattended else FIRST_WAIT
-        found = await project.retrieval(text, first_wait=wait) or Retrieval(await project.named(text))
+        found = await project.retrieval(text, first_wait=wait)
+        if found is None:
+            from swecli.core.retrieval.retrieve import Retrieval
+
+            found = Retrieval(await project.named(text))
         if self._services.retrieval_model and not any(one.sure for one in found.named) and len(text.split()) >= _ASKED:
             words = await self._ask(read_prompt("retrieval"), text[:_LONGEST])
             found = await project.retrieval(f"{text}\n\n{words}") or found if words else found

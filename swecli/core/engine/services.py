@@ -51,6 +51,10 @@ class WindowKnowledge(Protocol):
     """What can be found out about a model's context window while a session runs. What is found is in the client's
     ``info`` when a method returns."""
 
+    def may_tell(self, client: ModelClient) -> bool:
+        """Whether asking the model's server may bring anything."""
+        ...
+
     async def ask(self, client: ModelClient) -> bool:
         """Ask the model's server, if that may bring anything. True when more is known than before."""
         ...
@@ -66,6 +70,9 @@ class WindowKnowledge(Protocol):
 
 class NoWindowKnowledge:
     """Nothing can be found out."""
+
+    def may_tell(self, client: ModelClient) -> bool:
+        return False
 
     async def ask(self, client: ModelClient) -> bool:
         return False

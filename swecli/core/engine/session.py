@@ -20,12 +20,12 @@ from swecli.core.context_management.prompts import note, read_prompt
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch, said_with_no, unattended
-from swecli.core.engine.files import SessionFiles, words_of
+from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
-from swecli.core.engine.model_call import Call, gateway_of
+from swecli.core.engine.model_call import Asking, Call, gateway_of
 from swecli.core.engine.models import READY_SECONDS, ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
@@ -233,6 +233,8 @@ class Session:
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
         self._offered = OfferedTools(services, recorder)
+        self._changed = ChangedFiles(recorder, services)
+        self._asking = Asking(services, recorder)
         self._spending = SpendingGate(services.limits.spending, recorder, self._requests, services.price)
         agents = self._agents
         self.playbook = SessionPlaybook(services, recorder, self.ask_model, inner=outer is not None)
@@ -553,13 +555,17 @@ class Session:
             self._scheduler,
             self._compactions,
             self._models,
+            self._connection,
             self._jobs,
             self.hooks,
             self._offered,
             self._spending,
+            self._changed,
+            self._asking,
             item,
+            message.text if isinstance(message, Submit | Queued) else "",
             words_of(message) if isinstance(message, Submit | Queued) else (),
-            invoking=Invoking(self._services, self._recorder, self._scheduler),
+            invoking=None if invocation is None else Invoking(self._services, self._recorder, self._scheduler),
             news=self._news,
             memory=self.memory,
             playbook=self.playbook,
@@ -741,7 +747,7 @@ class Session:
 
     async def facts(self) -> Sequence[Event]:
         """All facts of the session so far, in order. Reads the disk where they are not in memory."""
-        await self._recorder.barrier()
+        await self._recorder.log.barrier()
         return await asyncio.to_thread(list, self._recorder.facts)
 
     def stored_result(self, ref: str) -> bytes | None:

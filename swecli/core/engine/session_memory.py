@@ -47,21 +47,33 @@ class InstructionNews:
         self._nested: dict[str, InstructionFile | None] = {}
         """Files of folders below that the model knows, by name; None where an earlier run told it."""
         self._nested_stamps: dict[Path, _Stamp] = {}
-        self._rewrites = -1
+        self._rewrites = 0
+        self._watched = self._places()
+
+    def start(self) -> None:
+        """What the conversation has of instructions when the session begins was told in an earlier run."""
+        if not self._files.watch:
+            return
+        self._rewrites = self._recorder.ledger.rewrites
+        self._nested.update((name, None) for name in self._visible() - self._present.keys())
 
     async def look(self) -> None:
         """Tell model and user what is new."""
         if not self._files.watch:
             return
-        self._tell_again()
+        ledger = self._recorder.ledger
+        if self._rewrites != ledger.rewrites:
+            self._tell_again()
         await self._look_for_changes()
-        await self._look_again_below()
-        await self._look_below()
+        if self._nested:
+            await self._look_again_below()
+        if len(ledger.files) != len(self._paths):
+            await self._look_below()
 
     # --- files that were there at the start -------------------------------------------------------------------
 
     async def _look_for_changes(self) -> None:
-        stamps = await asyncio.to_thread(_stamps, self._watched())
+        stamps = await asyncio.to_thread(_stamps, self._watched)
         before, self._stamps = self._stamps, stamps
         if stamps == before:
             return
@@ -74,12 +86,14 @@ class InstructionNews:
         for text in now.notices:
             if text not in self._files.loaded.notices:
                 self._recorder.emit(Notice(text, "warning", "instructions"))
-        self._present = present
-        self._stamps = await asyncio.to_thread(_stamps, self._watched())
+        moved, self._present = present.keys() != self._present.keys(), present
+        if moved:
+            self._watched = self._places()
+        self._stamps = await asyncio.to_thread(_stamps, self._watched)
         if changed or gone:
             self._announce(changed, gone)
 
-    def _watched(self) -> list[Path]:
+    def _places(self) -> list[Path]:
         places = [folder / name for folder in self._files.folders for name in INSTRUCTION_NAMES]
         return list(dict.fromkeys([*places, *(file.path for file in self._present.values())]))
 
@@ -167,14 +181,8 @@ class InstructionNews:
 
     def _tell_again(self) -> None:
         """After the conversation was cut or rewound: tell files of folders again that are not in it any more."""
-        ledger = self._recorder.ledger
-        if self._rewrites == ledger.rewrites:
-            return
-        first, self._rewrites = self._rewrites < 0, ledger.rewrites
+        self._rewrites = self._recorder.ledger.rewrites
         told = self._visible()
-        if first:
-            self._nested.update((name, None) for name in told - self._present.keys() if name not in self._nested)
-            return
         lost = [file for name, file in self._nested.items() if file is not None and name not in told]
         for file in lost:
             self._tell_nested([file])
@@ -220,7 +228,7 @@ class SessionMemory:
         self._context = services.context
         self._cwd = services.workspace.cwd
         self._recorder = recorder
-        self._news = InstructionNews(services.instruction_files, recorder, tell_model)
+        self.news = InstructionNews(services.instruction_files, recorder, tell_model)
         self._log = recorder.reductions.work
         self._todos: tuple[Todo, ...] = ()
         self._written: Lines = {}
@@ -239,6 +247,7 @@ class SessionMemory:
             self._context.adopt_memory(MemoryText(known.text, known.lean) if known is not None else MemoryText())
         elif memory.text and self._keeps:
             self._recorder.emit(MemoryLoaded(memory.text, memory.lean))
+        self.news.start()
         self._log.absorb(self._recorder.ledger)
         self._todos = self._recorder.state.todos
         self._written = self._lines()
@@ -248,10 +257,6 @@ class SessionMemory:
         """The scratchpad for the tail of a request; empty where nothing is on it."""
         text = self._recorder.state.scratchpad
         return f"Your scratchpad:\n{text}" if text else ""
-
-    async def look(self) -> None:
-        """Before a request: what is new in instruction files."""
-        await self._news.look()
 
     async def keep(self) -> None:
         """After a step: bring the session notes up to date, where something was done that is worth a note."""

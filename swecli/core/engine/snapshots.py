@@ -222,7 +222,7 @@ class SessionSnapshots:
         store = self._services.snapshots
         if store is None:
             return
-        await self._recorder.barrier()  # it must not know of anything that the record does not have
+        await self._recorder.log.barrier()  # it must not know of anything that the record does not have
         trouble = await asyncio.to_thread(store.save_snapshot, snapshot)
         self._newest = snapshot.measure if not trouble else self._newest
         if trouble and not self._reported:

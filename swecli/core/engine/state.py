@@ -291,7 +291,8 @@ class SessionState(Struct):
                 self._of_suggestions(event.body)
         else:
             self._of_agent(event)
-        self._count_waiting(event.ts)
+        if self.permissions or self.questions or self.waits_since is not None:
+            self._count_waiting(event.ts)
 
     def _of_session(self, event: Event) -> None:
         match event.body:  # the most frequent ones first: a long session has tens of thousands of them
@@ -301,7 +302,7 @@ class SessionState(Struct):
                 self.items = max(self.items, _number(item))
             case ItemStarted(item=item, kind=kind, name=name) as body:
                 self.items = max(self.items + 1, _number(item))
-                if body.typed and item in self.asked:
+                if name and item in self.asked and body.typed:
                     self.titles[item] = body.typed
                 if kind == "tool":
                     self.tools[name] += 1

@@ -226,7 +226,7 @@ class Relay:
         self._recorder.relay(body, self.agent, self.turn)
 
     async def barrier(self) -> None:
-        await self._recorder.barrier()
+        await self._recorder.log.barrier()
 
     async def close(self) -> None:
         """The session goes on."""

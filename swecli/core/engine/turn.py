@@ -35,7 +35,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.sentinel import Sentinel
-from swecli.core.engine.services import Mentionable, Services
+from swecli.core.engine.services import Connection, Mentionable, Services
 from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.spending_limits import BUDGET_KIND, SpendingGate
@@ -86,14 +86,18 @@ class Turn:
         scheduler: Scheduler,
         compactions: Compactions,
         models: ModelChoice,
+        connection: Connection,
         jobs: JobWatch,
         hooks: SessionHooks,
         offered: OfferedTools,
         spending: SpendingGate,
+        changed: ChangedFiles,
+        asking: Asking,
         item: str,
+        said: str = "",
         mentions: Sequence[str] = (),
         *,
-        invoking: Invoking,
+        invoking: Invoking | None = None,
         news: ExtensionNews,
         memory: SessionMemory,
         playbook: SessionPlaybook,
@@ -104,22 +108,25 @@ class Turn:
         retrieval: PromptRetrieval | None = None,
         sentinel: Sentinel | None = None,
     ) -> None:
-        """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
-        attaches. With an ``invocation`` the message is yet to be made of it. ``agents_settled`` waits for
-        subagents in the background, and says whether there were any; ``propose`` takes down a plan."""
+        """``item`` is the message that begins the turn, ``said`` its text, ``mentions`` are the files and
+        ``mentionables`` that it attaches. With an ``invocation`` the message is yet to be made of it, by ``invoking``.
+        ``agents_settled`` waits for subagents in the background, and says whether there were any; ``propose`` takes
+        down a plan."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
         self._compactions = compactions
         self._models = models
+        self._connection = connection
         self._jobs = jobs
         self._hooks = hooks
         self._screened: set[str] = set()
         """Messages written meanwhile that hooks let pass."""
         self._offered = offered
         self._spending = spending
-        self._asking = Asking(services, recorder)
+        self._asking = asking
         self._item = item
+        self._said = said
         self._agents_settled = agents_settled
         self._propose = propose
         self._retrieval = retrieval
@@ -132,7 +139,7 @@ class Turn:
         self._invocation = invocation
         self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
-        self._changed = ChangedFiles(recorder, services.workspace.cwd, services.editor)
+        self._changed = changed
         self._repeats = RepeatGuard(recorder, services.tools, asker)
         self._step = 0
         self._cuts = 0
@@ -186,7 +193,7 @@ class Turn:
 
     @property
     def _client(self) -> ModelClient:
-        client = self._models.client
+        client = self._connection.client
         assert client is not None  # a turn begins only with a model, and no command takes it away
         return client
 
@@ -195,41 +202,44 @@ class Turn:
         await self._news.look()
         if self._invocation is not None:
             await self._invoke(self._invocation)
-        await self._begin_hooks()
+        try:
+            await self._hooks.begin_turn(self._said)
+        except HookBlocked as blocked:
+            raise TurnStopped("blocked", f"{blocked.by} blocked your message: {blocked}", "hook") from None
         await self._models.ready()
-        await self._attach(self._mentions)
+        if self._mentions:
+            await self._attach(self._mentions)
         await self._playbook.begin_turn(self._said)
         # What a command makes of its call is the project's text, not a wish of the user: only the call counts.
-        await self._retrieve(self._said if self._invocation is None else self._invocation.title)
+        said = self._said if self._invocation is None else self._invocation.title
+        if self._retrieval is not None:
+            await self._retrieval.add(said, self._client.info)
         while True:
-            await self._screen_steering()
-            steering = absorb_steering(self._recorder)
-            if steering:
-                self._repeats.user_spoke()
-                words = [word for one in steering for word in words_of(one)]
-                await self._attach(words)
-                await self._playbook.tell("\n".join(one.text for one in steering))
-                await self._retrieve("\n\n".join(one.text for one in steering))
+            if self._recorder.state.queue:
+                await self._take_steering()
             self._hooks.tell_model()
             self._check_caps()
-            await self._memory.look()
+            await self._memory.news.look()
             await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()
             self._check_left(prepared)  # a summary would be as large as the request
             await self._check_budgets(prepared)
-            roomy = await self._with_room(prepared)
-            if roomy is not prepared:
-                await self._check_budgets(roomy)
-            prepared = roomy
+            if await self._compactions.before_request(prepared, self._client):
+                self._repeats.forget_lookups()
+                prepared = self._prepare(changed=True)
+                await self._check_budgets(prepared)
             self._check_caps()  # making room may have asked a model for a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._unmeasured = True
-            self._gate(prepared)
+            if prepared.reason:
+                raise TurnStopped("blocked", self._compactions.why_blocked(prepared), "context")
+            if prepared.warning:
+                self._recorder.emit(Notice(prepared.warning, "warning", "context"))
             self._check_left(prepared)
-            await self._recorder.barrier()
+            await self._recorder.log.barrier()
             sent_at = self._services.clock()
             self._account.begin(self._step, prepared, self._client.info)
             answered = await self._answered(prepared)
@@ -241,6 +251,7 @@ class Turn:
             await self._playbook.settle()
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             self._finish_step()
+            await self._services.context.monitor.keep_ratios()
             await self._memory.keep()
             if self._hooks.stopped:
                 raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
@@ -253,25 +264,21 @@ class Turn:
             ):
                 return TurnStopped("done", _last_word(message))
 
+    async def _take_steering(self) -> None:
+        """What the user wrote meanwhile for this turn joins it."""
+        await self._screen_steering()
+        steering = absorb_steering(self._recorder)
+        if steering:
+            self._repeats.user_spoke()
+            words = [word for one in steering for word in words_of(one)]
+            await self._attach(words)
+            await self._playbook.tell("\n".join(one.text for one in steering))
+            if self._retrieval is not None:
+                await self._retrieval.add("\n\n".join(one.text for one in steering), self._client.info)
+
     async def _attach(self, words: Sequence[str]) -> None:
         cwd, known = self._services.workspace.cwd, self._mentionables()
         await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
-
-    async def _retrieve(self, text: str) -> None:
-        if self._retrieval is not None:
-            await self._retrieval.add(text, self._client.info)
-
-    @property
-    def _said(self) -> str:
-        """The message that begins the turn."""
-        parts = self._recorder.ledger.items[self._item].parts
-        return "".join(part.text for part in parts if isinstance(part, TextPart))
-
-    async def _begin_hooks(self) -> None:
-        try:
-            await self._hooks.begin_turn(self._said)
-        except HookBlocked as blocked:
-            raise TurnStopped("blocked", f"{blocked.by} blocked your message: {blocked}", "hook") from None
 
     async def _screen_steering(self) -> None:
         """Hooks look at what the user writes meanwhile before it joins; what they block goes."""
@@ -293,6 +300,7 @@ class Turn:
 
     async def _invoke(self, invocation: Invocation) -> None:
         """Make the message of the call that begins the turn."""
+        assert self._invoking is not None
         if invocation.model:
             self._models.lend(invocation.model)
         try:
@@ -300,6 +308,8 @@ class Turn:
         except NotInvoked as error:
             outcome: TurnOutcome = "interrupted" if error.rejected else "error"
             raise TurnStopped(outcome, str(error), "command") from error
+        parts = self._recorder.ledger.items[self._item].parts
+        self._said = "".join(part.text for part in parts if isinstance(part, TextPart))
 
     def _check_caps(self) -> None:
         limits = self._services.limits
@@ -343,19 +353,6 @@ class Turn:
             notes=(self._changed.note, self._repeats.note, self._jobs.note(), self._offered.note, self._memory.note),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
-
-    async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:
-        """The request after whatever compaction it needs."""
-        if not await self._compactions.before_request(prepared, self._client):
-            return prepared
-        self._repeats.forget_lookups()
-        return self._prepare(changed=True)
-
-    def _gate(self, prepared: PreparedRequest) -> None:
-        if prepared.blocked:
-            raise TurnStopped("blocked", self._compactions.why_blocked(prepared), "context")
-        if prepared.warning:
-            self._recorder.emit(Notice(prepared.warning, "warning", "context"))
 
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None where a new request is to be made: an answer that broke off is gone on with, and a

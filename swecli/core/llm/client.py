@@ -431,6 +431,7 @@ class HttpModelClient:
     def __init__(self, config: ClientConfig, dump: ExchangeDump | None = None) -> None:
         """``dump`` receives every request and answer, with keys masked."""
         self._config = config
+        self.info = config.info
         self._dump = dump
         self._told_clearing = False
         self._masker = Masker(key_values(config.headers), shapes=False)
@@ -449,10 +450,6 @@ class HttpModelClient:
         )
 
     @property
-    def info(self) -> ModelInfo:
-        return self._config.info
-
-    @property
     def config(self) -> ClientConfig:
         return self._config
 
@@ -460,12 +457,14 @@ class HttpModelClient:
         """Update the model's data, from the next request on."""
         target = replace(self._config.target, window=info.window, max_output=info.max_output)
         self._config = replace(self._config, info=info, target=target)
+        self.info = info
 
     async def close(self) -> None:
         await self._transport.close()
 
     def wire_request(self, request: ModelRequest) -> WireRequest:
-        return adjust(self._build(self._acceptable(request), self._config.target), self._adjustments)
+        wire = self._build(self._acceptable(request), self._config.target)
+        return adjust(wire, self._adjustments) if self._adjustments else wire
 
     def headers(self, wire: WireRequest) -> dict[str, str]:
         return {
@@ -504,14 +503,14 @@ class HttpModelClient:
             if self._config.target.origin.protocol != CLEARS:
                 yield StreamNotice(NO_CLEARING)
         names = [tool.name for tool in request.tools]
-        reads_calls = self._config.target.dialect.tool_calls == "auto"
-        calls = TextCallStream(names) if names and reads_calls else None
+        calls: TextCallStream | None = None
         for change_number in range(_MAX_CHANGES + 1):
             wire, change = self.wire_request(request), ""
-            if names and calls is None and self._tools_as_text:
-                calls = TextCallStream(names)
-            async with aclosing(self._attempt(wire, self._longest(request))) as events:
+            reads_calls = self._config.target.dialect.tool_calls == "auto" or self._tools_as_text
+            async with aclosing(self._attempt(wire, request)) as events:
                 async for event in events:
+                    if calls is None and names and reads_calls:
+                        calls = TextCallStream(names)
                     if isinstance(event, _Refused):
                         change = self._adapt(event.error, wire, request) if change_number < _MAX_CHANGES else ""
                         error = to_provider_error(event.error, self._context)
@@ -557,16 +556,19 @@ class HttpModelClient:
         tokens = request.max_output_tokens or info.max_output or info.window or 0
         return min(max(tokens * CHARACTERS_PER_TOKEN, SHORTEST_LIMIT), LONGEST_LIMIT)
 
-    async def _attempt(self, wire: WireRequest, longest: int) -> AsyncGenerator[StreamEvent | _Refused, None]:
+    def _decoder(self) -> Decoder:
         origin = self._config.target.origin
-        decoder = decoder_for(origin.protocol, origin, self._config.target.dialect.think_tags, self._context)
+        return decoder_for(origin.protocol, origin, self._config.target.dialect.think_tags, self._context)
+
+    async def _attempt(self, wire: WireRequest, request: ModelRequest) -> AsyncGenerator[StreamEvent | _Refused, None]:
+        decoder: Decoder | None = None
         watchdog = _Watchdog(self._config.timeouts)
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
         headers, ended = self.headers(wire), "interrupted"
         exchange = self._dump.begin(url, headers, body) if self._dump is not None else None
         try:
-            response = await watchdog.wait(self._transport.post(url, headers, body))
+            response = await watchdog.wait(self._transport.send(url, headers, body))
             if exchange is not None:
                 exchange.head(response.status, response.headers)
                 response.watch = exchange.body
@@ -577,13 +579,14 @@ class HttpModelClient:
                 return
             if trouble := response.encoding_trouble:
                 raise ProviderError("protocol", f"the answer {trouble}", hint=ENCODING_HINT)
-            async with aclosing(self._decode(decoder, response, watchdog, longest)) as events:
+            decoder = self._decoder()
+            async with aclosing(self._decode(decoder, response, watchdog, self._longest(request))) as events:
                 async for event in events:
                     yield event
             ended = ""
         except ProviderError as error:
             ended = str(error)
-            for event in decoder.abort(error):
+            for event in (decoder or self._decoder()).abort(error):
                 yield event
         finally:
             if exchange is not None:

@@ -107,27 +107,23 @@ class Transport:
     def __init__(self, base_url: str, timeouts: Timeouts) -> None:
         self._base_url = base_url
         self._timeouts = timeouts
+        self._through_proxy = not is_loopback(base_url)
         self._client: httpx.AsyncClient | None = None
         self._httpx: ModuleType | None = None
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Send ``body`` and return the response once its head has arrived. The caller closes it.
-
-        Raises:
-            ProviderError: kind ``network``, ``protocol`` or (invalid URL) ``bad_request``.
-        """
-        return await self._send("POST", url, headers, body)
-
-    async def get(self, url: str, headers: Mapping[str, str]) -> HttpResponse:
-        """Request ``url``; see ``post``."""
-        return await self._send("GET", url, headers, None)
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes | None = None) -> HttpResponse:
+        """Send ``body``, or ask for ``url`` where there is none, and give the response as soon as its head is there.
+        The caller closes it.
+
+        Raises:
+            ProviderError: kind ``network``, ``protocol`` or (no URL) ``bad_request``.
+        """
+        method = "GET" if body is None else "POST"
         library = self._httpx
         if library is None:
             library = self._httpx = await asyncio.to_thread(_http_library)
@@ -155,7 +151,7 @@ class Transport:
             http2=False,
             verify=context,
             follow_redirects=False,
-            trust_env=not is_loopback(self._base_url),
+            trust_env=self._through_proxy,
             timeout=library.Timeout(None, connect=limits.connect, write=limits.write, pool=limits.connect),
         )
 
@@ -320,11 +316,8 @@ class Fetcher:
         url = self._base_url + path
         try:
             async with asyncio.timeout(self._seconds):
-                if body is None:
-                    response = await self._transport.get(url, self._headers)
-                else:
-                    headers = {**self._headers, "content-type": "application/json"}
-                    response = await self._transport.post(url, headers, body)
+                of_body = {} if body is None else {"content-type": "application/json"}
+                response = await self._transport.send(url, {**self._headers, **of_body}, body)
                 if response.status != 200:
                     return Fetched(None, f"{path}: status {response.status}", response.status)
                 return await self._read(path, response)

@@ -41,31 +41,31 @@ class Trials:
     """The open trials of one session."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Trial] = {}
+        self.open: dict[str, _Trial] = {}
 
     @property
     def known(self) -> frozenset[str]:
         """Bullets on trial in this turn."""
-        return frozenset(self._open)
+        return frozenset(self.open)
 
     def begin(self, told: Iterable[Bullet], withheld: Iterable[Bullet] = ()) -> list[Count]:
         """Begin trials of bullets shown or withheld; each counts once per turn."""
         counts: list[Count] = []
         for bullets, kept_back in ((told, False), (withheld, True)):
             for bullet in bullets:
-                if bullet.id not in self._open:
-                    self._open[bullet.id] = _Trial(bullet, kept_back)
+                if bullet.id not in self.open:
+                    self.open[bullet.id] = _Trial(bullet, kept_back)
                     counts.append(Count(bullet.id, "withheld" if kept_back else "exposures"))
         return counts
 
     def observe(self, step: Step) -> list[Count]:
         """Counts decided by this step."""
         counts: list[Count] = []
-        for name, trial in list(self._open.items()):
+        for name, trial in list(self.open.items()):
             verdict = verdict_of(trial.bullet, step)
             if verdict is None:
                 continue
-            del self._open[name]
+            del self.open[name]
             if not trial.withheld:
                 counts.append(Count(name, verdict))
             elif verdict == "helpful":
@@ -74,7 +74,7 @@ class Trials:
 
     def end_turn(self) -> list[Count]:
         """Close undecided trials."""
-        left, self._open = self._open, {}
+        left, self.open = self.open, {}
         return [Count(name, "neutral") for name, trial in left.items() if not trial.withheld]
 
 

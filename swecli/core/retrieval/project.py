@@ -136,7 +136,8 @@ class ProjectIndex:
 
     @property
     def state(self) -> IndexState:
-        index, building = self._index, self._making or (self._index is None and self._is_busy)
+        busy = self._task is not None and not self._task.done()
+        index, building = self._index, self._making or (self._index is None and busy)
         if index is None:
             return IndexState(building=building, problem=self._problem)
         size = self._known.corpus.size if self._known is not None else len(index.files)
@@ -148,13 +149,10 @@ class ProjectIndex:
 
     def begin(self) -> None:
         """Check the disk, and build the index if it is missing or too much has changed. On the event loop."""
-        if self._is_busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_SECONDS:
+        busy = self._task is not None and not self._task.done()
+        if busy or self._closed or self._problem or time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._task = asyncio.create_task(self._work())
-
-    @property
-    def _is_busy(self) -> bool:
-        return self._task is not None and not self._task.done()
 
     def begin_soon(self) -> None:
         """Begin once the interface is up; reads nothing before."""

@@ -218,7 +218,8 @@ class Journal:
             if len(self._direct) == 1:
                 self._loop.call_soon(self._publish_direct)
             return
-        self._publish_direct()
+        if self._direct:
+            self._publish_direct()
         self._handed_over += 1
         self._queue.put(event)
 
@@ -248,16 +249,22 @@ class Journal:
         except _STORE_ERRORS:
             return 0  # reading will report it
 
-    async def barrier(self) -> None:
-        """Wait until all earlier events are published, and stored unless ``degraded``."""
-        if not self._closed:
-            await self._mark(last=False)
+    async def barrier(self, *, last: bool = False) -> None:
+        """Wait until all earlier events are published, and stored unless ``degraded``. After the ``last`` barrier the
+        thread ends."""
+        if self._closed:
+            return
+        self._closed = last
+        if self._direct:
+            self._publish_direct()
+        reached: asyncio.Future[None] = self._loop.create_future()
+        self._queue.put(_Barrier(reached, last))
+        await reached
 
     async def close(self) -> None:
         """Store and publish the rest, retrying once after a failure, and end the thread."""
         if not self._closed:
-            self._closed = True
-            await self._mark(last=True)
+            await self.barrier(last=True)
             self._thread.join()
             await asyncio.to_thread(self._on_close)
 
@@ -266,15 +273,9 @@ class Journal:
         self._publish(events)
 
     def _publish_direct(self) -> None:
-        if self._direct:
-            events, self._direct = self._direct, []
+        events, self._direct = self._direct, []
+        if events:
             self._publish(events)
-
-    async def _mark(self, *, last: bool) -> None:
-        self._publish_direct()
-        reached: asyncio.Future[None] = self._loop.create_future()
-        self._queue.put(_Barrier(reached, last))
-        await reached
 
     # --- on the writer's thread --------------------------------------------------------------------------------
 

@@ -126,6 +126,8 @@ class History:
         self._path = path
         self._complain = complain
         self._entries: list[str] | None = None
+        self._sent: list[str] = []
+        """What was sent since somebody looked at the entries."""
         self._unsaved: list[str] = []
         self._place: int | None = None
         self._draft = ""
@@ -140,6 +142,11 @@ class History:
         """All entries, oldest first; the file is read when they are first needed."""
         if self._entries is None:
             self._entries = _read(self._path)
+        sent, self._sent = self._sent, []
+        for text in sent:
+            if self._entries[-1:] != [text]:
+                self._entries.append(text)
+                self._unsaved.append(text)
         return self._entries
 
     @cached_property
@@ -152,14 +159,14 @@ class History:
 
     def add(self, text: str) -> None:
         """Remember a message that was sent, until ``save`` in memory only, and go back to the newest place."""
-        self.leave()
-        if len(text) > MAX_ENTRY or not text.strip() or self.entries[-1:] == [text]:
-            return
-        self.entries.append(text)
-        self._unsaved.append(text)
+        self._place = None
+        if len(text) <= MAX_ENTRY and text.strip():
+            self._sent.append(text)
 
     def save(self) -> None:
         """Write what was added since."""
+        if self._sent:
+            _ = self.entries
         added, self._unsaved = self._unsaved, []
         if self._path is None or not added:
             return
@@ -357,7 +364,7 @@ class MentionWeights(Static):
         super().__init__("", id="mention-weights", markup=False)
         self.weigh: Callable[[Sequence[str]], Awaitable[str]] | None = None
         """A line about words after ``@``; None while nothing can be known."""
-        self._words: tuple[str, ...] = ()
+        self.words: tuple[str, ...] = ()
         self._text = ""
         self._timer: Timer | None = None
 
@@ -368,9 +375,9 @@ class MentionWeights(Static):
             from swecli.core.workspace.mentions import mentioned  # the first frame needs it not
 
             words = mentioned(text)
-        if words == self._words:
+        if words == self.words:
             return
-        self._words = words
+        self.words = words
         if self._timer is not None:
             self._timer.stop()
         if words:
@@ -379,11 +386,11 @@ class MentionWeights(Static):
             self._show("")
 
     def _weigh(self) -> None:
-        self.run_worker(self._told(self._words), group="mentions", exclusive=True)
+        self.run_worker(self._told(self.words), group="mentions", exclusive=True)
 
     async def _told(self, words: tuple[str, ...]) -> None:
         line = "" if self.weigh is None else await self.weigh(words)
-        if words == self._words:
+        if words == self.words:
             self._show(safe_line(line))
 
     def _show(self, text: str) -> None:
@@ -467,8 +474,8 @@ class Prompt(Vertical):
         self.editor.intercept = self._intercept
         self.editor.complain = self._complain = complain
         self.suggestions = Suggestions(self.editor, files, self.keymap)
-        self._history = History(None if state is None else state / "history.jsonl", complain)
-        self._search = HistorySearch(self._history, self._walk, self.keymap)
+        self.history = History(None if state is None else state / "history.jsonl", complain)
+        self._search = HistorySearch(self.history, self._walk, self.keymap)
         self._waiting = Waiting()
         self.mentions = MentionWeights()
         self._drafts = Drafts(state)
@@ -534,7 +541,7 @@ class Prompt(Vertical):
             self.editor.taken = self._vim.begin
         else:
             self._vim = None
-            self.editor.taken = lambda: None
+            self.editor.taken = None
         self._tell_editing()
 
     def _tell_editing(self) -> None:
@@ -560,13 +567,8 @@ class Prompt(Vertical):
 
     def save(self) -> None:
         """Save what was sent since, then the draft and each paste of it once."""
-        self._history.save()
+        self.history.save()
         self._drafts.save(self.editor.text, self.editor.pastes.saved())
-
-    def remember(self, text: str) -> None:
-        """A message was sent: it joins the history, and is no draft any more. Both are saved once it is on its way."""
-        self._history.add(text)
-        self._save_soon()
 
     def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...]) -> None:
         """Bring what depends on the session up to date. While it is busy, Tab queues."""
@@ -664,15 +666,15 @@ class Prompt(Vertical):
         if self._waiting.queue and not self.editor.text:
             self.post_message(self.Recall(self._waiting.queue[-1]))
             return True
-        text = self._history.older(self.editor.text)
+        text = self.history.older(self.editor.text)
         if text is None:
             return self.editor.cursor_at_start_of_text
         self._walk(text)
         return True
 
     def _newer(self) -> bool:
-        text = self._history.newer()
-        if text is not None and self._history.walking:
+        text = self.history.newer()
+        if text is not None and self.history.walking:
             self._walk(text)
         elif text is not None:
             self._return(text)
@@ -690,12 +692,14 @@ class Prompt(Vertical):
     @on(TextArea.Changed)
     def _changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        self.mentions.follow(self.editor.text)
-        if self.editor.text == self._walked:
+        text = self.editor.text
+        if "@" in text or self.mentions.words:
+            self.mentions.follow(text)
+        if text == self._walked:
             self.suggestions.close()
         else:
             self._walked = None
-            self._history.leave()
+            self.history.leave()
             self._follow()
         self._save_soon()
         self.post_message(self.Edited())

@@ -263,13 +263,14 @@ class Suggestions(Rows):
         editor = self._editor
         row, column = editor.cursor_location
         line = editor.document.get_line(row)
-        before, token = self._token, token_before(line, row, column)
+        before, token = self._token, token_before(line, row, column) if line else None
         self._token = token
         if token is not None and token.kind == "command" and (before is None or before.kind != "command"):
             self.look()
         if token is None:
             self._dismissed = None
-            self._offer([])
+            if self._entries:
+                self._offer([])
         elif self._dismissed == (token.kind, token.start):
             self._offer([])
         elif token.kind == "command":

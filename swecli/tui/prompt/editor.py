@@ -254,10 +254,12 @@ class Pastes:
         """Where the placeholders of this draft are."""
         return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match.group(1)) in self._texts]
 
-    def clear(self) -> None:
-        """The draft was sent; numbering starts again."""
+    def sent(self, text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """The draft is sent: its text in full, and the placeholders with what was pasted. Numbering starts again."""
+        full, pastes = (self.expand(text), self.used(text)) if self._texts else (text, ())
         self._texts.clear()
         self._count = 0
+        return full, pastes
 
 
 def _hidden(text: str) -> bool:
@@ -313,7 +315,7 @@ class PromptEditor(TextArea):
         """Why images can't be attached; empty where they can."""
         self.complain: Callable[[str], None] = lambda text: None
         self.intercept: Callable[[events.Key], bool] = lambda event: False
-        self.taken: Callable[[], None] = lambda: None
+        self.taken: Callable[[], None] | None = None
         """Called when the draft was taken and the next one begins."""
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
@@ -357,15 +359,6 @@ class PromptEditor(TextArea):
         """What stands here for a text that comes back."""
         return self.pastes.fold(text, lines=BACK_LINES, characters=BACK_CHARACTERS) if text else ""
 
-    def take(self) -> str:
-        """The message, and leave the editor empty."""
-        message = self.message
-        self.clear()
-        self.pastes.clear()
-        self.history.clear()
-        self.taken()
-        return message
-
     def add(self, text: str) -> None:
         """Insert text at the cursor, folded if it is large."""
         if refusal := self.pastes.refusal(text):
@@ -378,9 +371,13 @@ class PromptEditor(TextArea):
 
     def submit(self, *, queue: bool = False) -> None:
         """Send what is there now: what is typed right behind it is the next text."""
-        if self.text.strip():
-            typed, pastes = self.text, self.pastes.used(self.text)
-            text = self.take()
+        typed = self.text
+        if typed.strip():
+            text, pastes = self.pastes.sent(typed)
+            self.clear()
+            self.history.clear()
+            if self.taken is not None:
+                self.taken()
             images = self.attachments.sent(text) if self.attachments.images else ()
             self.post_message(self.Submitted(text, typed, images, queue, pastes))
 

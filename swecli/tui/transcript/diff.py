@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from msgspec import Struct
 from rich.segment import Segment
@@ -127,16 +127,6 @@ def change_lines(old: list[str], new: list[str], i: int, j: int) -> list[DiffLin
 _RULE: Final = "│"
 
 
-class Lines(Protocol):
-    """The lines of a diff as they are painted; ``number`` counts them from 0."""
-
-    def text(self, number: int) -> SafeText: ...
-
-    def runs(self, number: int, line: DiffLine) -> Runs: ...
-
-    def style(self, line: DiffLine) -> Style: ...
-
-
 class Side(Struct, frozen=True):
     """Half of a row: the line with its place among the lines of the diff, and the number that it has in its text."""
 
@@ -187,7 +177,7 @@ def columns(width: int, digits: int) -> int:
     return (width - 1) // 2 - digits - 4
 
 
-def pair_rows(pair: Pair, lines: Lines, room: int, digits: int, palette: Palette) -> list[Row]:
+def pair_rows(pair: Pair, lines: _Lines, room: int, digits: int, palette: Palette) -> list[Row]:
     """The rows of two lines beside each other, each wrapped in its own column of ``room`` cells."""
     left, right = pair
     parts = [wrap(lines.text(side.place), room, words=False) if side else [] for side in pair]
@@ -209,7 +199,7 @@ class _Half:
 
     def __init__(
         self,
-        lines: Lines,
+        lines: _Lines,
         side: Side | None,
         piece: Piece | None,
         first: bool,

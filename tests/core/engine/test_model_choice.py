@@ -148,6 +148,9 @@ class SlowWindows:
         self.answer = asyncio.Event()
         self.asked = 0
 
+    def may_tell(self, client: ModelClient) -> bool:
+        return True
+
     async def ask(self, client: ModelClient) -> bool:
         self.asked += 1
         await self.answer.wait()

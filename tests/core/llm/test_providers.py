@@ -84,7 +84,7 @@ def test_gemini_and_ollama() -> None:
 
 def test_model_names_may_have_slashes() -> None:
     config = resolve("openrouter/anthropic/claude-sonnet-5.5", {"OPENROUTER_API_KEY": "k"})
-    assert config.target.model == "anthropic/claude-sonnet-5.5"
+    assert config.target.origin.model == "anthropic/claude-sonnet-5.5"
     assert config.info.window == 1000000
     assert config.target.dialect.cache_control
 

@@ -63,6 +63,10 @@ def _role(entry: Entry) -> Role:
             return "assistant"
 
 
+WORTHWHILE = 0.10
+"""The least that a clearing pass must free, as a share of the effective window."""
+
+
 class Allowances(Struct, frozen=True):
     """Tokens of each kind that survive: the smaller of an absolute figure and a share of the effective window, so that
     small windows keep their proportions."""
@@ -88,7 +92,7 @@ class Allowances(Struct, frozen=True):
             attached=smaller(8_000, 0.03),
             summary=smaller(8_000, 0.04),
             protected=smaller(40_000, 0.20),
-            worthwhile=smaller(20_000, 0.10),
+            worthwhile=smaller(20_000, WORTHWHILE),
         )
 
 

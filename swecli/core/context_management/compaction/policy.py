@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.budget import fixed_tokens
 from swecli.core.context_management.compaction.clearing import Clearing, retain, tidy
-from swecli.core.context_management.compaction.options import Allowances, CompactionOptions, EntrySizes
+from swecli.core.context_management.compaction.options import WORTHWHILE, Allowances, CompactionOptions, EntrySizes
 from swecli.core.context_management.compaction.selection import current_request, message_starts
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.protocol.budget import Budget
@@ -65,6 +65,11 @@ CLEARED_FROM = 60_000
 needs the content, and each batch makes the provider read most of the window uncached."""
 COLD_LEAST = 5_000
 """Least tokens that a pass must free if the provider's cache is cold anyway."""
+
+
+def is_small(budget: Budget) -> bool:
+    """Whether all of the conversation is less than the smallest batch that is ever worth clearing."""
+    return budget.used - fixed_tokens(budget) < min(COLD_LEAST, int(budget.effective * WORTHWHILE) // 2)
 
 
 def worth_clearing(

@@ -52,7 +52,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     system = [_text(block.text) for block in request.system if block.text]
     found = found_tools(request) if dialect.tool_references else {}
     messages, ends = _messages(request, target, found)
-    body: JsonObject = {"model": target.model, "max_tokens": limit, "stream": True}
+    body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
     for extras in (_effort(request.effort, limit, target), dialect.body):
         body.update(extras)

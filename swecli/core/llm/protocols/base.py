@@ -384,10 +384,6 @@ class Target(Struct, frozen=True):
     window: int | None = None
     max_output: int | None = None
 
-    @property
-    def model(self) -> str:
-        return self.origin.model
-
     def echo(self, opaque: Opaque | None) -> JsonObject | None:
         """The provider data of a part, if it came from this very model; else None: another one must not see it."""
         return as_object(opaque.data) if opaque is not None and opaque.origin == self.origin else None

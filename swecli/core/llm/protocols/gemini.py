@@ -66,7 +66,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         else:
             contents.append({"role": "user", "parts": [{"text": request.tail}]})
     body["contents"] = contents
-    model = quote(target.model.removeprefix("models/"), safe="")
+    model = quote(target.origin.model.removeprefix("models/"), safe="")
     return WireRequest(f"/models/{model}:streamGenerateContent?alt=sse", body)
 
 

@@ -17,7 +17,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         options["num_ctx"] = target.window
     if request.max_output_tokens is not None:
         options["num_predict"] = request.max_output_tokens
-    body: JsonObject = {"model": target.model, "stream": True, "truncate": False}
+    body: JsonObject = {"model": target.origin.model, "stream": True, "truncate": False}
     if request.tools:
         body["tools"] = [
             {

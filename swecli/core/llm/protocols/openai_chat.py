@@ -34,7 +34,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     """The request body. Keys are in a fixed order with the messages last, so that the bytes for a longer history begin
     with those of the shorter one."""
     dialect = target.dialect
-    body: JsonObject = {"model": target.model, "stream": True}
+    body: JsonObject = {"model": target.origin.model, "stream": True}
     optional: list[str] = []
     if dialect.include_usage:
         body["stream_options"] = {"include_usage": True}
@@ -55,7 +55,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if limit is not None:
         body[dialect.max_tokens_field] = limit
         optional.append(dialect.max_tokens_field)
-    for extras in (_effort(request.effort, target), dialect.body):
+    for extras in (_effort(request.effort, target) if request.effort is not None else {}, dialect.body):
         body.update(extras)
         optional.extend(extras)
     if dialect.prompt_cache_key and request.session:
@@ -66,9 +66,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     return WireRequest("/chat/completions", body, headers, tuple(optional))
 
 
-def _effort(effort: str | None, target: Target) -> JsonObject:
-    if effort is None:
-        return {}
+def _effort(effort: str, target: Target) -> JsonObject:
     dialect = target.dialect
     word = dialect.efforts.get(effort, effort)
     if dialect.effort == "reasoning_effort":
@@ -176,7 +174,7 @@ def _assistant(message: Message, target: Target) -> JsonObject | None:
         return None
     out: JsonObject = {"role": "assistant", "content": text or None}
     _echo_reasoning(message, target, out)
-    texts = (part for part in message.parts if isinstance(part, TextPart))
+    texts = (part for part in message.parts if isinstance(part, TextPart) and part.opaque is not None)
     extras = [as_object((target.echo(part.opaque) or {}).get("extra_content")) for part in texts]
     if signed := [extra for extra in extras if extra]:
         out["extra_content"] = signed[-1]

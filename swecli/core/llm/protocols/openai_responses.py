@@ -38,7 +38,7 @@ from swecli.core.protocol.messages import (
 
 def build_request(request: ModelRequest, target: Target) -> WireRequest:
     dialect = target.dialect
-    body: JsonObject = {"model": target.model}
+    body: JsonObject = {"model": target.origin.model}
     instructions = "\n\n".join(block.text for block in request.system if block.text)
     if instructions:
         body["instructions"] = instructions
