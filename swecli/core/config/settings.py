@@ -473,7 +473,7 @@ class ApprovalSettings(Section):
     """What runs without a question. The rules' grammar belongs to the permission decision."""
 
     mode: Mode = "default"
-    """default: reading the workspace runs, everything else asks; accept-edits: file edits are accepted, commands still
+    """default: reads the workspace, asks before anything else; accept-edits: file edits are accepted, commands still
     ask; plan: read-only, nothing will be changed; auto: like accept-edits, and sandboxed commands run unasked."""
     allow: tuple[str, ...] = ()
     """Rules about what runs without a question, such as Bash(npm test *)."""
