@@ -591,7 +591,7 @@ class Prompt(Vertical):
         return self._typed_at if self.editor.text else None
 
     def answered(self) -> None:
-        """A panel was answered and the prompt is back: a key that answers may come twice, and is meant for the panel."""
+        """A panel was answered and the prompt is back. A key that answers may come twice: it is meant for the panel."""
         self._answered_until = self._clock() + GRACE
 
     def _meant_for_panel(self, key: str) -> bool:
