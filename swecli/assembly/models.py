@@ -54,9 +54,11 @@ from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
 from swecli.core.llm.windows import (
     LOCAL_PROVIDERS,
+    PATIENT_SECONDS,
     Endpoint,
     LearnedWindow,
     LearnedWindows,
+    ModelList,
     ask_model,
     endpoint_of,
     find_local_servers,
@@ -446,7 +448,7 @@ class ModelSupply:
             provider = self._main.partition("/")[0]
             account = next(one for one in self.accounts.all() if one.provider.name == provider)
             source = account.variable or "the stored key"
-            self._remark(f"No model was named: {self._main}, the default for {source}. /model or -m selects another.")
+            self._remark(f"No model selected; using {self._main}, the default for {source}. /model or -m changes it.")
         elif (self._options.headless and self._options.needs_model) or self._options.plain:
             return self._only_model()
         return ""
@@ -459,7 +461,7 @@ class ModelSupply:
         chatting = [offer for offer in near if chats(offer.ref)]
         if len(chatting) == 1:
             self._main = chatting[0].ref
-            self._remark(f"No model was named: {self._main} is the only one offered.")
+            self._remark(f"No model selected; using {self._main}, the only one offered.")
             return ""
         if not chatting:
             return " ".join((no_model(self._environment), *self.unlisted))
@@ -651,11 +653,11 @@ class ModelSupply:
             config = await asyncio.to_thread(self._resolve, f"{provider}/models", None, None)
         except (ProviderSetupError, KeyStoreError) as error:
             return (), str(error)
-        answer = await list_models(endpoint_of(config))
+        # Until a model is connected, the list is what the user waits for.
+        endpoint = endpoint_of(config)
+        answer = await (list_models(endpoint) if self._main else list_models(endpoint, PATIENT_SECONDS))
         if not answer.models:
-            why = f" ({answer.problem.rstrip('.')})" if answer.problem else ""
-            place = f"{provider} at {without_password(account.address)}"
-            return (), f"{place} lists no models{why}. Type {provider}/NAME if you know one; most addresses end in /v1."
+            return (), why_unlisted(account, answer)
 
         def known() -> tuple[ModelOffer, ...]:
             return listed_offers(account, answer.models, lambda model: self._info(provider, model))
@@ -693,6 +695,25 @@ def _with_address(options: LaunchOptions, settings: Settings, environment: Mappi
         if first is not None and first.name != "openai"
         else {**environment, "OPENAI_BASE_URL": options.base_url}
     )
+
+
+def why_unlisted(account: Account, answer: ModelList) -> str:
+    """Why a server of the user's own listed no models, and what to do."""
+    provider, address = account.provider.name, without_password(account.address)
+    problem = answer.problem.rstrip(".")
+    if answer.status in (401, 403):
+        if account.key == "not needed":
+            needed = f"Set {account.variable} or use" if account.variable else "Use"
+            return f"{provider} at {address} requires a key ({problem}). {needed} /login {provider}."
+        key = account.variable or "the stored key"
+        return f"{provider} at {address} rejects {key} ({problem}). Set another key or use /login {provider}."
+    if not answer.status:
+        return f"{provider} at {address}: {problem}. Start the server and use /model, or type {provider}/NAME."
+    why = f" ({problem})" if problem else ""
+    advice = f"Type {provider}/NAME if you know one"
+    if not address.rstrip("/").endswith("/v1"):
+        advice += "; most addresses end in /v1"
+    return f"{provider} at {address} lists no models{why}. {advice}."
 
 
 def _port(address: str) -> int | None:
@@ -750,7 +771,8 @@ async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
         await client.close()
     if failed is not None:
         said = failed.error.message.rstrip(". ")
-        return False, f"{ref} did not answer: {said}. {failed.error.hint}".rstrip()
+        hint = failed.error.hint if failed.error.kind != "truncated" else ""  # of a test no answer is kept
+        return False, f"{ref} did not answer: {said}. {hint}".rstrip()
     return True, f"{ref} answers ({time.monotonic() - started:.1f} s)."
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from swecli.core.protocol.events import Event
 
 MODE_MEANINGS: dict[Mode, str] = {
-    "default": "reading the workspace runs, everything else asks",
+    "default": "reads the workspace, asks before anything else",
     "accept-edits": "file edits are accepted, commands still ask",
     "plan": "read-only, nothing will be changed",
     "auto": "like accept-edits; sandboxed commands run unasked",

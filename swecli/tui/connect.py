@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import SetModel
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Backend
@@ -30,21 +30,25 @@ def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
     return configured_providers(environ)
 
 
-def blocks(environ: Mapping[str, str]) -> tuple[DisplayBlock, ...]:
-    """What to do where no model can be offered. Values of keys are never shown."""
-    found = [
-        (item.key_variable, f"swecli -m {item.default_model or f'{item.name}/MODEL'}") for item in providers(environ)
-    ]
+NO_MODEL = "No model is connected yet; messages are not sent."
+WAYS = "/model selects one, /login adds an API key, swecli demo works without either."
+COMPATIBLE = "Any OpenAI-compatible server:\n  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
+
+
+def nothing_blocks(environ: Mapping[str, str], troubles: Sequence[DisplayBlock]) -> tuple[DisplayBlock, ...]:
+    """What to do where no model can be offered. Who has a server that lists none is told about that server. Values of
+    keys are never shown."""
+    keys = _keys(environ)
+    if troubles:
+        return (TextBlock("\n".join(filter(None, (NO_MODEL, keys)))), *troubles, TextBlock(WAYS))
     nothing = "Found no provider key in your environment and no model server on this machine."
-    return (
-        TextBlock("No model is connected yet; messages are not sent."),
-        TableBlock(("Found", "Use"), tuple(found), "In your environment") if found else TextBlock(nothing, "warning"),
-        TextBlock(
-            "/model selects one, /login adds an API key, swecli demo works without either.\n"
-            "Any OpenAI-compatible server:\n"
-            "  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
-        ),
-    )
+    found = TextBlock(keys) if keys else TextBlock(nothing, "warning")
+    return (TextBlock(NO_MODEL), found, TextBlock(f"{WAYS}\n{COMPATIBLE}"))
+
+
+def _keys(environ: Mapping[str, str]) -> str:
+    names = [item.key_variable for item in providers(environ) if item.key_variable]
+    return f"In your environment: {', '.join(names)}" if names else ""
 
 
 def found_blocks(
@@ -54,7 +58,7 @@ def found_blocks(
     servers that named no models; ``listed`` is whether the list to choose from is open below."""
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
-        return (*blocks(environ), *troubles)
+        return nothing_blocks(environ, troubles)
     how = "Enter connects the selected one after a short test question." if listed else "/model selects one."
     lines = [f"No model is connected yet. {how}"]
     for title, near in (
@@ -64,15 +68,17 @@ def found_blocks(
         counted = Counter(offer.ref.partition("/")[0] for offer in near)
         if counted:
             lines.append(f"{title}: {', '.join(f'{name} ({_models(count)})' for name, count in counted.items())}")
-    keys = [item.key_variable for item in providers(environ)]
-    if keys:
-        lines.append(f"In your environment: {', '.join(keys)}")
+    if keys := _keys(environ):
+        lines.append(keys)
     return (TextBlock("\n".join(lines)), *troubles)
 
 
 def _models(count: int) -> str:
     return "1 model" if count == 1 else f"{count:,} models"
 
+
+SHOWN_MODELS = 8
+"""Of a long list, so many stand before what else can be done, so that a window of usual height shows both."""
 
 TITLE = "Connect a model: select one, or type provider/name"
 LOGIN, DEMO = "add an API key", "demo"
@@ -143,7 +149,7 @@ class Connection:
             Choice(LOGIN, "Add an API key", "hidden as you type"),
             Choice(DEMO, "See the demo", "scripted model, sample project: no key, no network"),
         ]
-        return [*choices[:3], *others, *choices[3:]]
+        return [*choices[:SHOWN_MODELS], *others, *choices[SHOWN_MODELS:]]
 
     def _picked(self, value: str) -> None:
         steps = {LOGIN: self._pick_provider, DEMO: self._show_demo}

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Backend
-from swecli.tui.dock.panel import Clock, DockPanel, PanelContext
+from swecli.tui.dock.panel import ANSWERS, Clock, DockPanel, PanelContext
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.status_bar import ActivityLine, StatusBar
@@ -174,6 +174,8 @@ class Dock(Vertical):
         self._prompt.display = self._focus_list is None
         self.focus_panel()
         if panel is not None:
+            if panel.last_key is not None and panel.last_key.key in ANSWERS:
+                self._prompt.answered()
             panel.remove()
         self.post_message(self.Changed())
 

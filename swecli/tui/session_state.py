@@ -47,7 +47,7 @@ Request: TypeAlias = "PermissionRequested | QuestionAsked"
 
 
 class Running(Struct):
-    """An item that has begun and not ended. ``since`` is Unix seconds."""
+    """An item that has begun and not ended. ``since`` is Unix seconds; of a call, from when it runs."""
 
     kind: ItemKind
     name: str
@@ -108,7 +108,7 @@ def feed(state: UiState, event: Event) -> None:
                 body.kind, own_name(body.name) if body.kind == "tool" else body.name, body.title, event.ts
             )
         case ItemCheckpointed():
-            _checkpoint(state, body)
+            _checkpoint(state, body, event.ts)
         case ItemCompleted():
             _complete(state, body, event.ts)
         case PermissionRequested() | QuestionAsked():
@@ -165,10 +165,12 @@ def _rest(state: UiState) -> None:
     state.requests = [request for request in state.requests if not request.item]  # what no turn asks still waits
 
 
-def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:
+def _checkpoint(state: UiState, body: ItemCheckpointed, at: float) -> None:
     item = state.running.get(body.item)
     if item is not None:
         item.title = body.title or item.title
+        if body.running and not item.executing:
+            item.since = at
         item.executing = item.executing or body.running
         item.awaits = "" if body.running else body.awaits
 

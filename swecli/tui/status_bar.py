@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.budget import Budget, ContextLevel
     from swecli.core.protocol.events import Mode, SandboxChanged
-    from swecli.tui.session_state import UiState
+    from swecli.tui.session_state import Running, UiState
 
 
 STARTING = "…"
@@ -172,6 +172,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
         return f"Retry {number} in {left} s: {retry.reason}", "esc to stop"
     doing = _doing(state)
+    if (first := _first_executing(state)) is not None and not state.hooks:
+        seconds = duration(max(0, int(now - first.since)))  # the time that its line in the transcript shows
     what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}" if seconds else doing
     silence = now - state.heard
     model_works = (
@@ -186,17 +188,24 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     return what, stop
 
 
+def _is_executing(item: Running) -> bool:
+    return item.executing and item.kind == "tool"
+
+
+def _first_executing(state: UiState) -> Running | None:
+    return next(filter(_is_executing, state.running.values()), None)
+
+
 def _doing(state: UiState) -> str:
     for hooks in state.hooks.values():
         from swecli.core.protocol.hook_words import running_words
 
         return running_words(hooks.event, hooks.commands)
     running = state.running
-    executing = [item for item in running.values() if item.executing and item.kind == "tool"]
-    if executing:
-        first = executing[0]
+    if (first := _first_executing(state)) is not None:
         verb = words_for(first.name).doing or "Working"
-        more = f" (+{len(executing) - 1} more)" if len(executing) > 1 else ""
+        count = sum(map(_is_executing, running.values()))
+        more = f" (+{count - 1} more)" if count > 1 else ""
         return f"{verb} {first.title}{more}".strip()
     for item in reversed(running.values()):
         match item.kind:

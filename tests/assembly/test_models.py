@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from swecli.assembly.models import Accounts, ModelSupply, effort_of, main_model
+from swecli.assembly import models
+from swecli.assembly.models import Accounts, ModelSupply, effort_of, main_model, why_unlisted
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.offers import Account, KeyState
+from swecli.core.llm.providers import known_providers
+from swecli.core.llm.windows import SECONDS, ModelList
 from swecli.launch import LaunchOptions, StartError
 
 OPTIONS = LaunchOptions(Path("/work"))
@@ -174,3 +178,67 @@ async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_th
     rates = found["office/big"].rates
     assert rates is not None
     assert (found["office/big"].window, str(rates.input)) == (70_000, "1.5")
+
+
+@pytest.mark.parametrize(
+    ("listing", "key", "said"),
+    [
+        (ModelList((), "", 200), "environment", "lists no models. Type openai/NAME if you know one."),
+        (
+            ModelList((), "the answer to /models is not JSON", 200),
+            "stored",
+            "lists no models (the answer to /models is not",
+        ),
+        (
+            ModelList((), "status 401 for /models", 401),
+            "environment",
+            "rejects OPENAI_API_KEY (status 401 for /models). Set",
+        ),
+        (ModelList((), "status 401 for /models", 401), "stored", "rejects the stored key (status 401"),
+        (
+            ModelList((), "status 403 for /models", 403),
+            "not needed",
+            "requires a key (status 403 for /models). Set OPENAI_",
+        ),
+        (
+            ModelList((), "no connection to h: refused."),
+            "environment",
+            ": no connection to h: refused. Start the server",
+        ),
+    ],
+)
+def test_a_server_without_a_list_is_named_with_what_helps(listing: ModelList, key: KeyState, said: str) -> None:
+    variable = "" if key == "stored" else "OPENAI_API_KEY"
+    account = Account(known_providers()["openai"], "http://u:secret@h/v1", "openai-chat", key, variable)
+    sentence = why_unlisted(account, listing)
+    assert said in sentence
+    assert sentence.startswith("openai at http://")
+    assert "secret" not in sentence
+    assert "/v1." not in sentence.partition(". ")[2], "who has that ending needs no advice about it"
+
+
+@pytest.mark.parametrize("model", [None, "openai/m"])
+async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
+    model: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    async def listed(endpoint: object, seconds: float = SECONDS) -> ModelList:
+        waits.append(seconds)
+        return ModelList((), "", 200)
+
+    async def nothing() -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(models, "list_models", listed)
+    monkeypatch.setattr(models, "find_local_servers", nothing)
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    supply = ModelSupply(
+        LaunchOptions(tmp_path, model=model),
+        Settings.model_validate({"model": {"name": model}}),
+        environment,
+        tmp_path,
+        KeyStore(tmp_path, keyring=lambda: None),
+    )
+    await supply.offers()
+    assert waits == [models.PATIENT_SECONDS if model is None else SECONDS]

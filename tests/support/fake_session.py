@@ -141,6 +141,7 @@ class FakeSession:
         self._replies: dict[str, asyncio.Future[Command]] = {}
         self.commands: list[Command] = []
         self.offered: tuple[ModelOffer, ...] = ()
+        self.unlisted: tuple[str, ...] = ()
         self.files = FakeFiles()
         self.playbook: Any = NoPlaybook()
         self.rewinds = FakeRewinds()
@@ -237,10 +238,6 @@ class FakeSession:
 
     async def models(self) -> Sequence[ModelOffer]:
         return self.offered
-
-    @property
-    def unlisted(self) -> Sequence[str]:
-        return ()
 
     async def job_output(self, job: str) -> str:
         self._job(job)

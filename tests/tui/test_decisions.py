@@ -171,7 +171,7 @@ BEGUN = (TurnStarted("u"),)
                 ItemStarted("t", "tool", "run_command"),
                 ItemCheckpointed("t", ToolCallPart("c", "run_command", "{}"), "make test", running=True),
             ),
-            "Running make test · 59 s",
+            "Running make test · 57 s",
         ),
         ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",))), "Running the Stop hook a.sh · 59 s"),
         ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",)), HooksRunning(1, "Stop")), "Waiting for the model… 59 s"),
@@ -215,6 +215,14 @@ def test_the_time_of_work_leaves_out_what_the_user_took() -> None:
     assert status_bar.describe(working, now=since + 45.0)[0] == f"Writing… {since - begun + 5:.0f} s"
 
 
+def test_a_running_call_has_the_time_that_its_line_shows() -> None:
+    working = state_after(*BEGUN, ItemStarted("a", "tool", name="run_command", title="sleep 8"))
+    call = ToolCallPart("c", "run_command", "{}")
+    session_state.feed(working, Event(5, 1040.0, "s", 1, ItemCheckpointed("a", call, running=True)))
+    session_state.feed(working, Event(6, 1042.0, "s", 1, ItemCheckpointed("a", call, "sleep 8", running=True)))
+    assert status_bar.describe(working, now=1045.0)[0] == "Running sleep 8 · 5 s"
+
+
 def test_silence_of_the_model_is_told() -> None:
     running = state_after(*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"))
     running.heard = 1030.0
@@ -246,8 +254,8 @@ def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
 
 
 def test_the_first_run_names_keys_and_never_their_values() -> None:
-    shown = repr(connect.blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}))
+    shown = repr(connect.found_blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}, ()))
     assert "OPENAI_API_KEY" in shown
     assert "OLLAMA_HOST" not in shown
     assert "sk-very-secret" not in shown
-    assert "swecli demo" in repr(connect.blocks({}))
+    assert "swecli demo" in repr(connect.found_blocks({}, ()))

@@ -65,6 +65,23 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
         assert test.tried == ["ollama/broken", "ollama/qwen3"]
 
 
+async def test_of_a_long_list_the_first_models_stand_before_what_else_can_be_done() -> None:
+    offers = [ModelOffer(f"openai/m{number}", "environment") for number in range(20)]
+    async with running(session=alone(*offers), size=(80, 30)) as it:
+        await it.shows("Connect a model", "openai/m7", "Add an API key", "See the demo")
+        rows = it.screen()
+        assert rows.index("openai/m7") < rows.index("Add an API key")
+
+
+async def test_a_server_without_a_list_is_named_before_the_ways_to_a_model() -> None:
+    session = alone()
+    session.unlisted = ("openai at http://h/v1 lists no models.",)
+    async with running(session=session, size=(80, 30)) as it:
+        await it.shows("Connect a model", "http://h/v1 lists no models", "/login adds an API key")
+        assert it.screen().index("lists no models") < it.screen().index("/login adds an API key")
+        assert "OPENAI_BASE_URL" not in it.screen()
+
+
 async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
     kept: list[str] = []
 

@@ -472,7 +472,7 @@ class ApprovalSettings(Section):
     """Calls that run without approval. The permission decision defines the grammar of the rules."""
 
     mode: Mode = "default"
-    """default: reading the workspace runs, everything else asks; accept-edits: file edits are accepted, commands still
+    """default: reads the workspace, asks before anything else; accept-edits: file edits are accepted, commands still
     ask; plan: read-only; auto: like accept-edits, and sandboxed commands run unasked."""
     allow: tuple[str, ...] = ()
     """Rules for calls that run without approval, such as Bash(npm test *)."""

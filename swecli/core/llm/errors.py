@@ -260,9 +260,13 @@ class EndpointModel(Struct, frozen=True):
     """The server's owner field for its models, which names the program on local servers."""
 
 
+LONGEST_NAME = 256
+"""Characters. A longer id, or one with control characters, is no name of a model."""
+
+
 def read_models(value: object, where: str) -> tuple[EndpointModel, ...]:
     """The models of a listing: OpenAI's format and its many extensions, Anthropic, Gemini, Ollama, LM Studio. Entries
-    without an id are omitted."""
+    without a valid id are omitted."""
     outer = as_object(value)
     items = value if is_list(value) else outer.get("data") if is_list(outer.get("data")) else outer.get("models")
     return tuple(model for item in as_list(items) if (model := read_model(item, where)) is not None)
@@ -273,7 +277,7 @@ def read_model(value: object, where: str) -> EndpointModel | None:
     if not is_object(value):
         return None
     name = next((text for key in ("id", "key", "model", "name") if (text := as_text(value.get(key)))), "")
-    if not name:
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
         return None
     meta, top = as_object(value.get("meta")), as_object(value.get("top_provider"))
     loaded = [as_object(as_object(item).get("config")) for item in as_list(value.get("loaded_instances"))]

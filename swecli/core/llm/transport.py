@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
-from swecli.core.llm.addresses import is_loopback
+from swecli.core.llm.addresses import is_local, is_loopback
 from swecli.core.llm.errors import PROXY_LOGIN_HINT
 from swecli.core.llm.json_values import compact, parse_event, parse_object
 from swecli.core.llm.secrets import Masker, StreamMasker, key_values, masked_headers
@@ -163,7 +163,7 @@ class Transport:
 
     def _error(self, error: Exception, library: ModuleType) -> ProviderError:
         server = _server(self._base_url)
-        words = str(error) or type(error).__name__
+        words = _system_words(error) or str(error) or type(error).__name__
         if isinstance(error, library.InvalidURL | library.UnsupportedProtocol | ExceptionGroup):
             return ProviderError("bad_request", f"{self._base_url!r} is not a base URL: {words}", hint=_URL_HINT)
         if isinstance(error, library.LocalProtocolError | UnicodeError):
@@ -174,7 +174,8 @@ class Transport:
             return _final("a SOCKS proxy can't be used without the Python package socksio", _SOCKS_HINT)
         if isinstance(error, ValueError) and not isinstance(error, OSError):
             return _final(f"the proxy settings can't be used: {words}", _PROXY_HINT)
-        hint = _THROUGH_PROXY_HINT if _has_proxy(self._base_url) else _CONNECT_HINT.format(server)
+        near = is_local(self._base_url)
+        hint = _THROUGH_PROXY_HINT if _has_proxy(self._base_url) else _SERVER_HINT if near else _NETWORK_HINT
         if isinstance(error, library.ConnectTimeout):
             return ProviderError("network", f"no connection to {server} in time", hint=hint)
         if isinstance(error, library.ProxyError) and words.startswith("407"):
@@ -199,6 +200,21 @@ def _final(message: str, hint: str) -> ProviderError:
     return ProviderError("network", message, hint=hint, should_retry=False)
 
 
+def _system_words(error: BaseException) -> str:
+    """What the system says of a connection that failed, in the words of its first reason; empty where it was not the
+    system that failed."""
+    seen: BaseException | None = error
+    found = ""
+    while seen is not None:
+        if isinstance(seen, BaseExceptionGroup):
+            seen = cast("BaseExceptionGroup[BaseException]", seen).exceptions[0]
+            continue
+        if isinstance(seen, OSError) and not isinstance(seen, ssl.SSLError) and seen.errno:
+            found = os.strerror(seen.errno) if seen.errno > 0 else seen.strerror or ""  # below 0: of looking up a name
+        seen = seen.__cause__ or seen.__context__
+    return f"{found[:1].lower()}{found[1:]}"
+
+
 class CertificateSettingError(OSError):
     """The environment names unreadable certificates; the message says which."""
 
@@ -207,7 +223,8 @@ _URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
 _HEADER_HINT = "Check the API key and the headers of this provider for stray characters."
 _SOCKS_HINT = "Install it where swecli is installed, or use an HTTP proxy in ALL_PROXY, HTTPS_PROXY and HTTP_PROXY."
 _NAME_HINT = "The certificate belongs to another name: check the base URL and the server behind it."
-_CONNECT_HINT = "Check the base URL and that a server is running at {}."
+_SERVER_HINT = "Check the base URL and that the server is running."
+_NETWORK_HINT = "Check your network connection and the base URL."
 _PROXY_HINT = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment."
 _THROUGH_PROXY_HINT = f"The connection uses a proxy. {_PROXY_HINT}"
 _CA_HINT = "If your own authority signed it, set SSL_CERT_FILE to that authority's file."
@@ -319,10 +336,10 @@ class Fetcher:
                 of_body = {} if body is None else {"content-type": "application/json"}
                 response = await self._transport.send(url, {**self._headers, **of_body}, body)
                 if response.status != 200:
-                    return Fetched(None, f"{path}: status {response.status}", response.status)
+                    return Fetched(None, f"status {response.status} for {path}", response.status)
                 return await self._read(path, response)
         except TimeoutError:
-            return Fetched(None, f"{path}: no answer within {self._seconds:g} s")
+            return Fetched(None, f"no answer to {path} within {self._seconds:g} s")
         except ProviderError as error:
             return Fetched(None, error.message)
         finally:
@@ -334,7 +351,7 @@ class Fetcher:
         while (chunk := await response.read()) is not None:
             data += chunk
             if len(data) > MAX_BYTES:
-                return Fetched(None, f"{path}: more than {MAX_BYTES // 1_000_000} MB", response.status)
+                return Fetched(None, f"{path} has more than {MAX_BYTES // 1_000_000} MB", response.status)
         try:
             return Fetched(parse_event(data.decode("utf-8-sig")), "", response.status)
         except ValueError:

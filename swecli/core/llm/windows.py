@@ -192,10 +192,12 @@ class Endpoint(Struct, frozen=True):
 
 
 class ModelList(Struct, frozen=True):
-    """The models that a server offers; ``problem`` says briefly why the server could not be asked."""
+    """The models that a server offers; ``problem`` says briefly why the server could not be asked, ``status`` is the
+    status of its answer (0: no answer)."""
 
     models: tuple[EndpointModel, ...] = ()
     problem: str = ""
+    status: int = 0
 
 
 def endpoint_of(config: ClientConfig) -> Endpoint:
@@ -211,7 +213,7 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList
     finally:
         await fetcher.close()
     models = read_models(reply.value, path.partition("?")[0])
-    return ModelList(models, reply.problem)
+    return ModelList(models, reply.problem, reply.status)
 
 
 async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None) -> EndpointModel | None:

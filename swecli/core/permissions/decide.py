@@ -402,6 +402,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
             label = "full" if policy.sandbox == "full" else "writes and network"
             return Decision("allow", reason, evidence=(f"sandbox: {label}",), contained=True)
         why = uncontained or why
+    if mode in ("accept-edits", "auto"):
+        why = next((part.no_edit for part in judgement.parts if part.reason == why and part.no_edit), why)
     reason = f"{_sentence(why, judgement)}, so it needs your approval."
     if mode == "auto" and policy.sandbox != "full" and not policy.holds:
         reason += " Auto mode asks because there is no full sandbox here."

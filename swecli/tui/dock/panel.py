@@ -37,6 +37,9 @@ TYPING = 1.0
 """Seconds after a letter that was meant for the prompt: whoever writes a sentence does not look at the panel yet."""
 
 
+ANSWERS = frozenset((*"0123456789", "enter", "up", "down"))
+"""Keys that answer a panel and are not written with, so that the prompt is not to get them either."""
+
 ANSWER_PAUSE = 0.25
 """Seconds without another key after which a letter that approves is an answer and not the beginning of a sentence."""
 

@@ -23,7 +23,7 @@ from textual.widgets import Static, TextArea
 
 from swecli.core.atomic_text import make_private
 from swecli.safe_text import safe_line
-from swecli.tui.dock.panel import Clock
+from swecli.tui.dock.panel import ANSWERS, GRACE, Clock
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.completion import Suggestions
 from swecli.tui.prompt.editor import PromptEditor
@@ -484,6 +484,8 @@ class Prompt(Vertical):
         self._busy = False
         self._clock = clock
         self._typed_at: float | None = None
+        self._answered_until = 0.0
+        """Until when, by the clock, keys still belong to the panel that was answered."""
         self._invitation = self._placeholder = ""
         self._vim: VimKeys | None = None
 
@@ -590,6 +592,19 @@ class Prompt(Vertical):
         """When the user last typed at the draft, by the clock; None where there is none."""
         return self._typed_at if self.editor.text else None
 
+    def answered(self) -> None:
+        """A panel was answered and the prompt is back. A key that answers may come twice: it is meant for the panel."""
+        self._answered_until = self._clock() + GRACE
+
+    def _meant_for_panel(self, key: str) -> bool:
+        """Whether a key follows the answer of a panel without a pause and could have been one."""
+        now = self._clock()
+        if now >= self._answered_until or key not in ANSWERS:
+            self._answered_until = 0.0
+            return False
+        self._answered_until = now + GRACE
+        return True
+
     def receive(self, text: str) -> None:
         """Letters that were typed elsewhere and meant for the draft."""
         if text:
@@ -613,6 +628,8 @@ class Prompt(Vertical):
             self.suggestions.dismiss()
 
     def _intercept(self, event: events.Key) -> bool:
+        if self._meant_for_panel(event.key):
+            return True
         if event.is_printable:
             self._typed_at = self._clock()
         if self._search.is_open and self._search.take_key(event):

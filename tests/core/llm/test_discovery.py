@@ -284,7 +284,7 @@ BROKEN = {
     "elsewhere": (Reply(b"", 302, headers={"location": "http://127.0.0.1:1/v1/models"}), "status 302"),
     "huge": (Reply(b" " * (MAX_BYTES + 1)), "more than 2 MB"),
     "dropped": (Reply(drop=True), "broke"),
-    "silent": (Reply(stall=True), "no answer within 0.2 s"),
+    "silent": (Reply(stall=True), "no answer to /models within 0.2 s"),
     "nothing": (Reply(b'{"data": []}'), ""),
     "other": (Reply(b'{"data": [1, null, {"id": 5}, {"id": ""}]}'), ""),
     "number": (Reply(b"17"), ""),
@@ -304,11 +304,18 @@ async def test_a_broken_server_is_no_reason_to_fail(kind: str) -> None:
         assert await ask_model(Endpoint("ollama-chat", server.url), "m", seconds=0.2) is None
 
 
+def test_what_no_model_is_called_is_left_out() -> None:
+    ids = ["a\x1b[31mred", "two\nlines", "x" * 300, "", None, 5, "日本語モデル", "v/m-1:latest"]
+    found = read_models({"data": [{"id": one} for one in ids]}, "/models")
+    assert [model.id for model in found] == ["日本語モデル", "v/m-1:latest"]
+
+
 async def test_nobody_there_and_no_address() -> None:
     async with serve_json({}) as server:
         gone = server.url
     listed = await list_models(Endpoint("openai-chat", f"{gone}/v1"))
     assert "no connection" in listed.problem
+    assert listed.problem.endswith(": connection refused")
     assert await ask_model(Endpoint("openai-chat", f"{gone}/v1"), "m") is None
     assert (await list_models(Endpoint("openai-chat", "http://127.0.0.1:99999"))).problem
     assert (await list_models(Endpoint("openai-chat", "http://127.0.0.1:1", {"x": "ü\n"}))).problem

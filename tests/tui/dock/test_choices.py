@@ -32,6 +32,38 @@ async def test_ways_to_choose(keys: tuple[str, ...], choice: Any) -> None:
         assert it.text == ""
 
 
+async def test_a_key_that_answers_twice_is_not_typed_and_sends_no_draft() -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.session.state.busy)
+        await it.press("s", "o")
+        it.clock.now += 2
+        session.emit(ask())
+        await it.shows("1 yes")
+        it.clock.now += 2
+        await it.press("1")
+        await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
+        await it.until(lambda: it.app.main.dock.panel is None)
+        for key in ("1", "enter", "2", "up", "1"):
+            it.clock.now += 0.2
+            await it.press(key)
+        assert it.text == "so", "keys that follow the answer without a pause are meant for the panel"
+        it.clock.now += 0.2
+        await it.press("x", "1")
+        assert it.text == "sox1", "a letter is meant for the prompt, and so is what follows it"
+
+
+async def test_a_message_may_begin_with_a_digit_once_the_panel_has_been_gone() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("1")
+        await it.until(lambda: it.app.main.dock.panel is None)
+        it.clock.now += 0.31
+        await it.press("2")
+        assert it.text == "2"
+
+
 async def test_a_step_past_the_no_to_something_dangerous_stays_there() -> None:
     async with running((replace(ask(), danger="deletes 36 files"),)) as it:
         await appear(it)

@@ -148,7 +148,7 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
         return
     lists = _lists()
     if item.name in lists.always or item.name.startswith("mkfs"):
-        reason = f"{item.name}: {lists.always.get(item.name, 'it overwrites devices or whole files')}."
+        reason = f"{item.name} {lists.always.get(item.name, 'overwrites devices or whole files')}."
         yield Danger(reason, spelled=_spelled(item), loss=_loss(item, place))
     if item.name == "find":
         yield from _find(item, place)
@@ -442,4 +442,11 @@ def _interpreter(item: Started, pattern: re.Pattern[str]) -> Iterable[Danger]:
         if match is not None:
             beyond = beyond_files(item.name)
             loss = Loss(beyond=beyond) if beyond else None
-            yield Danger(f"The code for {item.name} contains {match.group()!r}.", loss=loss)
+            yield Danger(f"The {item.name} code contains {_whole_call(text, match)!r}.", loss=loss)
+
+
+def _whole_call(code: str, match: re.Match[str]) -> str:
+    """What was found in the code, up to the bracket that closes what it opens, where that is near and on its line."""
+    found = match.group()
+    rest = re.match(r"[^)\n]{0,40}\)", code[match.end() :]) if found.count("(") > found.count(")") else None
+    return found + rest.group() if rest is not None else found

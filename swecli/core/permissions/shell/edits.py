@@ -60,6 +60,48 @@ def edit_kind(arguments: Sequence[str | None], situation: Situation) -> EditKind
         return None
 
 
+def why_no_edit(arguments: Sequence[str | None], situation: Situation) -> str:
+    """Why a command that usually edits files of the workspace is not taken for one here, as a clause; empty where there
+    is no single reason that a person would look for."""
+    words = [word for word in arguments if word is not None]
+    if len(words) != len(arguments) or not words or len(situation.cwds) != 1:
+        return ""
+    try:
+        found = _tables().files.get(words[0])
+        if found is None:
+            return _why_not_formatted(words, situation)
+        options = found.operands(words[1:])
+        return _why_not_made(words[0], options[1], situation) if options is not None else ""
+    except UnprovenError:
+        return ""
+
+
+def _why_not_made(name: str, operands: Sequence[str], situation: Situation) -> str:
+    paths = dict(zip(_absolute(operands, situation), operands, strict=True))
+    for path, shown in paths.items():
+        if inside(posixpath.normpath(path), situation.roots) is None:
+            return f"{shown} is outside the workspace"
+        if is_secret_in(path, situation.roots):
+            return f"{shown} may hold secrets"
+    if name not in ("cp", "mv") or len(operands) < 2:
+        return ""
+    for path in list(paths)[:-1]:
+        if situation.facts.kind(path) == "missing":
+            return f"{paths[path]} does not exist yet"
+    for _, target in _pairs(operands, situation):
+        if situation.facts.kind(target) not in ("missing", "directory"):
+            return f"{name} would overwrite {posixpath.relpath(target, situation.cwds[0])}"
+    return ""
+
+
+def _why_not_formatted(words: Sequence[str], situation: Situation) -> str:
+    name = words[0]
+    for form in _tables().formatters:
+        if tuple(words[: len(form)]) == form:
+            return "" if situation.facts.program(name, situation.cwds[0]) else f"{name} is not installed"
+    return ""
+
+
 # --- files ---------------------------------------------------------------------------------------------------------
 
 

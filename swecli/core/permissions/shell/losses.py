@@ -37,6 +37,8 @@ class Loss(Struct, frozen=True):
             return ""
         if not self.whole and not self.files:
             return "an unknown number of files"
+        if not self.files:
+            return "no files"
         least = "" if self.whole else "at least "
         files = f"{least}{self.files:,} file{'' if self.files == 1 else 's'}"
         if self.some:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.shell.arguments import check_table
-from swecli.core.permissions.shell.edits import EditKind, edit_kind
+from swecli.core.permissions.shell.edits import EditKind, edit_kind, why_no_edit
 from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
 from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
@@ -216,7 +216,7 @@ class Part(Struct, frozen=True):
 
     ``words`` are its arguments as far as known. ``reason`` is None if it is proven. ``writes`` are files that
     redirections would write. A word rule can't lift a ``fixed`` objection. ``edit`` is its only effect, on workspace
-    files ("name": it renames them).
+    files ("name": it renames them); ``no_edit`` says, as a clause, why a command that usually edits does not count as one.
     """
 
     words: tuple[str | None, ...]
@@ -225,6 +225,7 @@ class Part(Struct, frozen=True):
     writes: tuple[str, ...] = ()
     fixed: bool = False
     edit: EditKind | None = None
+    no_edit: str = ""
 
 
 def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str) -> tuple[Part, ...]:
@@ -335,6 +336,7 @@ class _Walker:
         writes: tuple[str, ...] = ()
         fixed, setting = True, ""
         edit: EditKind | None = None
+        no_edit = ""
         try:
             for word in (*node.words, *(value for _, value in node.assignments)):
                 self._substitutions(word, situation)
@@ -354,13 +356,14 @@ class _Walker:
                 words = tuple(arguments)
                 if not node.redirects and not setting:
                     edit = edit_kind(arguments, situation)
+                    no_edit = why_no_edit(arguments, situation) if edit is None else ""
                 situation = self._run(node.words[0], arguments, situation)
             if writes:
                 raise UnprovenError(f"it writes {writes[0]}")
             if setting:
                 raise UnprovenError(setting)
         except UnprovenError as error:
-            self.parts.append(Part(words, error.reason, error.soft, writes, fixed, edit))
+            self.parts.append(Part(words, error.reason, error.soft, writes, fixed, edit, no_edit))
             if words and words[0] in ("cd", "pushd", "popd", None):
                 situation = replace(situation, cwds=())
         else:

@@ -108,3 +108,27 @@ def test_a_file_with_a_name_outside_is_not_touched_unasked(work: ShellWorkspace)
     (work.outside / "y").write_text("x")
     (work.root / "twin.py").hardlink_to(work.outside / "y")
     assert outcome(work, "touch twin.py") == "ask"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cp a.py b.py", "cp would overwrite b.py"),
+        ("cp a.py b.py filled", "cp would overwrite filled/b.py"),
+        ("mv gone.py x.py", "gone.py does not exist yet"),
+        ("cp a.py /tmp/x.py", "/tmp/x.py is outside the workspace"),
+        ("mkdir ../x", "../x is outside the workspace"),
+        ("touch .env.local", ".env.local may hold secrets"),
+        ("prettier -w .", "prettier is not installed"),
+        ("python3 x.py", "python3 may change files"),
+    ],
+)
+def test_a_command_that_is_usually_an_edit_says_why_it_asks(work: ShellWorkspace, command: str, reason: str) -> None:
+    def decided(mode: str) -> str:
+        return work.decide(command, work.policy(mode=mode, facts=OsFacts(work.environment))).reason
+
+    (work.root / "filled").mkdir()
+    (work.root / "filled/b.py").write_text("y")
+    assert decided("accept-edits") == f"{reason}, so it needs your approval."
+    program = command.partition(" ")[0]
+    assert decided("default") == f"{program} may change files, so it needs your approval."

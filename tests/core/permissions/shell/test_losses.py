@@ -65,7 +65,7 @@ def decided(command: str, work: Path) -> Decision:
         ("git checkout -- .", "discards changes in 1 file; /undo restores it"),
         ("git checkout .", "discards changes in 1 file; /undo restores it"),
         ("git restore src", "discards changes in 1 file; /undo restores it"),
-        ("git restore src/1.py", "discards changes in 0 files"),
+        ("git restore src/1.py", "discards changes in no files"),
         ("git reset --hard", "discards changes in 1 file; /undo restores it"),
         ("git stash drop", "/undo can't restore the stash"),
         ("git push --force", "/undo can't restore the remote"),
@@ -126,3 +126,16 @@ def test_git_is_not_started_where_the_repository_chooses_a_program(work: Path) -
     assert decision.outcome == "ask"
     assert not decision.counted
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("docker compose up", "docker acts through another process, which no sandbox contains."),
+        ("mkfs.ext4 /dev/sda", "mkfs.ext4 overwrites devices or whole files."),
+        ("python3 -c \"open('a', 'w').write('x')\"", "The python3 code contains \"open('a', 'w')\"."),
+        ("python3 -c \"import os; os.remove('a')\"", "The python3 code contains 'os.remove'."),
+    ],
+)
+def test_a_danger_is_a_whole_sentence(work: Path, command: str, reason: str) -> None:
+    assert decided(command, work).reason == reason
