@@ -31,6 +31,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.sessions.titles import line_of
 
 if TYPE_CHECKING:
     from swecli.core.playbook.bullet import Bullet
@@ -50,6 +51,8 @@ MOST_WAITING = 5_000
 REFLECTION_SECONDS = 20.0
 LEAST_CALLS = 4
 """Calls since the last reflection below which a model has nothing to reflect upon."""
+TITLE_LENGTH = 70
+"""Characters of a lesson in the line that says that the model got it."""
 T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
@@ -154,8 +157,7 @@ class SessionPlaybook:
         shown = fitting(chosen.told)
         withheld = [bullet for bullet in chosen.withheld if bullet.id not in loaded.trials.known]
         if shown:
-            named = ", ".join(bullet.id for bullet in shown)
-            add_note(self._recorder, f"Playbook: {named}", harmless(told(shown)))
+            add_note(self._recorder, _named(shown), harmless(told(shown)))
         self._begin_trials("message", shown, withheld)
 
     def with_failure(self, call: ToolCallPart, item: str, output: str) -> str:
@@ -484,6 +486,16 @@ class SessionPlaybook:
         self.learned.pop()
         self._taken_back = True
         return said
+
+
+def _named(told: Sequence[Bullet]) -> str:
+    """For the user: what the model gets with a message, and the names by which the screen of the playbook finds it."""
+    ids = ", ".join(bullet.id for bullet in told)
+    return (
+        f"Playbook: {line_of(told[0].content, TITLE_LENGTH)} ({ids})"
+        if len(told) == 1
+        else f"Playbook: {len(told)} lessons ({ids})"
+    )
 
 
 def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:
