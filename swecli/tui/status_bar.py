@@ -168,9 +168,10 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         left = max(0, round(state.retry_at - now))
         retry = state.retry
         if retry.unreached:
-            return f"Can't reach {retry.unreached}; next try in {left} s", "esc to stop"
+            coming = f"next try in {left} s" if left else "trying again"
+            return f"Can't reach {retry.unreached}; {coming}", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
-        return f"Retry {number} in {left} s: {retry.reason}", "esc to stop"
+        return f"Retry {number} {f'in {left} s' if left else 'now'}: {retry.reason}", "esc to stop"
     doing = _doing(state)
     what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}" if seconds else doing
     silence = now - state.heard
