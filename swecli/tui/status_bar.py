@@ -151,6 +151,8 @@ def _joined(groups: list[list[Piece]]) -> list[Piece]:
 
 SILENCE = 10.0
 """Seconds without anything from the model after which the line says so."""
+LOOKING = "Looking for models…"
+"""Said while servers are asked which models they have."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 
@@ -50,6 +51,23 @@ async def test_what_is_typed_before_the_line_has_the_keyboard_is_not_lost() -> N
         await it.until(lambda: it.app.main.dock.panel is not None)
         await it.at_once(*"one", "enter")
         assert await picked(it) == "a/one"
+
+
+async def test_servers_that_are_asked_for_their_models_are_waited_for_in_sight() -> None:
+    answered = threading.Event()
+
+    def listed() -> tuple[str, ...]:
+        answered.wait()
+        return MODELS
+
+    async with running(models=listed) as it:
+        try:
+            it.app.actions.open("pick_model")
+            await it.shows("Looking for models…")
+        finally:
+            answered.set()
+        await it.shows("Model:", "b/twenty")
+        await it.hides("Looking for models…")
 
 
 async def test_a_word_with_a_no_can_be_typed_at_once() -> None:
