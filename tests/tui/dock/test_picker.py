@@ -146,6 +146,17 @@ async def test_of_3000_models_a_key_looks_only_at_what_the_keys_before_left(monk
         assert len(made) == len(many) + 1
 
 
+async def test_a_long_list_says_which_of_its_choices_are_in_sight() -> None:
+    async with running(models=lambda: tuple(f"a/model-{number}" for number in range(2_999))) as it:
+        it.app.actions.open("pick_model")
+        await it.shows("1-10 of 3,000")
+        await it.press("up")
+        await it.shows("2,991-3,000 of 3,000", "a/model-2998")
+        await it.press(*"model-2998")
+        await it.shows("a/model-2998")
+        await it.hides("of 3,000")
+
+
 async def test_a_short_list_is_numbered_and_a_number_picks() -> None:
     session = Session()
     session.view.model = ModelInfo("a", "b", efforts=("low", "high"))
