@@ -107,7 +107,7 @@ async def main(folder: Path) -> None:
         save(app, "light.svg")
         app.appearance.apply()
         app.actions.show_settings()
-        await camera.in_both("settings", "Settings \N{MIDDLE DOT}")
+        await camera.in_both("settings", "Settings \N{MIDDLE DOT}", "settings \N{HORIZONTAL ELLIPSIS}")
 
 
 async def daily(folder: Path) -> None:

@@ -23,6 +23,7 @@ from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import ChangeContext, Compact, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import ContextChange
 from swecli.core.protocol.messages import Usage
+from swecli.core.tools.read_result import NOTHING_RECALLED
 from swecli.figures import bar, dollars, percent, portion
 from swecli.figures import tokens as short
 
@@ -585,6 +586,8 @@ async def _run_recall(session: Session, arguments: str) -> CommandResult:
     found = await session.run_tool("recall", {key: arguments})
     if found.is_error:
         return CommandResult.text(found.text, "error")
+    if found.text == NOTHING_RECALLED:
+        return CommandResult.text("Nothing that left the context matches. /find searches the transcript.", "dim")
     return CommandResult.text(found.text.replace(_FOR_THE_MODEL, "/recall with an id shows one in full."))
 
 

@@ -223,7 +223,8 @@ async def _run_review(session: Session, arguments: str) -> CommandResult:
     if trouble:
         return CommandResult.text(trouble, "error")
     focus = f", above all: {change.focus}" if change.focus else ""
-    return CommandResult.text(f"Reviewing {change.what}{focus}.", "dim")
+    session.notice(f"Reviewing {change.what}{focus}.")
+    return CommandResult()  # the message of the turn names the command
 
 
 def _cut(diff: str, session: Session, command: str) -> str:

@@ -12,7 +12,7 @@ from swecli.commands.context import aligned, number
 from swecli.core.atomic_text import make_private, write_whole
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
-from swecli.core.memory.places import ROOT, MemoryFile, MemoryPathError
+from swecli.core.memory.places import ROOT, MemoryFile, MemoryOff, MemoryPathError
 from swecli.core.memory.session_notes import NotesError
 from swecli.core.tools.base import readable_size
 
@@ -24,6 +24,7 @@ _USE = (
     "/memory delete PATH change it, /memory undo takes this session's lines out of the session notes."
 )
 
+_OFF = f"{ROOT} of this folder is off until you trust the folder: /memory on."
 _COUNTS = "New conversations (/clear) have it in their prompt."
 
 
@@ -68,7 +69,7 @@ async def _listed(session: Session) -> CommandResult:
     files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
     lines = [aligned((_row(file) for file in files), indent="") if files else f"Nothing is remembered yet. {_USE}"]
     if options.places.project is None:
-        lines.append(f"{ROOT} of this folder is off until you trust the folder: /memory on.")
+        lines.append(_OFF)
     shown = session.view.remembered
     if shown:
         count = PieceEstimator().count(shown)
@@ -96,7 +97,7 @@ async def _shown(session: Session, path: str) -> CommandResult:
     try:
         place = options.places.place(path)
     except MemoryPathError as error:
-        return CommandResult.text(f"{error} {_USE}", "warning")
+        return CommandResult.text(_OFF if isinstance(error, MemoryOff) else f"{error} {_USE}", "warning")
     files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
     here = next((file for file in files if file.place.path == place.path), None)
     if here is not None:
@@ -109,23 +110,31 @@ async def _shown(session: Session, path: str) -> CommandResult:
 
 async def _changed(session: Session, arguments: dict[str, object]) -> CommandResult:
     """Change through the tool, so that changes are shown and can be undone. The user's own input needs no approval."""
+    try:
+        path = session.view.memory.places.place(str(arguments["path"])).path
+    except MemoryPathError as error:
+        return CommandResult.text(f"Nothing was changed. {_reason(error)}", "warning")
     given = {**arguments, "overwrite": arguments["command"] == "create"}
     run = await session.run_tool("memory", given, typed=True)
     if run.is_error:
         why = run.why.partition("\n")[0]
         return CommandResult.text(f"Nothing was changed. {why.removesuffix(' Nothing was changed.')}", "warning")
-    path = session.view.memory.places.place(str(arguments["path"])).path
     if arguments["command"] == "delete":
         kept = "This conversation's prompt keeps what it has of it; new ones (/clear) begin without."
         return CommandResult.text(f"Deleted {path}. {kept}")
     return CommandResult.text(f"Written to {path}. {_COUNTS}")
 
 
+def _reason(error: MemoryPathError) -> str:
+    """For the user: the sentence of a place that is off is meant for the model."""
+    return _OFF if isinstance(error, MemoryOff) else str(error)
+
+
 async def _edited(session: Session, path: str) -> CommandResult:
     try:
         place = session.view.memory.places.place(path)
     except MemoryPathError as error:
-        return CommandResult.text(str(error), "warning")
+        return CommandResult.text(_reason(error), "warning")
     if place.file.is_dir() or place.is_base:
         return CommandResult.text(f"{place.path} is a folder; name a file in it.", "warning")
     instead = CommandResult.text(f"{place.path} is {place.file}: edit it there, or with /memory write.")

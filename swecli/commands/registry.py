@@ -48,6 +48,14 @@ _FILES = "mention a file with @ to have it read; /add-dir adds a folder"
 
 ELSEWHERE: Mapping[str, str] = {
     "share": "swecli uploads nothing; /export writes the session to a file",
+    "unshare": "swecli uploads nothing; /export writes the session to a file",
+    "copy-context": "/export writes the conversation to a file",
+    "import": "swecli sessions import FILE",
+    "load": "/resume lists the stored sessions",
+    "session": "/status names the session, /resume lists all",
+    "name": "/rename NAME names the session",
+    "clone": "/fork continues in a copy of the session",
+    "tree": "/rewind goes back to before a message, /fork continues in a copy of the session",
     "restore": "/rewind goes back to before a message, /undo reverts what was changed in files last",
     "continue": "/resume lists the stored sessions; swecli -c continues the newest",
     "chat": "/resume lists the stored sessions",
@@ -58,6 +66,9 @@ ELSEWHERE: Mapping[str, str] = {
     "plugin": f"plugins are {_LATER}",
     "plugins": f"plugins are {_LATER}",
     "editor": "Ctrl+G opens the message in your editor",
+    "edit": "Ctrl+G opens the message in your editor",
+    "multiline-mode": "Ctrl+J is a newline everywhere, and so is \\ before Enter",
+    "voice": "there is no voice input",
     "terminal-setup": "nothing to set up: Ctrl+J is a newline everywhere, and so is \\ before Enter",
     "keybindings": "/keys shows and changes them",
     "hotkeys": "/keys shows and changes them",
@@ -66,6 +77,11 @@ ELSEWHERE: Mapping[str, str] = {
     "output-style": "the view is switched with Ctrl+O; instructions in OPENCLI.md set the model's tone",
     "details": "Ctrl+O switches between short, normal and full view",
     "verbose": "Ctrl+O switches between short, normal and full view",
+    "personality": "instructions in OPENCLI.md set the model's tone",
+    "focus": "Ctrl+O switches between short, normal and full view",
+    "themes": "/theme lists and previews them",
+    "color": "/theme lists and previews them",
+    "experimental": "/config lists all settings",
     "allowed-tools": "/permissions shows, adds and revokes rules",
     "yolo": "/mode auto; swecli --yolo asks nothing",
     "sandbox": "/status shows how commands are contained, /doctor why",
@@ -79,6 +95,14 @@ ELSEWHERE: Mapping[str, str] = {
     "git": "! before a command runs it in your shell: !git log",
     "shell": "! before a command runs it in your shell",
     "bash": "! before a command runs it in your shell",
+    "pr-comments": "! before a command runs it in your shell: !gh pr view --comments",
+    "security-review": "/review security",
+    "loop": "swecli starts nothing by itself; cron can run swecli -p",
+    "schedule": "swecli starts nothing by itself; cron can run swecli -p",
+    "install-github-app": "there is no app to install; in CI, swecli -p reviews a change",
+    "map": "/where WORDS shows the likely files and lines",
+    "map-refresh": "/where WORDS shows the likely files and lines; the index follows the files",
+    "mention": _FILES,
     "add": _FILES,
     "read-only": _FILES,
     "drop": "/context shows what fills the window, /compact free moves old output out",
@@ -90,6 +114,8 @@ ELSEWHERE: Mapping[str, str] = {
     "architect": "/plan only reads and proposes",
     "ask": "/plan only reads and proposes, /btw asks a side question",
     "code": "/mode default",
+    "chat-mode": "/mode lists the modes",
+    "collab": "/mode lists the modes",
     "models": "/model lists what can be used now",
     "provider": "/model lists what can be used now, /login adds a key",
     "providers": "/model lists what can be used now, /login adds a key",
@@ -97,6 +123,9 @@ ELSEWHERE: Mapping[str, str] = {
     "auth": "/login adds a key",
     "api-key": "/login adds a key",
     "think": "/effort sets how much the model thinks",
+    "think-tokens": "/effort sets how much the model thinks",
+    "reasoning-effort": "/effort sets how much the model thinks",
+    "fast": "/effort low thinks less, /model selects another model",
     "reasoning": "/effort sets how much the model thinks",
     "history": "/resume lists the stored sessions, Ctrl+R searches your messages",
     "search": "/find searches the transcript, /recall the whole session",
@@ -105,6 +134,10 @@ ELSEWHERE: Mapping[str, str] = {
     "upgrade": "your package manager upgrades swecli; it checks for nothing itself",
     "update": "your package manager upgrades swecli; it checks for nothing itself",
     "release-notes": "CHANGELOG.md has them",
+    "changelog": "CHANGELOG.md has it",
+    "reload": "changed instructions, skills and commands count at once; settings, see /config",
+    "report": "nothing is sent from here; /doctor shows what works, errors.log in the state directory has the details",
+    "debug": "/doctor shows what works, errors.log in the state directory has the details",
     "version": "/status shows it",
     "about": "/status shows version, model and folder",
     "privacy-settings": "swecli talks only to the model provider you choose",
@@ -236,7 +269,7 @@ def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand
 
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:
-    """The likely command behind a misspelt ``name``; empty if none is close."""
-    names = {command.name: command.name for command in commands}  # names win over equally close aliases
-    names |= {alias: command.name for command in commands for alias in command.aliases if alias not in names}
-    return names.get(edit_distance.nearest(name.lower(), names), "")
+    """The likely command or alias behind a misspelt ``name``; empty if none is close."""
+    aliases = (alias for command in commands for alias in command.aliases)
+    names = dict.fromkeys((*(command.name for command in commands), *aliases))  # names win over equally close aliases
+    return edit_distance.nearest(name.lower(), names)

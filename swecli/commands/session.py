@@ -259,7 +259,7 @@ def usage_text(view: SessionView) -> str:
             ),
             ("Output tokens", known(totals.output_tokens)),
             ("Cache share of the last request", percent(cache) if cache is not None else "?"),
-            ("Cost", _cost(totals.cost, totals.estimated) if totals.steps else "nothing asked yet"),
+            ("Cost", _cost(totals.cost, totals.estimated) if totals.steps else "no request yet"),
         )
     )
 

@@ -76,6 +76,8 @@ def located(name: str, folder: Path) -> Path:
     """
     if "\0" in name:
         raise DestinationError("The name of the file has a null character.")
+    if name.startswith("-"):
+        raise DestinationError(f"There is no option {name.split()[0]}; ./{name} names a file. Nothing was written.")
     return Path(os.path.normpath(folder / os.path.expanduser(name)))
 
 

@@ -22,6 +22,7 @@ from swecli.tui.keymap import Keymap
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
+from swecli.tui.status_bar import LOOKING
 from swecli.tui.themes.appearance import Appearance
 from swecli.tui.themes.library import AUTO
 
@@ -390,12 +391,14 @@ class Actions:
         from swecli.commands.models import summary
         from swecli.tui.dock.picker import Choice, Picker
 
-        refs = list(await asyncio.to_thread(self._backend.models))
-        view, port = self._session.view, self._session.port
+        port = self._session.port
+        with self._screen.activity.beside(LOOKING):
+            refs = list(await asyncio.to_thread(self._backend.models))
+            offers = await port.models() if port is not None else ()
+        view = self._session.view
         present = view.model.ref if view and view.model else None
         if present:
             refs = [present, *(ref for ref in refs if ref != present)]
-        offers = await port.models() if port is not None else ()
         offered = {offer.ref: summary(offer) for offer in offers if offer.usable}
         known: list[str] = list(dict.fromkeys([*(refs[:1] if present else []), *offered, *refs]))
         choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]

@@ -17,6 +17,7 @@ from swecli.tui.dock.question import SecretPanel
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
+from swecli.tui.status_bar import LOOKING
 
 if TYPE_CHECKING:
     from swecli.core.llm.offers import ModelOffer
@@ -109,7 +110,7 @@ class Connection:
         """Show what is available, and offer it. ``waits``: a message that was sent waits in the prompt; the list is
         what the user wants then."""
         port = self._session.port
-        with self._screen.activity.beside("Looking for models…"):
+        with self._screen.activity.beside(LOOKING):
             self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         unlisted = port.unlisted if port is not None else ()
         view = self._session.view

@@ -32,6 +32,18 @@ class Row(Struct, frozen=True):
     mark: str = ""
 
 
+def count_of(first: int, height: int, total: int) -> str:
+    """Which of all rows are in sight, for the end of the last of them; empty where all are."""
+    return f"  {first + 1:,}-{first + height:,} of {total:,}" if height < total else ""
+
+
+def beside_count(line: Content, count: str, width: int, style: Style) -> Content:
+    """A row with what there is to count at its end, where that leaves it half of the width."""
+    if not count or len(count) >= width // 2:
+        return line
+    return line.truncate(width - len(count), ellipsis=True, pad=True) + Content(count).stylize(style)
+
+
 class Rows(Widget, can_focus=False):
     """A list of rows of one line each with a selected one, scrolled so that it is visible. ``counted``: while not all
     are visible, the last line ends with which ones are."""
@@ -88,10 +100,9 @@ class Rows(Widget, can_focus=False):
             line = line.truncate(column, ellipsis=True, pad=True)
             detail = Content("  " + safe_line(row.detail))
             line = line + (detail if chosen else detail.stylize(self.get_visual_style("rows--detail", partial=True)))
-        count = f"  {first + 1}-{first + height} of {len(self._rows)}"
-        if self._counted and y == height - 1 and height < len(self._rows) and len(count) < width // 2:
-            line = line.truncate(width - len(count), ellipsis=True, pad=True)
-            line += Content(count).stylize(self.get_visual_style("rows--detail", partial=True))
+        if self._counted and y == height - 1:
+            count = count_of(first, height, len(self._rows))
+            line = beside_count(line, count, width, self.get_visual_style("rows--detail", partial=True))
         line = line.truncate(width, ellipsis=True, pad=True)
         if chosen:
             line = line.stylize(component_style(self, "rows--selected"))

@@ -151,6 +151,8 @@ def _joined(groups: list[list[Piece]]) -> list[Piece]:
 
 SILENCE = 10.0
 """Seconds without anything from the model after which the line says so."""
+LOOKING = "Looking for models…"
+"""Said while servers are asked which models they have."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -168,9 +170,10 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         left = max(0, round(state.retry_at - now))
         retry = state.retry
         if retry.unreached:
-            return f"Can't reach {retry.unreached}; next try in {left} s", "esc to stop"
+            coming = f"next try in {left} s" if left else "trying again"
+            return f"Can't reach {retry.unreached}; {coming}", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
-        return f"Retry {number} in {left} s: {retry.reason}", "esc to stop"
+        return f"Retry {number} {f'in {left} s' if left else 'now'}: {retry.reason}", "esc to stop"
     doing = _doing(state)
     if (first := _first_executing(state)) is not None and not state.hooks:
         seconds = duration(max(0, int(now - first.since)))  # the time that its line in the transcript shows

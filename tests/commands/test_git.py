@@ -12,7 +12,7 @@ from swecli.commands.base import CommandResult
 from swecli.commands.git import COMMIT, REVIEW, Git, GitError, GitStatus, change_of, message_of, read_status
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import PermissionRequested, TurnEnded
+from swecli.core.protocol.events import Notice, PermissionRequested, TurnEnded
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
 
@@ -79,9 +79,10 @@ async def test_a_review_is_one_turn_with_the_diff(repository: Path) -> None:
     (repository / "a.txt").write_text("two\n")
     (repository / "new.txt").write_text("x\n")
     async with bench(ANSWERS, repository) as made:
-        said = shown(await REVIEW.run(made.session, "for errors"))
-        assert said == "Reviewing the uncommitted changes, above all: for errors."
+        assert shown(await REVIEW.run(made.session, "for errors")) == ""
         await until(lambda: bool(made.bodies(TurnEnded)))
+        notices = [notice.text for notice in made.bodies(Notice)]
+        assert notices == ["Reviewing the uncommitted changes, above all: for errors."]
         text = made.model.requests[0].messages[0].text
         assert "+two" in text
         assert "above all at this: for errors" in text

@@ -13,7 +13,7 @@ from swecli.core.engine.session import Session
 from swecli.core.playbook.bullet import Bullet, Expiry, Guard, Source, Trigger
 from swecli.core.playbook.playbook import Playbook
 from swecli.core.playbook.store import PlaybookFile, PlaybookOptions, Playbooks, written
-from swecli.core.protocol.events import BulletLearned, BulletsTold, Notice, SideAnswered
+from swecli.core.protocol.events import BulletLearned, BulletsTold, ItemStarted, Notice, SideAnswered
 from tests.core.engine.support import bench, call, until
 
 ANSWER = '[[step]]\ntext = "hello"\n'
@@ -171,6 +171,8 @@ async def test_a_bullet_is_told_once_behind_the_message_that_sets_it_off(tmp_pat
         await it.say("run the tests")
         await it.say("run the tests again")
         assert [(one.place, one.told) for one in it.bodies(BulletsTold)] == [("message", ("tes-00001",))]
+        (title,) = (one.title for one in it.bodies(ItemStarted) if one.kind == "note")
+        assert title == "Playbook: `pytest` fails here (No module named 'basket'); use `python -m… (tes-00001)"
         first, second = (request.messages for request in it.model.requests)
         assert first == second[: len(first)]
         assert "use `python -m pytest`" in "".join(message.text for message in first)

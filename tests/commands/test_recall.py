@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from swecli.core.engine.session import ToolRun
+from swecli.core.tools.read_result import NOTHING_RECALLED
 from tests.commands.support import CommandSession
 
 
@@ -21,6 +22,8 @@ class RecallSession(CommandSession):
         self.recalled.append((name, dict(arguments)))
         if "broken" in arguments.values():
             return ToolRun("No entry in this session has the id.", is_error=True)
+        if "unheard" in arguments.values():
+            return ToolRun(NOTHING_RECALLED, is_error=False)
         return ToolRun(
             "[u1] user, turn 1, summarised\nthe port is 5433\n\nrecall(id=…) returns one in full.", is_error=False
         )
@@ -50,3 +53,8 @@ async def test_without_words_it_says_what_it_wants_and_errors_are_shown() -> Non
     assert "Search words" in await session.slash("/recall")
     assert session.recalled == []
     assert await session.slash("/recall broken") == "No entry in this session has the id."
+
+
+async def test_where_nothing_matches_the_user_is_told_where_else_to_look() -> None:
+    said = await RecallSession().slash("/recall unheard")
+    assert said == "Nothing that left the context matches. /find searches the transcript."

@@ -55,6 +55,7 @@ def test_paths_and_other_text_are_for_the_model(line: str) -> None:
         ("zzzzzz", ""),
         ("MODL", "model"),
         ("statsu", "status"),
+        ("cst", "cost"),
     ],
 )
 def test_the_nearest_command_is_suggested(name: str, expected: str) -> None:

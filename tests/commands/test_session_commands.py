@@ -110,7 +110,7 @@ async def test_context_before_the_first_request_and_at_the_block() -> None:
 
 async def test_usage_sums_up_the_session() -> None:
     session = CommandSession()
-    assert "nothing asked yet" in (await session.slash("/usage")).splitlines()[-1]
+    assert "no request yet" in (await session.slash("/usage")).splitlines()[-1]
     session.view.totals = Totals(2, 5, 7, 10_000, 900, 9_300, Decimal("0.0421"), {"read_file": 3, "run_command": 4})
     session.view.last_usage = Usage(input_total=5_000, cache_read=4_750, output_total=100)
     text = await session.slash("/cost")

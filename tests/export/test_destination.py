@@ -37,6 +37,9 @@ def test_a_name_without_a_format_and_an_impossible_one_are_refused(tmp_path: Pat
             format_of(words)
     with pytest.raises(DestinationError, match="null character"):
         destination("a\0b.md", tmp_path, "s")
+    with pytest.raises(DestinationError, match=r"There is no option --to; ./--to x.md names a file"):
+        destination("--to x.md", tmp_path, "s")
+    assert destination("./--to x.md", tmp_path, "s").path == tmp_path / "--to x.md"
 
 
 def test_a_free_name_is_taken_and_nothing_is_replaced_unasked(tmp_path: Path) -> None:

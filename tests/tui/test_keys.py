@@ -444,6 +444,16 @@ async def test_file_completion_after_an_at_sign() -> None:
         await it.hides("› src/app/view.py")
 
 
+@pytest.mark.parametrize("name", ["src/", "src/app.py"])
+async def test_enter_sends_a_mention_that_is_typed_in_full(name: str) -> None:
+    async with running(answer("ok"), files=lambda: ["src/app.py", "src/apple.py"]) as it:
+        await it.press(*f"see @{name}")
+        await it.shows(f"› {name}")
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Submit))
+        assert it.session.sent(Submit)[0].text == f"see @{name}"
+
+
 async def test_unknown_command_names_the_nearest_and_sends_nothing() -> None:
     async with running() as it:
         await it.say("/contxt")

@@ -79,6 +79,7 @@ def test_the_splash_stays_on_the_screen(columns: int, rows: int) -> None:
     text = boot.splash(columns, rows)
     assert text.startswith("\x1b[?1049h")
     assert ("swecli" in text) == (columns > 20 and rows > 4)
+    assert (f"\x1b[{rows - 1};2H\x1b[2m›" in text) == (rows > 3)  # in the column of the prompt
 
 
 def test_without_a_terminal_it_names_the_way_that_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.sessions.titles import line_of
 
 if TYPE_CHECKING:
     from swecli.core.playbook.bullet import Bullet
@@ -66,6 +67,8 @@ _TELLING: Final = (
     PermissionResolved,
 )
 """Events from which something can be learned."""
+TITLE_LENGTH = 70
+"""Characters of a lesson in the line that says that the model got it."""
 T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
@@ -195,8 +198,7 @@ class SessionPlaybook:
         shown = fitting(chosen.told)
         withheld = [bullet for bullet in chosen.withheld if bullet.id not in loaded.trials.known]
         if shown:
-            named = ", ".join(bullet.id for bullet in shown)
-            add_note(self._recorder, f"Playbook: {named}", harmless(told(shown)))
+            add_note(self._recorder, _named(shown), harmless(told(shown)))
         self._begin_trials("message", shown, withheld)
 
     def with_failure(self, call: ToolCallPart, item: str, output: str) -> str:
@@ -531,6 +533,16 @@ class SessionPlaybook:
         self.learned.pop()
         self._taken_back = True
         return said
+
+
+def _named(told: Sequence[Bullet]) -> str:
+    """For the user: what the model gets with a message, and the names by which the screen of the playbook finds it."""
+    ids = ", ".join(bullet.id for bullet in told)
+    return (
+        f"Playbook: {line_of(told[0].content, TITLE_LENGTH)} ({ids})"
+        if len(told) == 1
+        else f"Playbook: {len(told)} lessons ({ids})"
+    )
 
 
 def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:

@@ -33,6 +33,10 @@ class MemoryPathError(Exception):
     """The path is not a memory path; the message is one sentence that says what is."""
 
 
+class MemoryOff(MemoryPathError):
+    """The path stands for a place of this folder, whose memories count once the user trusts it."""
+
+
 class Place(Struct, frozen=True):
     """``path`` is the normalised form of the model's path; ``base`` is the folder that contains all memories of its
     kind."""
@@ -71,11 +75,9 @@ class MemoryPlaces(Struct, frozen=True):
         of_user = parts[:1] == (USER,)
         base = self.user if of_user else self.project
         if base is None:
-            raise MemoryPathError(
-                f"{ROOT}/{USER} is off in this session."
-                if of_user
-                else f"{ROOT} is off until the user trusts this folder (/memory on); {ROOT}/{USER} can be used."
-            )
+            if of_user:
+                raise MemoryPathError(f"{ROOT}/{USER} is off in this session.")
+            raise MemoryOff(f"{ROOT} is off until the user trusts this folder (/memory on); {ROOT}/{USER} can be used.")
         below = parts[1:] if of_user else parts
         _require_no_link(base, below, path)
         return Place("/".join((ROOT, *parts)), base.joinpath(*below), base)

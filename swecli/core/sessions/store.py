@@ -382,9 +382,11 @@ class SessionStore:
         """Give a session a name, or remove it with an empty one. Returns the stored name.
 
         Raises:
-            SessionError: it is taken.
+            SessionError: it is taken, or an option.
         """
         name = line_of(name, NAME_LENGTH)
+        if name.startswith("-"):
+            raise SessionError(f"{name!r} would be read as an option after swecli -r. Choose another name.")
         with self.database.write() as connection:
             other = connection.execute(
                 "SELECT id FROM sessions WHERE lower(name) = lower(?) AND id != ? AND name != ''", (name, session_id)

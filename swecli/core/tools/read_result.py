@@ -106,14 +106,14 @@ def _entry(reference: str, offset: int, transcript: TranscriptSearch) -> ToolOut
     return ToolOutcome(f"[{reference}: {page.position}]\n{page.text}", (), readable_size(page.end - page.start))
 
 
+NOTHING_RECALLED = "No match in what left the context. Recent messages are still above; for files use search."
+"""For the model, where a search finds nothing."""
+
+
 def _found(query: str, transcript: TranscriptSearch) -> ToolOutcome:
     hits = transcript.search(query, MOST_HITS)
     if not hits:
-        return ToolOutcome(
-            "No match in what left the context. Recent messages are still above; for files use search.",
-            (),
-            "nothing",
-        )
+        return ToolOutcome(NOTHING_RECALLED, (), "nothing")
     lines = [f"[{hit.item}] {hit.about}\n{hit.excerpt}" for hit in hits]
     count = "1 entry" if len(hits) == 1 else f"{len(hits)} entries"
     return ToolOutcome("\n\n".join((*lines, "recall(id=…) returns one in full.")), (), count)

@@ -20,7 +20,7 @@ from textual.widgets import Static
 from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import NARROW, ChoiceClicked, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.keymap import keymap_of
-from swecli.tui.line_input import component_style
+from swecli.tui.line_input import beside_count, component_style, count_of
 
 if TYPE_CHECKING:
     from swecli.core.engine.plan import ProposedPlan
@@ -39,7 +39,8 @@ class Choice(Struct, frozen=True):
 
 class ChoiceList(Widget, can_focus=False):
     """Choices with their numbers, one of them highlighted; scrolled so that it is visible. ``moved`` says whether the
-    user has moved the highlight since the choices appeared. Without ``wrap`` a long text is cut: for long lists."""
+    user has moved the highlight since the choices appeared. Without ``wrap`` a long text is cut, and the
+    last line ends with which choices are in sight: for long lists."""
 
     DEFAULT_CSS = """
     ChoiceList { height: auto; color: $foreground; }
@@ -143,6 +144,9 @@ class ChoiceList(Widget, can_focus=False):
         at = self._top + y
         index, place, text = rows[at]
         line = self._styled(index, place, text, last=at + 1 == len(rows) or rows[at + 1][0] != index)
+        if not self._wrap and y == tall - 1:
+            count = count_of(self._top, tall, len(rows))
+            line = beside_count(line, count, width, self.get_visual_style("choices--dim", partial=True))
         return Strip(list(line.truncate(width, ellipsis=True, pad=True).render_segments(self.visual_style)), width)
 
     def _follow(self, rows: Sequence[tuple[int, int, str]], tall: int) -> None:

@@ -318,7 +318,7 @@ class HistorySearch(Static):
         if self._query is not None:
             hint = note or f"{self._keymap.shown('search_history')} older · enter uses it · esc cancels"
             line = Content(f"search history: {safe_line(self._query)}▏  {hint}")
-            self.update(line.truncate(max(1, self.app.size.width), ellipsis=True))
+            self.update(line.truncate(max(1, self.app.size.width - 1), ellipsis=True))
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ class Waiting(Static):
         ]
         if len(queue) > SHOWN:
             lines.insert(0, Content(f"… {len(queue) - SHOWN} more"))
-        width = max(1, self.app.size.width - 1)
+        width = max(1, self.app.size.width - 2)
         self.display = bool(queue)
         self.update(Content("\n").join([line.truncate(width, ellipsis=True) for line in lines]))
 
@@ -400,7 +400,7 @@ class MentionWeights(Static):
 
     def fit(self) -> None:
         """Cut the line to the width that there is now."""
-        width = max(1, self.app.size.width - 3)
+        width = max(1, self.app.size.width - 4)
         self.update(Content(f"  {self._text}").truncate(width, ellipsis=True))
 
 
@@ -421,7 +421,7 @@ class Prompt(Vertical):
     """The dock's usual content."""
 
     DEFAULT_CSS = """
-    Prompt { height: auto; border-top: solid $border-blurred; }
+    Prompt { height: auto; border-top: solid $border-blurred; padding: 0 0 0 1; }
     Prompt > Horizontal { height: auto; }
     Prompt #prompt-mark { width: 2; height: 1; color: $accent; text-style: bold; }
     """
@@ -582,7 +582,7 @@ class Prompt(Vertical):
     def _invite(self) -> None:
         """What the empty prompt says, in the form that has room."""
         wanted = self._invitation
-        placeholder = wanted.partition(" · ")[0] if self.app.size.width < len(wanted) + 4 else wanted
+        placeholder = wanted.partition(" · ")[0] if self.app.size.width < len(wanted) + 5 else wanted
         if placeholder != self._placeholder:
             self._placeholder = placeholder
             self.editor.placeholder = Content(placeholder)

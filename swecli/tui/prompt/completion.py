@@ -318,13 +318,17 @@ class Suggestions(Rows):
 
     def _run(self) -> None:
         """Enter: a command that was only guessed from scattered letters runs when it was chosen, else the text
-        is sent as it is."""
+        is sent as it is, and so is a name that is already there in full."""
         chosen, token = self._entries[self.selected], self._token
-        complete = token is not None and f"/{token.query}" == chosen.insert.rstrip()
-        if token is not None and token.kind == "command" and not (chosen.begins or self._chosen):
+        if token is None:
+            self.close()
+            return
+        command = token.kind == "command"
+        complete = chosen.insert.rstrip() == f"{'/' if command else '@'}{token.query}"
+        if complete or (command and not (chosen.begins or self._chosen)):
             self.close()
             self._editor.submit()
-        elif token is not None and token.kind == "command" and (chosen.runs or complete):
+        elif command and chosen.runs:
             self.close()
             self._editor.put(chosen.insert.rstrip())
             self._editor.submit()

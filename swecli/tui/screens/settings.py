@@ -273,7 +273,7 @@ class SettingsPage(ListPage):
     def headline(self, count: int, total: int) -> str:
         if self._whole or self.view.text.strip():
             return super().headline(count, total)
-        return f"{self.title} · the most used of {total}"
+        return f"{self.title} · the most used of {total}" if total else self.title
 
     def matching(self, query: str) -> Sequence[Entry]:
         if not self._whole and not query.strip():
@@ -290,7 +290,7 @@ class SettingsPage(ListPage):
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
-            return ()
+            return () if self.entries else (TextBlock("Reading the settings.", "dim"),)
         if entry.name == ALL:
             return (TextBlock("Every setting by section, with where its value comes from."),)
         setting = self._settings[entry.name]

@@ -100,8 +100,7 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, body.text, body.level, body.hint)
         case RetryScheduled() as body:
             if body.unreached:
-                text = f"Can't reach {body.unreached}; next try in {duration(body.delay)}"
-                return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
+                return None  # the line above the prompt says all of it, and counts
             number = f"{body.attempt} of {body.limit}" if body.limit else f"{body.attempt}"
             text = f"{body.reason} · attempt {number} in {duration(body.delay)}"
             return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
@@ -204,7 +203,7 @@ class Reducer:
         if handler is None:
             return
         self._flush()
-        if RETRY in self.ids and not isinstance(body, RetryScheduled):
+        if RETRY in self.ids and not (isinstance(body, RetryScheduled) and not body.unreached):
             self.remove(RETRY)
         handler(self, event, body)
 

@@ -39,6 +39,8 @@ def test_a_name_finds_a_session_and_belongs_to_one(store: SessionStore) -> None:
     assert store.get(one).shown == "The login fix"
     with pytest.raises(SessionError, match="already"):
         store.rename(two, "the login FIX")
+    with pytest.raises(SessionError, match="'--fork' would be read as an option"):
+        store.rename(one, "--fork")
     store.rename(one, "")
     assert store.get(one).shown == "First"
     assert len(store.rename(two, "x" * 500)) == 80

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 
@@ -50,6 +51,23 @@ async def test_what_is_typed_before_the_line_has_the_keyboard_is_not_lost() -> N
         await it.until(lambda: it.app.main.dock.panel is not None)
         await it.at_once(*"one", "enter")
         assert await picked(it) == "a/one"
+
+
+async def test_servers_that_are_asked_for_their_models_are_waited_for_in_sight() -> None:
+    answered = threading.Event()
+
+    def listed() -> tuple[str, ...]:
+        answered.wait()
+        return MODELS
+
+    async with running(models=listed) as it:
+        try:
+            it.app.actions.open("pick_model")
+            await it.shows("Looking for models…")
+        finally:
+            answered.set()
+        await it.shows("Model:", "b/twenty")
+        await it.hides("Looking for models…")
 
 
 async def test_a_word_with_a_no_can_be_typed_at_once() -> None:
@@ -126,6 +144,17 @@ async def test_of_3000_models_a_key_looks_only_at_what_the_keys_before_left(monk
         await it.press("backspace", "backspace", "backspace", "backspace")
         await it.shows(many[0])
         assert len(made) == len(many) + 1
+
+
+async def test_a_long_list_says_which_of_its_choices_are_in_sight() -> None:
+    async with running(models=lambda: tuple(f"a/model-{number}" for number in range(2_999))) as it:
+        it.app.actions.open("pick_model")
+        await it.shows("1-10 of 3,000")
+        await it.press("up")
+        await it.shows("2,991-3,000 of 3,000", "a/model-2998")
+        await it.press(*"model-2998")
+        await it.shows("a/model-2998")
+        await it.hides("of 3,000")
 
 
 async def test_a_short_list_is_numbered_and_a_number_picks() -> None:

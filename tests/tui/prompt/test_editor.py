@@ -101,5 +101,5 @@ async def test_a_long_hint_leaves_half_of_the_line_to_the_summary() -> None:
         await it.press("slash")
         await it.shows("What long does")
         (line,) = [line for line in it.screen().splitlines() if "/long" in line]
-        assert line.startswith("› /long [word | ")
+        assert line.startswith(" › /long [word | ")
         assert line.index("…") < 40 <= line.index("What long does")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+
 import pytest
 
 from swecli.core.config.change import meaning
@@ -16,6 +19,30 @@ from tests.tui.support import Running, Session, running
 async def opened(it: Running) -> None:
     it.app.actions.show_settings()
     await it.shows("Settings · the most used of 5")
+
+
+class Slow(Settings):
+    """Reads once it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_read = threading.Event()
+
+    def read(self) -> Sequence[Setting]:
+        self.may_read.wait()
+        return super().read()
+
+
+async def test_before_the_settings_are_read_none_is_counted() -> None:
+    slow = Slow()
+    async with running(**ports(slow)) as it:
+        try:
+            it.app.actions.show_settings()
+            await it.shows("Reading the settings.")
+            await it.hides("of 0")
+        finally:
+            slow.may_read.set()
+        await it.shows("Settings · the most used of 5")
 
 
 async def listed(it: Running) -> None:

@@ -209,6 +209,14 @@ def test_the_line_about_a_retry_goes_when_something_happens() -> None:
     assert list(reducer.blocks) == ["a"]
 
 
+def test_a_server_that_is_not_reached_is_named_by_the_line_above_the_prompt_alone() -> None:
+    reducer = Reducer()
+    unreached = RetryScheduled(2, 0, 8.0, "network", "no connection", "h:1")
+    assert reducer.reduce(stream(unreached)) == []
+    reducer.reduce(stream(RetryScheduled(1, 5, 4.0, "rate_limit", "Too many requests")))
+    assert [type(o) for o in reducer.reduce(stream(unreached))] == [Remove]
+
+
 def test_an_answer_that_broke_off_says_why() -> None:
     reducer = Reducer()
     why = "nothing more came for 6 s\x1b[31m"

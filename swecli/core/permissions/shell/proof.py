@@ -216,7 +216,7 @@ class Part(Struct, frozen=True):
 
     ``words`` are its arguments as far as known. ``reason`` is None if it is proven. ``writes`` are files that
     redirections would write. A word rule can't lift a ``fixed`` objection. ``edit`` is its only effect, on workspace
-    files ("name": it renames them); ``no_edit`` says, as a clause, why a command that usually edits does not count as one.
+    files ("name": it renames them); ``no_edit`` says, as a clause, why a usual edit command does not count as one.
     """
 
     words: tuple[str | None, ...]
