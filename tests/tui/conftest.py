@@ -10,7 +10,9 @@ from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from swecli.tui.status_bar import ActivityLine
+from tests.support.thorough import THOROUGH
 from tests.support.waiting import PATIENCE
+from tests.tui.frames import FRAMES
 from tests.tui.settled import Threads
 
 
@@ -30,6 +32,12 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", threads.settled)
     monkeypatch.setattr(Pilot, "resize_terminal", lambda *given: threads.resize(*given))
     monkeypatch.setattr("textual.pilot.wait_for_idle", threads.settled)
+
+
+@pytest.fixture(autouse=True)
+def frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no test looks, several frames are drawn as one."""
+    FRAMES.watch(monkeypatch, every=THOROUGH)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from swecli.tui.app import SwecliApp
 from swecli.tui.backend import Backend
 from tests.support.fake_session import FakeSession, Turn
 from tests.support.waiting import Condition, until
+from tests.tui.frames import FRAMES
 
 NOW = 1_700_000_000.0
 
@@ -140,10 +141,22 @@ class Running:
 
     async def shows(self, *texts: str) -> None:
         """Wait until all texts are on the screen."""
-        await self.until(lambda: all(text in self.screen() for text in texts))
+        await self.sees(lambda screen: all(text in screen for text in texts))
 
     async def hides(self, text: str) -> None:
-        await self.until(lambda: text not in self.screen())
+        await self.sees(lambda screen: text not in screen)
+
+    async def sees(self, condition: Callable[[str], bool]) -> None:
+        """Wait until what is on the screen fulfils the condition, which looks again after each frame only."""
+        seen, found = -1, False
+
+        def look() -> bool:
+            nonlocal seen, found
+            if seen != FRAMES.count:
+                seen, found = FRAMES.count, condition(self.screen())
+            return found
+
+        await self.until(look)
 
 
 @contextlib.asynccontextmanager
@@ -168,3 +181,4 @@ async def running(
         if "open_session" not in options:
             await it.until(lambda: app.loaded and app.session.port)
         yield it
+        FRAMES.draw()

@@ -16,11 +16,12 @@ from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.events import Body, ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.frames import FRAMES
 from tests.tui.support import Running, Session, running
 
 FEW, SOME, MANY = 10, 200, 5_000
 """Blocks in the transcript."""
-FRAMES = 30
+MOST = 30
 """Frames in a second at most."""
 PAINTED = 0.025
 """Seconds in which what was asked for is painted: a frame and a half."""
@@ -30,6 +31,12 @@ TEXT = (
     "- first the blocks are opened\n- then their text is kept\n\n"
     "```python\ndef close_all(stack):\n    while stack:\n        stack.pop().close()\n```\n\n"
 )
+
+
+@pytest.fixture(autouse=True)
+def frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each frame is drawn when it comes."""
+    FRAMES.watch(monkeypatch, every=True)
 
 
 def said(item: str, kind: Any, text: str) -> list[Body]:
@@ -96,7 +103,7 @@ async def append(blocks: int) -> float:
         async def one(number: int) -> None:
             for body in said(f"new{number}", "text", TEXT):
                 it.session.emit(body)
-            await asyncio.sleep(1 / FRAMES)
+            await asyncio.sleep(1 / MOST)
 
         cost = await cheapest(one)
         assert len(it.app.main.transcript.page.blocks) > blocks
@@ -148,6 +155,6 @@ async def test_a_stream_costs_few_times_a_plain_write_in_few_frames() -> None:
         cost = await at_their_time(lambda text: it.session.emit(ItemDelta("s", text)))
         seconds = time.monotonic() - begun
         compositor.render_update = render
-    more = max(1.0, len(frames) * RATE / (FRAMES * TOKENS))  # a busy machine takes longer, and so draws more of them
+    more = max(1.0, len(frames) * RATE / (MOST * TOKENS))  # a busy machine takes longer, and so draws more of them
     assert cost <= 10 * plain * more, f"{cost:.2f} s of the processor, a plain write {plain:.2f} s"
-    assert len(frames) <= FRAMES * seconds + 3, f"{len(frames)} frames in {seconds:.1f} s"
+    assert len(frames) <= MOST * seconds + 3, f"{len(frames)} frames in {seconds:.1f} s"

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from swecli.core.protocol.commands import Interrupt
 from swecli.core.protocol.events import Body, Event, ItemCompleted, ItemDelta, ItemStarted
 from swecli.core.protocol.messages import TextPart
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.frames import FRAMES
 from tests.tui.support import Running, Session, running
+
+
+@pytest.fixture(autouse=True)
+def frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each frame is drawn when it comes."""
+    FRAMES.watch(monkeypatch, every=True)
 
 
 def answer(words: int) -> list[Body]:

@@ -21,8 +21,15 @@ from swecli.tui.transcript import page as page_module
 from swecli.tui.transcript.palette import DARK, LIGHT
 from swecli.tui.transcript.rows import cells
 from swecli.tui.transcript.view import Transcript
+from tests.tui.frames import FRAMES
 from tests.tui.transcript.events import answer, session, stream, tool, user
 from tests.tui.transcript.test_hostile import TRAPS
+
+
+@pytest.fixture(autouse=True)
+def frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each frame is drawn when it comes."""
+    FRAMES.watch(monkeypatch, every=True)
 
 
 class Host(App[None]):
