@@ -144,7 +144,7 @@ class ProjectIndex:
 
     def missing(self) -> str:
         """Why there is no index, a clause."""
-        return self._problem or "it is still being made"
+        return self._problem or "swecli is still building it"
 
     def begin(self) -> None:
         """Look at the disk, and make the index where there is none or too much has changed. On the event loop."""
@@ -197,7 +197,7 @@ class ProjectIndex:
                 await self._make()
                 await asyncio.to_thread(self._refreshed)
         except OSError as error:
-            self._problem = f"the index can't be made: {error}"
+            self._problem = f"cannot build the index: {error}"
         self._looked = time.monotonic()
 
     def _refreshed(self) -> bool:
@@ -275,7 +275,7 @@ class ProjectIndex:
                 _, said = await asyncio.gather(child.stdout.read(), child.stderr.read())
                 status = await child.wait()
         except TimeoutError:
-            self._problem = f"the index took longer than {_BUILD_SECONDS:.0f} seconds"
+            self._problem = f"building the index took longer than {_BUILD_SECONDS:.0f} seconds"
             return False
         finally:
             with suppress(ProcessLookupError):
@@ -284,5 +284,5 @@ class ProjectIndex:
             self._child = None
         if status:
             lines = said.decode("utf-8", "replace").strip().splitlines()
-            self._problem = f"the index can't be made: {lines[-1] if lines else f'exit status {status}'}"
+            self._problem = f"cannot build the index: {lines[-1] if lines else f'exit status {status}'}"
         return not status
