@@ -85,7 +85,7 @@ async def test_a_review_is_one_turn_with_the_diff(repository: Path) -> None:
         text = made.model.requests[0].messages[0].text
         assert "+two" in text
         assert "focus on: for errors" in text
-        assert "not in the diff, to be read too: new.txt" in text
+        assert "outside the diff; read them too: new.txt" in text
 
 
 @pytest.mark.parametrize("word", ["nosuchbranch/mcp", "gone.py", "abcdef1234", "gone..main", "HEAD~9"])
