@@ -353,7 +353,7 @@ def context_text(view: SessionView) -> str:
         f" ({_SOURCES[budget.source]})",
         bar(budget.share, _BAR_CELLS),
         _components(budget),
-        f"Window {window_words(budget.window, budget.window_source)}, {number(budget.reserve)} of them reserved "
+        f"Window {window_words(budget.window, budget.window_source)}, {number(budget.reserve)} of them kept "
         f"for the answer.{_thresholds(budget)}",
         conversation_text(view.conversation),
         _scratchpad(view.scratchpad),
