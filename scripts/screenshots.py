@@ -121,7 +121,7 @@ async def daily(folder: Path) -> None:
         camera = Camera(app, pilot)
         await camera.in_both("first", "Ask for a change", "Folder")
         await pilot.press(*"Ten pens get no discount.", "enter")
-        await camera.in_both("plan", "Carry out this plan?", "4 keep planning")
+        await camera.in_both("plan", "Go ahead with this plan?", "4 keep planning")
         await pilot.press("4")
         app.actions.set_mode("default")
         await pilot.press(*"Clean up.", "enter")

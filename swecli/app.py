@@ -250,7 +250,7 @@ def _orphans(place: str) -> tuple[str, ...]:
     named = ", ".join(f"{one.name} ({one.pid})" for one in found[:5])
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     pids = " ".join(str(one.pid) for one in found)
-    return (f"Commands of an earlier swecli still run: {named}{more}. End them with: kill {pids}",)
+    return (f"Commands of an earlier swecli are still running: {named}{more}. Stop them with: kill {pids}",)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, session: Session, text: str) -> None:
@@ -276,7 +276,7 @@ async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
     """One result line of JSON for each line ``{id, name, arguments, cwd, mode, approve}``."""
 
     def no_model(model: str) -> ModelClient:
-        raise ModelUnavailable(f"a batch of tool calls uses no model (not {model} either)")
+        raise ModelUnavailable(f"a batch of tool calls uses no model, so drop {model}")
 
     def make_services(cwd: Path, mode: Mode) -> Services:
         options = LaunchOptions(cwd=cwd, headless=True, mode=mode, store=False)

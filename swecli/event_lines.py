@@ -55,7 +55,7 @@ MAX_EARLIER_LINES = 8
 _BAR = re.compile(r"[\u2580-\u259f]+")
 _DRAWN = re.compile(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
 """A line of only box-drawing characters and blocks."""
-_MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
+_MARKS = {"pending": "to do", "in_progress": "in progress", "completed": "done"}
 
 
 class EventLines:
@@ -251,12 +251,12 @@ def _other_lines(event: Event) -> list[str]:
             return [f"Waiting: {entry.text}" for entry in queue]
         case TodosChanged(todos=todos):
             return [
-                "Plan:" if todos else "Plan: nothing left of it",
+                "Plan:" if todos else "Plan: cleared",
                 *(f"{_MARKS[todo.status]}: {todo.text}" for todo in todos),
             ]
         case PlanChanged(path=path, accepted=False):
-            where = f"The plan is written in {path}; edit it there. " if path else ""
-            return [f"{where}/plan go carries it out; or say what should change."]
+            where = f"The plan is in {path}, where you can edit it. " if path else ""
+            return [f"{where}/plan go carries it out; or say what to change."]
         case CompactionStarted(strategy=strategy) if (strategy,) != CLEARING:
             return [f"Compacting the context: {started_words(event.body)}."]
         case CompactionCompleted():
@@ -314,7 +314,7 @@ def rewind_lines(body: Rewound | RewindUndone) -> list[str]:
         return []
     what = "Files rewound." if body.scope == "files" else "Rewound to before that message."
     back = [f"Your message was: {body.text}"] if body.text else []
-    return [f"{what} {body.reason}".strip(), *back, "/rewind undo takes it back."]
+    return [f"{what} {body.reason}".strip(), *back, "/rewind undo reverses it."]
 
 
 def restored_line(body: FilesRestored) -> str:
@@ -325,7 +325,7 @@ def restored_line(body: FilesRestored) -> str:
     named = ", ".join(file.path for file in body.files[:_NAMED_FILES])
     more = f" and {len(body.files) - _NAMED_FILES:,} more" if len(body.files) > _NAMED_FILES else ""
     left = f"; {len(body.conflicts):,} left alone" if body.conflicts else ""
-    return f"Changes of files {verb}: {named}{more}{left}."
+    return f"File changes {verb}: {named}{more}{left}."
 
 
 # --- compactions, equal in every front-end --------------------------------------------------------------------

@@ -49,7 +49,7 @@ class InputLines:
                 self._hand_over(line)
         except (OSError, ValueError) as error:
             problem = str(error)
-            self._tell(lambda: self._log(f"the input can't be read: {problem}"))
+            self._tell(lambda: self._log(f"cannot read the input: {problem}"))
         self._tell(self.end)
 
     def _hand_over(self, line: bytes) -> None:

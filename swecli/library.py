@@ -417,7 +417,7 @@ class TokenCounter:
 
     def __init__(self, method: CountingMethod = "tiktoken", *, model: str = "", chars_per_token: float = 4.0) -> None:
         if method not in get_args(CountingMethod):
-            raise ValueError(f"token counters are {', '.join(get_args(CountingMethod))}, not {method!r}")
+            raise ValueError(f"unknown token counter {method!r}; use {', '.join(get_args(CountingMethod))}")
         self.method = method
         self._counter: CountsTokens
         if method == "tiktoken":
@@ -464,11 +464,13 @@ class TransformersCounter:
             # An optional package, unknown to the type checker.
             transformers: Any = import_module("transformers")
         except ImportError as error:
-            raise ImportError("counting with transformers needs the transformers package: pip install it") from error
+            raise ImportError(
+                "counting with transformers needs the transformers package: pip install transformers"
+            ) from error
         try:
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
         except (OSError, ValueError) as error:
-            raise ValueError(f"no tokenizer of {model!r} on this machine: {error}") from error
+            raise ValueError(f"no tokenizer for {model!r} on this machine: {error}") from error
         self._estimator = PieceEstimator()
 
     def count(self, text: str) -> int:
@@ -680,7 +682,7 @@ class ContextManager(context_manager.ContextManager):
     def _model(self, info: ModelInfo | None) -> ModelInfo:
         model = info or self.measured_for
         if model is None:
-            raise ValueError("nothing was measured yet: name the model")
+            raise ValueError("nothing has been measured yet: name the model")
         return model
 
 
@@ -731,5 +733,5 @@ class ResultStore(results.ResultStore):
         """
         content = self.get(ref_id)
         if content is None:
-            raise BlobError(f"There is no stored result {ref_id!r} in this session.")
+            raise BlobError(f"Unknown stored result {ref_id!r}.")
         return content.decode("utf-8", "replace")

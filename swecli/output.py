@@ -78,7 +78,7 @@ class Output:
 
 
 def closed(error: Exception) -> OutputClosed:
-    return OutputClosed("" if isinstance(error, BrokenPipeError) else f"the output can't be written: {error}")
+    return OutputClosed("" if isinstance(error, BrokenPipeError) else f"cannot write the output: {error}")
 
 
 def _write_through(buffer: Any, data: bytes) -> None:

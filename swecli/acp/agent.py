@@ -94,7 +94,7 @@ def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ..
         name = _UNUSABLE.sub("-", one.name).strip("-._")[:64]
         match one:
             case _ if not name:
-                problems.append(f"MCP server {one_line(one.name)!r} of the editor has no usable name and is ignored.")
+                problems.append(f"Ignored the editor's MCP server {one_line(one.name)!r}: its name is not usable.")
             case McpServerStdio():
                 env = {each.name: each.value for each in one.env}
                 found.append(
@@ -105,9 +105,7 @@ def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ..
                 kind = "http" if isinstance(one, HttpMcpServer) else "sse"
                 found.append(ServerDefinition(name, kind, url=one.url, headers=headers, origin=ORIGIN, scope="user"))
             case _:
-                problems.append(
-                    f"MCP server {one_line(one.name)} is one that only the editor can reach; it is ignored."
-                )
+                problems.append(f"Ignored MCP server {one_line(one.name)}: only the editor can reach it.")
     return tuple(found), tuple(problems)
 
 
@@ -179,7 +177,7 @@ class SwecliAgent:
         results = await asyncio.gather(*(each.close() for each in conversations), return_exceptions=True)
         for result in results:
             if isinstance(result, Exception):
-                self._log(f"a session could not be closed: {result}")
+                self._log(f"could not close a session: {result}")
 
     # --- setup ---
 
@@ -191,7 +189,7 @@ class SwecliAgent:
         **_: Any,
     ) -> InitializeResponse:
         self._capabilities = client_capabilities or ClientCapabilities()
-        name = f"{client_info.name} {client_info.version}" if client_info is not None else "a client without a name"
+        name = f"{client_info.name} {client_info.version}" if client_info is not None else "an unnamed client"
         self._log(f"connected: {one_line(name)}, protocol {protocol_version}")
         methods: list[Any] = [
             AuthMethodAgent(
@@ -238,7 +236,7 @@ class SwecliAgent:
             RequestError: there is no such method, or no model.
         """
         if method_id != "key":
-            raise RequestError(INVALID_PARAMS, f"there is no authentication method {one_line(method_id)!r}")
+            raise RequestError(INVALID_PARAMS, f"unknown authentication method {one_line(method_id)!r}")
         session = await self._started(replace(self._options, store=False))
         connected = session.view.model is not None
         why = "" if connected else await why_no_model(session)
@@ -303,7 +301,7 @@ class SwecliAgent:
         **_: Any,
     ) -> ForkSessionResponse:
         if not self._options.store:
-            raise RequestError(INVALID_REQUEST, "nothing is stored here, so there is no session to fork")
+            raise RequestError(INVALID_REQUEST, "sessions are not stored here, so there is none to fork")
         known = self._open.get(session_id)
         if known is not None and known.busy:
             raise RequestError(INVALID_REQUEST, "a prompt is running in this session; cancel it first")
@@ -318,7 +316,7 @@ class SwecliAgent:
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         if cursor is not None and not cursor.isdecimal():
-            raise RequestError(INVALID_PARAMS, "the cursor is not one of this agent")
+            raise RequestError(INVALID_PARAMS, "the cursor was not issued by this agent")
         folder = self._folder(cwd) if cwd is not None else None
         first = int(cursor or 0)
         stored = await asyncio.to_thread(self._stored.of, folder) if self._options.store else ()
@@ -348,7 +346,7 @@ class SwecliAgent:
             RequestError: it can't be deleted.
         """
         if not self._options.store:
-            raise RequestError(INVALID_REQUEST, "nothing is stored here, so there is no session to delete")
+            raise RequestError(INVALID_REQUEST, "sessions are not stored here, so there is none to delete")
         await self.close_session(session_id)
         try:
             for trouble in await asyncio.to_thread(self._stored.delete, session_id):
@@ -378,7 +376,9 @@ class SwecliAgent:
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
         conversation = await self._session(session_id)
         if mode_id not in get_args(Mode):
-            raise RequestError(INVALID_PARAMS, f"there is no mode {one_line(mode_id)!r}: {', '.join(get_args(Mode))}")
+            raise RequestError(
+                INVALID_PARAMS, f"unknown mode {one_line(mode_id)!r}; modes: {', '.join(get_args(Mode))}"
+            )
         conversation.choices.set(MODE, mode_id)
         return SetSessionModeResponse()
 

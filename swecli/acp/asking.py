@@ -26,7 +26,7 @@ from swecli.core.protocol.events import PermissionRequested, Question, QuestionA
 ONCE, ALWAYS, FOLDER, EDITS = "once", "always", "project", "accept-edits"
 REJECT, NEVER = "reject", "reject_always"
 SKIP = "skip"
-REFUSED_BEFORE = "The user does not want this in this session ({rules}). Do not retry it."
+REFUSED_BEFORE = "The user rejected this for the whole session ({rules}). Do not retry it."
 _RULE = 160
 """Characters of a rule in an option's name."""
 
@@ -98,8 +98,8 @@ def _rules(rules: Sequence[str]) -> str:
 
 def plan_options() -> list[PermissionOption]:
     return [
-        PermissionOption(option_id="accept-edits", name="Carry it out, accepting file edits", kind="allow_always"),
-        PermissionOption(option_id="default", name="Carry it out, asking before edits", kind="allow_once"),
+        PermissionOption(option_id="accept-edits", name="Go ahead, accepting file edits", kind="allow_always"),
+        PermissionOption(option_id="default", name="Go ahead, asking before edits", kind="allow_once"),
         PermissionOption(option_id=REJECT, name="Keep planning", kind="reject_once"),
     ]
 

@@ -208,7 +208,7 @@ class Conversation:
                     await self._react(event)
                 self._telling = False
         except ConnectionError:
-            self._editor.log(f"session {self.id}: the client is gone")
+            self._editor.log(f"session {self.id}: the client disconnected")
 
     async def _tell(self, update: Update | ConfigOptionUpdate | SessionInfoUpdate | AvailableCommandsUpdate) -> None:
         await self._editor.client.session_update(self.id, update)
@@ -346,7 +346,7 @@ class Conversation:
             RequestError: it could not be answered; the message is for the user.
         """
         if len(self._prompts) > MOST_WAITING:
-            raise RequestError(INVALID_REQUEST, f"{MOST_WAITING} prompts already wait in this session")
+            raise RequestError(INVALID_REQUEST, f"this session already has {MOST_WAITING} waiting prompts")
         prompt = _Prompt()
         self._prompts.append(prompt)
         try:
@@ -433,14 +433,14 @@ class Conversation:
         plan = self.session.view.plan
         if self.session.view.mode != "plan" or plan is None:
             return None
-        where = f" It is written in {plan.path}; what stands there when you agree is carried out." if plan.path else ""
+        where = f" You can edit it in {plan.path} before you approve it." if plan.path else ""
         call = ToolCallStart(
             session_update="tool_call",
             tool_call_id=f"plan-{self._seen}",
-            title="Carry out this plan?",
+            title="Go ahead with this plan?",
             kind="switch_mode",
             status="pending",
-            content=[tool_text(f"The plan is the answer above.{where} Until you agree, nothing is changed.")],
+            content=[tool_text(f"The plan is in the answer above.{where} Nothing changes until you approve it.")],
         )
         await self._tell(call)
         asked = ToolCallUpdate(tool_call_id=call.tool_call_id, title=call.title, kind=call.kind, content=call.content)
@@ -477,7 +477,7 @@ class Conversation:
         if result.clip is not None:
             text = text or "Copy it in your editor; swecli has no access to its clipboard."
         if not text and result.screen is not None:
-            text = f"/{found.command.name} needs an argument here, or swecli's own screen."
+            text = f"/{found.command.name} needs an argument here, or swecli's terminal interface."
         if text:
             await self._tell(message(text))
         if result.offer is not None:
@@ -533,7 +533,7 @@ def no_model(why: str = "") -> RequestError:
     return RequestError(
         AUTH_REQUIRED,
         f"{why or 'No model is connected.'} For this agent, set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, "
-        "GEMINI_API_KEY) in the editor's settings or store one with `swecli login PROVIDER`; -m names a model.",
+        "GEMINI_API_KEY) in the editor's settings or store one with `swecli login PROVIDER`; -m selects a model.",
     )
 
 

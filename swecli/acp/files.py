@@ -49,7 +49,9 @@ class ClientFiles:
             return self._answer(self._client.read_text_file(session_id=self.session, path=str(path))).content
         except NoAnswer:
             self._reads = self._writes = False
-            self._log(f"the editor did not give {path} within {SECONDS:.0f} s; files are read from disk from now on")
+            self._log(
+                f"the editor did not return {path} within {SECONDS:.0f} s; from now on swecli reads files from disk"
+            )
         except (RequestError, ConnectionError, ValidationError):
             pass  # not open in the editor: read it from disk
         return None
@@ -60,10 +62,11 @@ class ClientFiles:
         except NoAnswer:
             self._log(f"the editor did not write {path} within {SECONDS:.0f} s")
             raise EditorError(
-                f"the editor did not confirm within {SECONDS:.0f} s that it wrote the file. Read it before going on."
+                f"the editor did not confirm within {SECONDS:.0f} s that it wrote the file. Read it before you "
+                "continue."
             ) from None
         except (RequestError, ConnectionError, ValidationError) as error:
-            raise EditorError(f"the editor did not write it: {error}. Read it before you continue.") from None
+            raise EditorError(f"the editor could not write it: {error}. Read it before you continue.") from None
 
     def _answer(self, asking: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(asking, self._loop).result(SECONDS)

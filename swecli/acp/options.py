@@ -79,13 +79,13 @@ class Choices:
                     raise BadChoice("a turn is running; choose the model when it has ended")
                 self._session.send(SetModel(value))
                 if view.model is None or view.model.ref != value:
-                    raise BadChoice(f"{value!r} can't be used; the log says why")
+                    raise BadChoice(f"cannot use {value!r}; the log has details")
             case "effort" if value in self._efforts():
                 self._session.send(SetEffort(None if value == DEFAULT else value))
             case "mode" | "effort":
-                raise BadChoice(f"{value!r} is no {option}")
+                raise BadChoice(f"{value!r} is not a valid {option}")
             case _:
-                raise BadChoice(f"there is no option {option!r}: {MODE}, {MODEL} and {EFFORT} are")
+                raise BadChoice(f"unknown option {option!r}; options: {MODE}, {MODEL} and {EFFORT}")
 
     def _efforts(self) -> tuple[str, ...]:
         model = self._session.view.model

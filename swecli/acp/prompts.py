@@ -83,14 +83,14 @@ def read_prompt(
             case ImageContentBlock(data=data, uri=uri) if data or not uri:
                 picture = _picture(data, uri or "the image", refuse=True)
                 if images is False:
-                    left_out.append("an image: the model can't see images")
+                    left_out.append("an image: the model does not support images")
                 elif picture is not None:
                     pictures.append(picture)
             case ImageContentBlock(uri=uri):
                 word = file_word(uri or "")
                 links += [word] if word else []
             case _:
-                raise BadPrompt("audio is not supported; promptCapabilities says so")
+                raise BadPrompt("audio is not supported (see promptCapabilities)")
     text = "".join(texts)
     if not text.strip() and not pictures and not behind and not links:
         raise BadPrompt("the prompt is empty")
@@ -140,5 +140,5 @@ def _picture(data: str, name: str, *, refuse: bool) -> ImagePart | None:
     if not refuse:
         return None
     if media is None:
-        raise BadPrompt(f"{name} is no PNG, JPEG, GIF or WebP image in base64")
-    raise BadPrompt(f"{name} has {readable_size(len(raw))}; the limit for images is {readable_size(MAX_IMAGE)}")
+        raise BadPrompt(f"{name} is not a base64-encoded PNG, JPEG, GIF or WebP image")
+    raise BadPrompt(f"{name} is {readable_size(len(raw))}; the limit for images is {readable_size(MAX_IMAGE)}")

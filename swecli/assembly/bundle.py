@@ -24,14 +24,14 @@ class Bundle(Struct, frozen=True):
         """Pass the bundle's content to a fresh session."""
         count = len(self.handoff.files)
         changed = f"{count} changed file{'' if count == 1 else 's'}"
-        title = f"Handoff from {self.name}: {changed}, {len(self.found.same)} here as the bundle has them"
+        title = f"Handoff from {self.name}: {changed}, {len(self.found.same)} here unchanged"
         open_todos = [todo for todo in self.handoff.todos if todo.status != "completed"]
         session.go_on_from(title, handoff_note(self.handoff, self.found, self.name), open_todos, f"handoff {self.name}")
         if self.found.words:
             session.notice(
                 f"Files of the handoff bundle: {self.found.words}.",
                 "warning",
-                "The model knows; review them before it continues.",
+                "The model gets this list; review the files before it continues.",
             )
 
 
@@ -45,13 +45,13 @@ def read_bundle(path: Path, cwd: Path) -> Bundle:
         data, _ = read_bytes(path, MAX_BYTES)
         handoff = read_handoff(data.decode("utf-8-sig"))
     except NotRegularError:
-        raise StartError(f"--from {path} is no file", ExitCode.BAD_INPUT) from None
+        raise StartError(f"--from {path} is not a file", ExitCode.BAD_INPUT) from None
     except TooLargeError as error:
         raise StartError(f"--from {path}: {error}", ExitCode.BAD_INPUT) from error
     except OSError as error:
         raise StartError(f"--from {path}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
     except UnicodeDecodeError:
-        raise StartError(f"--from {path} is no handoff bundle: it is no UTF-8 text", ExitCode.BAD_INPUT) from None
+        raise StartError(f"--from {path} is not a handoff bundle: it is not UTF-8 text", ExitCode.BAD_INPUT) from None
     except HandoffError as error:
         raise StartError(f"--from {path} {error}. Nothing was started.", ExitCode.BAD_INPUT) from None
     return Bundle(path.name, handoff, compared(handoff, cwd))

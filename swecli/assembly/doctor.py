@@ -45,7 +45,7 @@ LEAST_FREE = 200_000_000
 _TOOLS = {
     "git": "branch and changes are not shown",
     "rg": "search is slower",
-    "bash": "commands can't be run",
+    "bash": "commands can't run",
 }
 """Optional programs, with the effect of their absence."""
 
@@ -78,29 +78,29 @@ def _database(path: Path) -> Iterator[Finding]:
         health = health_of(path)
         size = f"{health.sessions:,} in {readable_size(health.size)}"
         if health.damage:
-            text = f"damaged: {health.damage}. The next start recovers what can be read and keeps the file"
+            text = f"damaged: {health.damage}. The next start recovers the readable data and keeps the file"
             yield Finding(SESSIONS, text, "error")
         elif health.trouble:
-            yield Finding(SESSIONS, f"{path} can't be read: {health.trouble}", "error")
+            yield Finding(SESSIONS, f"cannot read {path}: {health.trouble}", "error")
         elif health.wasteful:
             yield Finding(SESSIONS, f"{size}, {readable_size(health.free)} of it unused", "warning", "vacuum")
         else:
             yield Finding(SESSIONS, f"{size}, intact")
         yield _index(path.with_name(INDEX))
     for one in quarantined(path):
-        yield Finding("put aside", f"{one.name}: a damaged database", "warning", "recover")
+        yield Finding("set aside", f"{one.name}: a damaged database", "warning", "recover")
 
 
 def _index(path: Path) -> Finding:
     if not path.exists():
-        return Finding("search index", "not made yet")
+        return Finding("search index", "not built yet")
     if not os.access(path.parent, os.W_OK):
         return Finding("search index", f"{readable_size(path.stat().st_size)}, not checked: its folder is read-only")
     try:
         if SearchIndex.sound(path):
             return Finding("search index", readable_size(path.stat().st_size))
     except (sqlite3.Error, OSError) as error:
-        return Finding("search index", f"can't be read: {error}", "warning", "index")
+        return Finding("search index", f"cannot read it: {error}", "warning", "index")
     return Finding("search index", "damaged", "warning", "index")
 
 
@@ -109,15 +109,15 @@ def _place(paths: Paths, database: Path) -> Iterator[Finding]:
     try:
         free = shutil.disk_usage(there).free
     except OSError as error:
-        yield Finding("data folder", f"{there} can't be read: {error.strerror}", "error")
+        yield Finding("data folder", f"cannot read {there}: {error.strerror}", "error")
         return
     if not os.access(there, os.W_OK):
-        yield Finding("data folder", f"{there} can't be written: sessions are kept in memory only", "error")
+        yield Finding("data folder", f"cannot write {there}: sessions stay in memory only", "error")
         return
     level: Literal["ok", "warning"] = "warning" if free < LEAST_FREE else "ok"
     yield Finding("data folder", f"{there}, {readable_size(free)} free", level)
     if not has_locks(there):
-        text = "has no file locks: slower, and open a session in one swecli at a time only"
+        text = "has no file locks: slower; open each session in only one swecli at a time"
         yield Finding("file system", text, "warning")
 
 
@@ -127,7 +127,7 @@ def _permissions(paths: Paths, database: Path) -> Iterator[Finding]:
         more = f" and {len(named) - 3} more" if len(named) > 3 else ""
         yield Finding("permissions", f"others may read {', '.join(named[:3])}{more}", "error", "permissions")
     else:
-        yield Finding("permissions", "files are readable by you only")
+        yield Finding("permissions", "only you can read the files")
 
 
 def _open_to_others(paths: Paths, database: Path) -> Iterator[Path]:
@@ -182,10 +182,10 @@ def finding_blocks(findings: Sequence[Finding]) -> tuple[DisplayBlock, ...]:
 
 
 OFFERS: Mapping[Repair, str] = {
-    "vacuum": "Give unused space back",
+    "vacuum": "Return unused space to the disk",
     "index": "Rebuild the search index",
-    "permissions": "Close the files to others",
-    "recover": "Bring over what can be read of the database that was put aside",
+    "permissions": "Make the files private",
+    "recover": "Recover readable data from the damaged database",
 }
 
 
@@ -206,18 +206,18 @@ def repair(name: Repair, paths: Paths, folder: Path) -> Repaired:
     return _REPAIRS[name](paths, database)
 
 
-NOTHING_STORED = Repaired("There is nothing stored here.")
+NOTHING_STORED = Repaired("Nothing is stored here.")
 
 
 def _vacuum(paths: Paths, database: Path) -> Repaired:
-    return Repaired(f"{readable_size(shrink(database))} given back.") if database.exists() else NOTHING_STORED
+    return Repaired(f"Returned {readable_size(shrink(database))} to the disk.") if database.exists() else NOTHING_STORED
 
 
 def _new_index(paths: Paths, database: Path) -> Repaired:
     if not database.exists():
         return NOTHING_STORED
     rebuild_index(database)
-    return Repaired("The search index was rebuilt.")
+    return Repaired("Rebuilt the search index.")
 
 
 def _close(paths: Paths, database: Path) -> Repaired:
@@ -225,25 +225,25 @@ def _close(paths: Paths, database: Path) -> Repaired:
     for path in list(_open_to_others(paths, database)):
         os.chmod(path, stat.S_IMODE(path.lstat().st_mode) & 0o700)
         closed += 1
-    return Repaired(f"{closed} files and folders are readable by you only now.")
+    return Repaired(f"Made {closed} files and folders private to you.")
 
 
 def _recover(paths: Paths, database: Path) -> Repaired:
     aside = quarantined(database)
     if not aside:
-        return Repaired("No damaged database was put aside here.")
+        return Repaired("There is no damaged database here.")
     done = [recover(database, one) for one in aside]
     said: list[str] = []
     added = sum(one.added for one in done)
     if added:
-        said.append("1 session was recovered." if added == 1 else f"{added:,} sessions were recovered.")
+        said.append("Recovered 1 session." if added == 1 else f"Recovered {added:,} sessions.")
     elif any(one.found for one in done):
-        said.append("Every session that can be read is here already.")
+        said.append("All readable sessions are already here.")
     unreadable = [path.name for path, one in zip(aside, done, strict=True) if not one.found]
-    said += [f"No session can be read in {name}." for name in unreadable]
+    said += [f"{name} has no readable session." for name in unreadable]
     lost = list({one.session: one for each in done for one in each.lost}.values())
     said += [f"{loss_sentence(lost)}."] if lost else []
-    said.append("The damaged file stays." if len(aside) == 1 else f"The {len(aside):,} damaged files stay.")
+    said.append("The damaged file is kept." if len(aside) == 1 else f"The {len(aside):,} damaged files are kept.")
     return Repaired(" ".join(said), complete=not unreadable and not lost)
 
 
@@ -287,7 +287,7 @@ async def examine_session(
     found = await asyncio.to_thread(examine_storage, startup.paths, options.cwd, startup.environment)
     rest = (contained, *finding_blocks(found))
     if supply.scripted:
-        return (TextBlock("A script answers instead of a model: no provider is needed."), *rest)
+        return (TextBlock("A script answers instead of a model; no provider is needed."), *rest)
     main = model.ref if model is not None else None
     return (*(await examine(supply, main, online=online, at_work=model)).blocks, *rest)
 
@@ -313,10 +313,10 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     if main is None:
         blocks.append(TextBlock(f"No model selected. {supply.nothing_chosen}", "error"))
     elif healthy:
-        asked = "" if online else "; whether it answers was not asked"
+        asked = "" if online else "; the server was not contacted"
         blocks.append(TextBlock(f"{main} is the model{asked}."))
     elif chosen is None:
-        blocks.append(TextBlock(f"{main} is selected, but there is no such provider.", "error"))
+        blocks.append(TextBlock(f"{main} is selected, but its provider is unknown.", "error"))
     return Report(tuple(blocks), healthy)
 
 
@@ -343,11 +343,11 @@ async def _look(
     except ModelUnavailable as error:
         return _Known(ref, (_key(account), without_password(account.address)), f"{name}: {error}")
     assert isinstance(client, HttpModelClient)
-    reached, problem = await _reach(supply, client) if online else ("not asked", "")
+    reached, problem = await _reach(supply, client) if online else ("not contacted", "")
     info = at_work if at_work is not None and at_work.ref == client.info.ref else client.info
     window = window_words(info.window, info.window_source)
     if not online and info is client.info and info.window_source in ("catalogue", "assumed"):
-        window = f"{window}, the server was not asked"  # a session has asked, and its answer precedes these
+        window = f"{window}, server not contacted"  # a session has asked, and its answer precedes these
     place = f"{without_password(client.config.base_url)}: {reached}"
     facts = (f"window {window}", _price(supply, account, info.name), _key(account), place)
     await client.close()
@@ -357,7 +357,7 @@ async def _look(
 async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str]:
     models, _ = await asyncio.gather(list_models(endpoint_of(client.config)), supply.windows.ask(client))
     if models.problem:
-        return "not reached", models.problem
+        return "not contacted", models.problem
     ids = {model.id for model in models.models}
     name = client.info.name
     listed = any(one in (name, f"{name}:latest") or one.endswith(f"/{name}") for one in ids)

@@ -28,7 +28,7 @@ def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
         try:
             return accept_items(startup.paths.data, options.cwd, digests)
         except OSError as error:
-            return f"Your approval could not be stored ({error}); it holds for this session."
+            return f"Your approval could not be stored ({error}); it applies to this session only."
 
     def built_in() -> Collection[str]:
         from swecli.commands.registry import COMMANDS

@@ -58,7 +58,7 @@ def read_hooks(
         )
     ran = [hook for hook in judged if vouched and hook.source == "project"]
     if ran:
-        notices.append(f"--trust lets {len(ran)} hook{'s' * (len(ran) > 1)} of this project run: {_named(ran)}")
+        notices.append(f"--trust allows {len(ran)} hook{'s' * (len(ran) > 1)} of this project to run: {_named(ran)}")
     return HookReading(tuple(judged), tuple(pending), tuple(notices))
 
 
@@ -95,7 +95,7 @@ def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> li
         read.append(read_claude_settings(users, "user"))
     notices += (notice for one in read for notice in one.notices)
     if any(one.disabled for one in read):
-        notices.append("The hooks of Claude Code's settings do not run: disableAllHooks is set there.")
+        notices.append("The hooks in Claude Code's settings do not run: disableAllHooks is set there.")
         return []
     return [hook for one in read for hook in one.hooks]
 
@@ -110,7 +110,7 @@ def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tup
     if hook.source == "user" and not scripts:
         return hook, None
     if not trust.trusts:
-        return replace(hook, waiting="it runs a file of this workspace, which is not trusted"), None
+        return replace(hook, waiting="it runs a file of this workspace, which you have not trusted"), None
     digest = hook_digest(hook)
     if vouched or digest in trust.accepted:
         return hook, None
@@ -119,7 +119,7 @@ def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tup
     item = PendingItem(
         f"hooks.{hook.event}", f"{hook.matcher or '*'}{only}: {hook.command}{files}", hook.origin, digest
     )
-    return replace(hook, waiting="you have not allowed it as it is now", unconfirmed=True), item
+    return replace(hook, waiting="you have not allowed its current version", unconfirmed=True), item
 
 
 def hook_digest(hook: Hook) -> str:

@@ -64,7 +64,7 @@ def definitions_of(startup: Startup, cwd: Path) -> tuple[tuple[ServerDefinition,
         try:
             named.append(of_settings(name, settings, origin, "project" if foreign else "user"))
         except DefinitionError as error:
-            problems.append(f"{origin}: MCP server {name!r} is ignored: {error}.")
+            problems.append(f"{origin}: ignored MCP server {name!r}: {error}.")
     own, own_problems = read_file(startup.paths.config / OWN_SERVERS, "user")
     project: tuple[ServerDefinition, ...] = ()
     file = cwd / PROJECT_SERVERS

@@ -30,7 +30,7 @@ USER_FOLDER = "memories"
 """In the user's data directory."""
 PLANS = "plans"
 """Folder of written plans, in the project's own."""
-ON = "This folder is trusted now, and its memory is on. What it holds already joins the prompt after /clear."
+ON = "This folder is now trusted and its memory is on. Existing memories join the prompt after /clear."
 
 
 def project_instructions(
@@ -76,7 +76,7 @@ def _why_no_instructions(options: LaunchOptions, trust: TrustState, merge: Merge
     if options.safe_mode:
         return "off in safe mode"
     if trust == "declined":
-        return "none until you trust this folder: swecli permissions trust"
+        return "off until you trust this folder: swecli permissions trust"
     return "off by your settings (instructions.merge)" if merge == "none" else ""
 
 
@@ -103,7 +103,7 @@ def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
     return MemoryOptions(
         places,
         places.project if wanted else None,
-        "Session notes are off in this folder; /memory on lets swecli keep them." if asked else "",
+        "Session notes are off in this folder; /memory on enables them." if asked else "",
         f"# Session Memory: {date.today().isoformat()}\n\n## Project: {options.cwd.name}\n",
         _cover(startup),
         partial(_turned_on, options, startup),
@@ -118,18 +118,18 @@ def _turned_on(options: LaunchOptions, startup: Startup) -> tuple[str, MemoryOpt
     if not startup.loaded.settings.memory.enabled:
         return "Your settings turn memory off (memory.enabled), so nothing was changed.", None
     if startup.trust.trusts:
-        return "This folder is trusted already, and its memory is on.", None
+        return "This folder is already trusted and its memory is on.", None
     notice, trust = "", read_trust(startup.paths.data, options.cwd)
     if trust.trusts:
         return ON, memory_options(options, replace(startup, trust=trust))
     if names := unapproved(options.cwd, trust.accepted):
         listed = ", ".join(names[:5])
         shown = "swecli permissions trust shows and trusts them"
-        return f"This folder has files that would count too ({listed}): {shown}.", None
+        return f"Trusting this folder would also enable these files ({listed}): {shown}.", None
     try:
         notice = write_trust(startup.paths.data, options.cwd, "trusted")
     except OSError as error:
-        return f"The decision can't be stored ({error.strerror or error}); nothing was changed.", None
+        return f"Could not store the decision ({error.strerror or error}); nothing was changed.", None
     trust = read_trust(startup.paths.data, options.cwd)
     return " ".join(filter(None, (notice, ON))), memory_options(options, replace(startup, trust=trust))
 

@@ -211,7 +211,7 @@ class Windows:
         known.stated, known.learned = stated, LearnedWindow(stated, today.isoformat())
         if not self._update(client, known):
             return trouble
-        return f"{server} says that the context window of {model} is {stated:,} tokens. {trouble}".strip()
+        return f"{server} reports a context window of {stated:,} tokens for {model}. {trouble}".strip()
 
     def _update(self, client: HttpModelClient, known: _Known) -> bool:
         before = client.info
@@ -288,7 +288,7 @@ class Accounts:
             near = difflib.get_close_matches(provider.lower(), self._names, 1)
             meant = f" Did you mean {near[0]}?" if near else ""
             raise AccountError(
-                f"there is no provider {provider!r}.{meant} Known providers: {', '.join(sorted(self._names))}"
+                f"unknown provider {provider!r}.{meant} Known providers: {', '.join(sorted(self._names))}"
             )
         return found
 
@@ -308,7 +308,7 @@ class Accounts:
         except (ValueError, KeyStoreError) as error:
             raise AccountError(str(error)) from error
         place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
-        notice = f"The key of {found.name} for {entry.origin} is in {place}."
+        notice = f"Stored the {found.name} key for {entry.origin} in {place}."
         variable = next((name for name in found.api_key_env if self._environment.get(name, "").strip()), "")
         return f"{notice} {variable} in the environment takes precedence." if variable else notice
 
@@ -414,8 +414,8 @@ class ModelSupply:
         if before and (not flagged or before == self._main):
             trouble = self._go_on_with(before, address)
         elif address and self._main is not None and (here := self._address(self._main)) != address:
-            place = here or "its provider's own address"
-            self._tell(f"This session's messages went to {address} before; {self._main} is now used at {place}.")
+            place = here or "the provider's own address"
+            self._tell(f"This session's messages went to {address} before; {self._main} now uses {place}.")
         stays = bool(trouble and address and not self._options.look_only)
         if stays and needed:
             raise StartError(
@@ -448,7 +448,9 @@ class ModelSupply:
             provider = self._main.partition("/")[0]
             account = next(one for one in self.accounts.all() if one.provider.name == provider)
             source = account.variable or "the stored key"
-            self._remark(f"No model selected; using {self._main}, the default for {source}. /model or -m changes it.")
+            self._remark(
+                f"No model selected; using {self._main}, the default for {source}. /model or -m selects another."
+            )
         elif (self._options.headless and self._options.needs_model) or self._options.plain:
             return self._only_model()
         return ""
@@ -466,7 +468,7 @@ class ModelSupply:
         if not chatting:
             return " ".join((no_model(self._environment), *self.unlisted))
         named = ", ".join(f"-m {offer.ref}" for offer in chatting[:4])
-        return f"No model selected; {len(chatting)} are offered. Select one, for example {named}."
+        return f"No model selected; {len(chatting)} are available. Select one, for example {named}."
 
     def _is_reference(self, name: str) -> bool:
         """Whether a name includes its provider, so that no lookup is needed."""
@@ -495,7 +497,7 @@ class ModelSupply:
             self._resolve(model, None, None)
         except (ProviderSetupError, KeyStoreError) as error:
             self._main = main
-            return f"This session's model {model} can't be used: {str(error).rstrip('.')}."
+            return f"Cannot use this session's model {model}: {str(error).rstrip('.')}."
         return ""
 
     def _pin(self, model: str, address: str) -> None:
@@ -584,7 +586,7 @@ class ModelSupply:
                 {name: float(rate) for name, rate in given.items() if rate is not None}
             )
         except ValueError as error:
-            raise ValueError("A price is a number of dollars from 0 to 100,000 per million tokens.") from error
+            raise ValueError("A price is in dollars per million tokens, from 0 to 100,000.") from error
         path = user_file(self._environment)
         try:
             set_value(path, dotted(("models", "price", model)), checked.model_dump(exclude_none=True))
@@ -738,7 +740,7 @@ def _scripted(options: LaunchOptions) -> ModelClient:
     try:
         script = load_script(options.script, python=interpreter())
     except (ScriptError, OSError) as error:
-        raise ModelUnavailable(f"The script can't be used: {error}") from error
+        raise ModelUnavailable(f"Cannot use the script: {error}") from error
     pause = without_waiting if options.headless else _real_pause
     return ScriptedModel(script, pause=pause, keep_requests=False)
 

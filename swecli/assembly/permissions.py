@@ -215,7 +215,7 @@ class PermissionRules:
             settings = SettingsFiles(self._rules.options, self._rules.environment)
             there = [each.text for each in startup.loaded.rules if each.effect == how and each.scope == "user"]
             if rule in there:
-                raise ValueError(f"{how} {rule} is in your settings already")
+                raise ValueError(f"{how} {rule} is already in your settings")
             return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").message
         with _in_a_sentence():
             kept = self._rules.grants(startup).add(rule, "week" if how == "week" else "project")
@@ -224,7 +224,7 @@ class PermissionRules:
     def revoke(self, grant: str) -> str:
         with _in_a_sentence():
             gone = self._rules.grants(self._rules.startup()).revoke(grant)
-        return f"Revoked: {', '.join(each.rule for each in gone)}" if gone else "It was revoked already"
+        return f"Revoked: {', '.join(each.rule for each in gone)}" if gone else "It was already revoked"
 
 
 @contextmanager
@@ -236,7 +236,7 @@ def _in_a_sentence(rule: str = "") -> Generator[None]:
     except StartError as error:
         raise ValueError(str(error)) from None
     except OSError as error:
-        raise ValueError(f"this can't be kept ({error.strerror or error}); nothing was changed") from None
+        raise ValueError(f"cannot store the change ({error.strerror or error}); nothing was changed") from None
 
 
 def _effect(word: str) -> RuleEffect:
@@ -277,5 +277,5 @@ def _trouble(rule: Rule, tools: Collection[str]) -> str:
         return str(error)
     named = pattern.tools
     if named and not any(name in tools or name.startswith("mcp__") for name in named):
-        return f"there is no tool {named[0]!r}; there are {', '.join(sorted(tools))}"
+        return f"unknown tool {named[0]!r}; tools: {', '.join(sorted(tools))}"
     return ""

@@ -265,7 +265,7 @@ def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
     state = sandbox_state(options, startup)
     if startup.loaded.settings.sandbox.required and state.level != "full":
         return TextBlock(
-            f"Sandbox: {state.text}. swecli does not start here, because a full sandbox is required.", "error"
+            f"Sandbox: {state.text}. swecli does not start here, because your settings require a full sandbox.", "error"
         )
     asks = "" if state.contains else ". Auto mode asks before every command that is not proven read-only."
     advice = f". {state.advice}" if state.advice else ""
@@ -311,7 +311,7 @@ def rule_saver(store: GrantStore) -> Callable[[str, Span], str]:
         try:
             store.add(rule, span)
         except OSError as error:
-            return f"{rule} could not be stored ({error.strerror or error}); only this call was allowed."
+            return f"Could not store {rule} ({error.strerror or error}); only this call was allowed."
         return ""
 
     return keep
@@ -330,7 +330,7 @@ def approved_file_saver(options: LaunchOptions, startup: Startup) -> Callable[[s
         try:
             return accept_items(startup.paths.data, options.cwd, (file_digest(options.cwd, Path(path), sha256),))
         except OSError as error:
-            return f"Your approval of {path} could not be stored ({error}); swecli asks again at the next start."
+            return f"Could not store your approval of {path} ({error}); swecli asks again at the next start."
 
     return keep
 
@@ -512,7 +512,7 @@ def spare_tools(options: LaunchOptions, startup: Startup) -> list[AnyTool]:
     if options.safe_mode:
         return spare
     if settings.context.retrieval:
-        spare.append(Locate(_no_index, lambda: "its files are not trusted now"))
+        spare.append(Locate(_no_index, lambda: "its files are no longer trusted"))
     if settings.diagnostics.enabled:
         spare.append(Symbols())
     return spare

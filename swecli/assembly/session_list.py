@@ -77,7 +77,7 @@ def expired(sessions: Sequence[SessionInfo], rules: Retention, now: float, held:
         if rules.older_than is not None and days >= rules.older_than:
             gone.append(Expired(session, f"unused for {days:.0f} days"))
         elif rules.total is not None and total > rules.total:
-            gone.append(Expired(session, f"all sessions take more than {rules.total:,} bytes"))
+            gone.append(Expired(session, f"the sessions exceed {rules.total:,} bytes"))
         else:
             continue
         total -= session.size
@@ -252,7 +252,7 @@ def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vac
         try:
             log.unlink(missing_ok=True)
         except OSError as error:
-            troubles.append(f"The log {log} can't be deleted ({error.strerror}).")
+            troubles.append(f"Could not delete the log {log} ({error.strerror}).")
     return troubles
 
 
@@ -285,7 +285,7 @@ def _forget_changes(path: Path, ids: Sequence[str]) -> list[str]:
             connection.execute("PRAGMA foreign_keys=ON")
             connection.executemany("DELETE FROM operations WHERE session = ?", [(one,) for one in ids])
     except sqlite3.Error as error:
-        return [f"The record of file changes {path} can't be written ({error}); it forgets them by their age."]
+        return [f"Could not write the record of file changes {path} ({error}); it expires by age."]
     return []
 
 
@@ -322,7 +322,7 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
     if not source.exists():
         known = sorted({one.cwd for path in databases(paths.data) for one in folder_of(path, 1).sessions})
         gone = [cwd for cwd in known if not os.path.isdir(cwd)]
-        hint = f" Folders that are gone and have sessions: {', '.join(gone[:10])}." if gone else ""
+        hint = f" Missing folders with sessions: {', '.join(gone[:10])}." if gone else ""
         raise SessionError(f"No sessions are stored for {old}.{hint}")
     with closing(SessionStore(open_database(source))) as store:
         _require_durable(store)
@@ -343,7 +343,7 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
         try:
             move_changes(paths, old, new, ids)
         except sqlite3.Error as error:
-            trouble = f"File changes of these sessions could not be moved ({error}): /undo does not cover them"
+            trouble = f"Could not move the file changes of these sessions ({error}): /undo does not cover them"
             store.delete(ids)
             return Moved(sessions, trouble)
         store.delete(ids)

@@ -132,11 +132,11 @@ class SettingsFiles:
         if about is None:
             raise ValueError("is not a setting")
         if about.secret:
-            raise ValueError(f"can't be set here. {SECRET}")
+            raise ValueError(f"cannot be set here. {SECRET}")
         words = "text" in about.takes or any(choice.startswith('"') for choice in about.choices)
         value = typed_value(text, words=words, many=about.takes.startswith("a list"))
         if file == "local" and loosens(key, value):
-            raise ValueError("can't be set in a project: its files can only tighten; set it in your own file")
+            raise ValueError("cannot be set in a project, whose files can only tighten; set it in your own file")
         if key[:1] == ("approval",) and isinstance(value, list):
             _check_rules("allow" if key[1] == "allow" else "deny", cast("list[object]", value))
         startup = self._startup()
@@ -193,7 +193,7 @@ def _keep_unshared(folder: Path) -> None:
             folder.mkdir(exist_ok=True)
             ignore.write_text("logs/\nconfig.local.toml\n", encoding="utf-8")
         except OSError as error:
-            raise ValueError(f"{ignore} can't be written ({error.strerror or error}); nothing was changed") from None
+            raise ValueError(f"cannot write {ignore} ({error.strerror or error}); nothing was changed") from None
 
 
 def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:
@@ -203,7 +203,7 @@ def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:
         try:
             rule_pattern(Rule(effect, rule, "user"))
         except RuleError as error:
-            raise ValueError(f"holds {rule}, which is not a rule: {error}") from None
+            raise ValueError(f"contains {rule}, which is not a rule: {error}") from None
 
 
 def _sentence(error: ConfigError, name: str) -> str:

@@ -102,8 +102,8 @@ def require_trust(options: LaunchOptions, startup: Startup) -> None:
         return
     if options.yolo and state == "declined":
         raise StartError(
-            f"{options.cwd} was declined, so nothing runs there without a question. Leave out --yolo, or add --trust "
-            "to trust it for this run.",
+            f"You declined to trust {options.cwd}, so nothing runs there without asking. Leave out --yolo, or add "
+            "--trust to trust it for this run.",
             ExitCode.UNTRUSTED,
         )
     if options.headless and startup.loaded.settings.approval.require_trust:
@@ -146,6 +146,4 @@ def unknown_theme(name: str, options: LaunchOptions, startup: Startup) -> str:
         return ""
     near = get_close_matches(name, [AUTO, *library.names], 1, 0.6)
     meant = f" Did you mean {near[0]}?" if near else ""
-    return (
-        f"must be a theme's name, and there is no theme {name!r}.{meant} There are {', '.join([AUTO, *library.names])}"
-    )
+    return f"must be a theme's name; unknown theme {name!r}.{meant} Themes: {', '.join([AUTO, *library.names])}"

@@ -127,7 +127,7 @@ class Stored(Struct):
         except SessionError as error:
             raise ValueError(str(error)) from error
         except sqlite3.Error as error:
-            raise ValueError(f"The name can't be stored ({error}). The session is not affected.") from error
+            raise ValueError(f"Could not store the name ({error}). The session is not affected.") from error
 
     def release(self) -> None:
         with suppress(sqlite3.Error):  # a lease that can't be released ends with the process
@@ -212,7 +212,7 @@ def _branch(cwd: Path) -> str:
 def _not_continued(database: Database, error: Exception) -> StartError:
     """Reason why a session can't be continued: problems of the database come first."""
     if database.why_in_memory and not database.copied:
-        return StartError(f"{database.why_in_memory} No session can be continued.", ExitCode.BAD_INPUT)
+        return StartError(f"{database.why_in_memory} Stored sessions are not available.", ExitCode.BAD_INPUT)
     said = [*database.problems, str(error)]
     if not database.problems and database.path is not None:
         kept = sorted(
@@ -285,7 +285,7 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
         newest = there if options.fork else store.latest()  # an open session can be copied
         holder = None if there is None or there == newest else store.holder(there.id)
         if there is None or (newest is None and holder is None):
-            none = "There is no session to continue in this folder. Start one with `swecli`."
+            none = "This folder has no session to continue. Start one with `swecli`."
             raise StartError(" ".join([none, *_moved_words(store.database.path)]), ExitCode.BAD_INPUT)
         title = f" ({line_of(there.shown, 60)})" if there.shown else ""
         held = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
@@ -313,7 +313,7 @@ def _moved_words(database: Path | None) -> list[str]:
             if cwd and not os.path.isdir(cwd) and len(said) < _NAMED_FOLDERS:
                 many = "1 session" if count == 1 else f"{count:,} sessions"
                 relink = f"swecli sessions relink {shlex.quote(cwd)}"
-                said.append(f"{cwd} is gone and has {many}; `{relink}` moves them here.")
+                said.append(f"{cwd} no longer exists and has {many}; `{relink}` moves them here.")
     return said
 
 

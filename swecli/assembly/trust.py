@@ -65,7 +65,7 @@ class WorkspaceTrust:
                 accept_items(self._data, self._folder, extension_digests(self._folder))
             return write_trust(self._data, self._folder, "trusted" if choice == "trust" else "declined")
         except OSError as error:
-            return f"Your answer could not be stored ({error}); it applies to this run only."
+            return f"Could not store your answer ({error}); it applies to this run only."
 
     def items(self) -> Sequence[TrustItem]:
         if not any(os.path.lexists(os.path.join(self._folder, name)) for name in _ASKING):
@@ -92,7 +92,7 @@ class WorkspaceTrust:
         for one in undecided(startup, self._folder):
             given = [*(f"${name}" for name in one.env), *(f"{name}:" for name in one.headers)]
             value = f"{one.line}  (with {', '.join(given)})" if given else one.line
-            origin = one.origin if one.transport != "stdio" else f"{one.origin}; it runs with your rights"
+            origin = one.origin if one.transport != "stdio" else f"{one.origin}; it runs with your permissions"
             found.append(TrustItem(f"mcp.{one.name}", value, origin, one.fingerprint, one.name))
         return found
 
@@ -102,7 +102,7 @@ class WorkspaceTrust:
         try:
             trouble = accept_items(self._data, self._folder, [item.digest for item in items if not item.server])
         except OSError as error:
-            return f"Your consent could not be stored ({error}); these settings are ignored."
+            return f"Could not store your consent ({error}); these settings are ignored."
         return trouble or self._decide(items, "approved")
 
     def refuse(self, items: Sequence[TrustItem]) -> str:
@@ -111,7 +111,7 @@ class WorkspaceTrust:
         try:
             trouble = refuse_items(self._data, self._folder, [item.digest for item in items if not item.server])
         except OSError as error:
-            return f"Your answer could not be stored ({error}); swecli asks again at the next start."
+            return f"Could not store your answer ({error}); swecli asks again at the next start."
         return trouble or self._decide(items, "rejected")
 
     def postpone(self, items: Sequence[TrustItem]) -> None:

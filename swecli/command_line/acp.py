@@ -91,10 +91,10 @@ def _login() -> int:
 
     names = sorted(name for name, provider in known_providers().items() if needs_key(provider, provider.base_url))
     if not is_terminal(sys.stdin):
-        raise UsageError("swecli acp --login asks for a provider and needs a terminal; see swecli login")
+        raise UsageError("swecli acp --login needs a terminal to ask for a provider; or use: swecli login PROVIDER")
     sys.stdout.write(f"Providers: {', '.join(names)}\nProvider: ")
     sys.stdout.flush()
     name = sys.stdin.readline().strip()
     if not name:
-        raise UsageError("no provider was named; nothing was stored")
+        raise UsageError("no provider chosen; nothing was stored")
     return login([name])

@@ -33,23 +33,25 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "dispatch", "demo", "try the program on a sample project with a scripted model: no key, no network"
     ),
     "sessions": Subcommand(
-        "sessions", "sessions", "list, show, search, export, import, rename, delete, purge, relink stored sessions"
+        "sessions", "sessions", "stored sessions: list, show, search, export, import, rename, delete, purge, relink"
     ),
     "logs": Subcommand("logs", "logs", "logs of this folder's sessions: list, show, path, export"),
     "context": Subcommand("inspect", "context", "show what fills a session's context; --json for scripts"),
-    "retrieve": Subcommand("retrieve", "retrieve TEXT", "files of this folder that a text names or is about; --batch"),
+    "retrieve": Subcommand("retrieve", "retrieve TEXT", "list the files a text names or is about; --batch"),
     "config": Subcommand("config", "config", "show every setting, its value and origin; get, set, unset"),
     "permissions": Subcommand(
         "permissions", "permissions", "show and change rules; swecli permissions check -- COMMAND"
     ),
     "mcp": Subcommand("mcp", "mcp", "MCP servers: add, list, remove, test, import, approve; serve"),
-    "lab": Subcommand("lab", "lab replay|tune", "what other settings of the context would have done to a session"),
-    "models": Subcommand("models", "models [WORDS]", "list what your keys and servers offer, with windows and prices"),
+    "lab": Subcommand("lab", "lab replay|tune", "replay a session with other context settings, or propose better ones"),
+    "models": Subcommand(
+        "models", "models [WORDS]", "list the models your keys and servers offer, with windows and prices"
+    ),
     "doctor": Subcommand("models", "doctor", "check providers, keys, sandbox, stored sessions, terminal"),
     "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
     "logout": Subcommand("models"),
     "completion": Subcommand("completion", "completion SHELL", "print a completion script for bash, zsh or fish"),
-    "acp": Subcommand("acp", "acp", "serve an editor (Agent Client Protocol) on stdin and stdout; see docs/acp.md"),
+    "acp": Subcommand("acp", "acp", "serve an editor on stdin and stdout (Agent Client Protocol); see docs/acp.md"),
     "debug": Subcommand(
         "dispatch",
         "debug decode|tool --batch ",
@@ -117,8 +119,8 @@ def editor_parser() -> Parser:
     """Options of a session with messages from an editor. Missing options of the main form have their defaults."""
     parser = _serving(
         "swecli acp",
-        "Serve an editor that speaks the Agent Client Protocol, on standard input and output. The editor starts it; "
-        "docs/acp.md has the settings.",
+        "Serve an editor over the Agent Client Protocol on standard input and output. The editor starts this "
+        "command; docs/acp.md shows the settings.",
     )
     parser.add_argument("--login", action="store_true", help="ask for a provider and store its key, then exit")
     return parser
@@ -128,9 +130,8 @@ def server_parser() -> Parser:
     """Options of a server that takes tasks from other agents."""
     return _serving(
         "swecli mcp serve",
-        "Serve other agents as an MCP server, on standard input and output. They start it; docs/mcp.md has the "
-        "settings. Tasks work in the folder of the start and below, never with more than its settings and these "
-        "options allow.",
+        "Serve other agents as an MCP server on standard input and output. They start this command; docs/mcp.md "
+        "shows the settings. Tasks work in the start folder and below, within its settings and these options.",
     )
 
 
@@ -174,7 +175,7 @@ def _output_options(group: Group) -> None:
     group.add_argument(
         "--compact-dry-run",
         action="store_true",
-        help="print the plan of a compaction (with -c or -r) as JSON; changes nothing",
+        help="with -c or -r: print the compaction plan as JSON; changes nothing",
     )
     group.add_argument("--dry-run", action="store_true", help="print the request as JSON instead of sending it")
     group.add_argument(
@@ -205,9 +206,11 @@ def _session_options(group: Group) -> None:
         "--from",
         dest="bundle",
         metavar="FILE",
-        help="start a new session from a handoff bundle, which /handoff writes",
+        help="start a new session from a handoff bundle written by /handoff",
     )
-    group.add_argument("--fork", action="store_true", help="with -c or -r: continue a copy; the session stays as it is")
+    group.add_argument(
+        "--fork", action="store_true", help=("with -c or -r: continue a copy; the original session is unchanged")
+    )
     group.add_argument("--all", dest="all_folders", action="store_true", help="with -r: list sessions of all folders")
     group.add_argument("--no-session", action="store_true", help="do not store this session")
     group.add_argument(
@@ -222,7 +225,10 @@ def _session_options(group: Group) -> None:
 
 def _model_options(group: Group) -> None:
     group.add_argument(
-        "-m", "--model", metavar="PROVIDER/NAME", help="model; a bare name is looked up among connected providers"
+        "-m",
+        "--model",
+        metavar="PROVIDER/NAME",
+        help=("model; swecli looks up a bare name among the connected providers"),
     )
     group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
     group.add_argument("--effort", metavar="WORD", help="reasoning effort, as the provider names it (low, high, …)")
@@ -342,7 +348,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.bundle is not None and (arguments.continue_newest or arguments.resume is not None):
         raise UsageError("--from starts a new session, -c and -r continue one: use only one")
     if arguments.fork and not arguments.continue_newest and arguments.resume is None:
-        raise UsageError("--fork copies a session: use it with -c for the newest or -r for a specific one")
+        raise UsageError("--fork copies a session: use it with -c (newest) or -r (a specific one)")
     if arguments.all_folders and arguments.resume != "":
         raise UsageError("--all lists the sessions of all folders: use it with -r and no ID")
     if arguments.compact_dry_run and not (arguments.continue_newest or arguments.resume):
@@ -350,9 +356,9 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.dry_run and (arguments.input_format != "text" or arguments.compact_dry_run):
         raise UsageError("--dry-run shows the request for one message: use -p with text")
     if arguments.worktree is not None and (arguments.dry_run or arguments.compact_dry_run):
-        raise UsageError("a dry run changes nothing, so it makes no worktree: leave out -w")
+        raise UsageError("a dry run changes nothing and makes no worktree: leave out -w")
     if arguments.worktree == "" and arguments.continue_newest:
-        raise UsageError("-w without a name makes a new worktree, in which there is nothing to continue: -w NAME -c")
+        raise UsageError("-w without a name makes a new worktree with nothing to continue: use -w NAME -c")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
         raise UsageError("--no-session stores nothing, so it cannot continue a session")
     if arguments.json_schema is not None and not _one_shot(arguments):

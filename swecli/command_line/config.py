@@ -73,7 +73,7 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
     """
     flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
     if flag:
-        raise ValueError(f"{flag} applies to one run, so {ref} did not become your default.")
+        raise ValueError(f"{flag} applies to this run only, so {ref} did not become your default.")
     with contextlib.suppress(StartError):
         loaded = startup_of(options, dict(os.environ), with_flags=False).loaded
         if loaded.settings.model.name == ref:
@@ -145,7 +145,7 @@ def _get(arguments: Sequence[str]) -> int:
 
 
 def _set(arguments: Sequence[str]) -> int:
-    parser = _parser("set", "Write a setting after checking it. The file's comments and order are kept.")
+    parser = _parser("set", "Check and write a setting. Comments and order in the file are kept.")
     parser.add_argument("key", help="for example agent.max_steps")
     parser.add_argument("value", help="as in TOML; quotes around a string are optional")
     parser.add_argument("--local", action="store_true", help="in .swecli/config.local.toml of the project")

@@ -64,7 +64,7 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     parser = Parser(
         prog="swecli demo", description="The program on a sample project with a scripted model: no key, no network."
     )
-    parser.add_argument("-p", "--print", action="store_true", help="as text, like without a terminal")
+    parser.add_argument("-p", "--print", action="store_true", help="as text, as if without a terminal")
     parser.add_argument("--plain", action="store_true", help="line mode; you answer its questions")
     chosen = parser.parse_args(arguments)
 
@@ -264,7 +264,7 @@ def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
     if prompt in WORDS:
         raise _elsewhere(prompt)
     if prompt in SUBCOMMANDS:
-        raise MeantAsSubcommand(f"{prompt} is a subcommand only as the first argument: swecli {prompt} …", prompt)
+        raise MeantAsSubcommand(f"{prompt} is a subcommand; it must be the first argument: swecli {prompt} …", prompt)
     near = [f"--{prompt}"] if prompt in ("help", "version") else []
     near = near or difflib.get_close_matches(prompt.lower(), SUBCOMMANDS, 1, NEAR)
     if near:

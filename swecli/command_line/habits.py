@@ -77,16 +77,16 @@ ONE_SHOT = ("exec", "run", "e")
 """Subcommands of other agents that answer one message."""
 
 _MODES = "use --permission-mode default, accept-edits, plan or auto"
-_FEWER = "use --permission-mode accept-edits or auto; --yolo asks nothing"
+_FEWER = "use --permission-mode accept-edits or auto; --yolo never asks"
 _MENTION = "mention it in the message instead: @path"
 _SANDBOX = "the sandbox is a setting: swecli config get sandbox.mode; --permission-mode auto relies on it"
 _SETTINGS = "use --settings FILE, or: swecli config set KEY VALUE"
 _KEY = "keys come from the environment (OPENAI_API_KEY) or from: swecli login PROVIDER"
-_UNDO = "swecli never commits by itself; /undo takes back what was done, /commit proposes a message"
-_CHECKS = "name the check in your message or in AGENTS.md, or run it by a hook: [[hooks.PostToolUse]]"
-_SERVERS = "servers come from swecli mcp add, [mcp.NAME] in the settings and .mcp.json"
+_UNDO = "swecli never commits by itself; /undo reverts changes, /commit proposes a message"
+_CHECKS = "name the check in your message or in AGENTS.md, or run it from a hook: [[hooks.PostToolUse]]"
+_SERVERS = "add servers with swecli mcp add, [mcp.NAME] in the settings, or .mcp.json"
 _THEME = "use: swecli config set ui.theme NAME"
-_FILES = "commands, skills, agents and hooks are files of folders such as .claude/skills; /skills and /agents list them"
+_FILES = "commands, skills, agents and hooks are files in folders such as .claude/skills; /skills and /agents list them"
 
 ANSWERS: Mapping[str, str] = {
     "--ask-for-approval": _MODES,
@@ -96,14 +96,14 @@ ANSWERS: Mapping[str, str] = {
     "--yes-always": _FEWER,
     "--yes-always-commands": _FEWER,
     "-y": _FEWER,
-    "--architect": "--permission-mode plan makes a plan before anything changes",
+    "--architect": "--permission-mode plan plans before anything changes",
     "--sandbox": _SANDBOX,
     "-s": _SANDBOX,
     "--tools": "--allowed-tools and --disallowed-tools take rules, such as 'edit_file,run_command(git *)'",
     "--mcp-config": _SERVERS,
-    "--strict-mcp-config": "swecli mcp list shows the servers; each of a project needs your approval",
-    "--allowed-mcp-server-names": "swecli mcp list shows the servers; each of a project needs your approval",
-    "--agent": "the model gives work to agents itself; name one in your message, /agents lists them",
+    "--strict-mcp-config": "swecli mcp list shows the servers; each project server needs your approval",
+    "--allowed-mcp-server-names": "swecli mcp list shows the servers; each project server needs your approval",
+    "--agent": "the model delegates to agents itself; name one in your message, /agents lists them",
     "--agents": "agents are Markdown files in .swecli/agents or .claude/agents; /agents lists them",
     "--extensions": _FILES,
     "--list-extensions": _FILES,
@@ -111,29 +111,31 @@ ANSWERS: Mapping[str, str] = {
     "--skill": _FILES,
     "--fallback-model": "fallback models are a setting: swecli config set model.fallback '[\"provider/name\"]'",
     "--weak-model": "use: swecli config set model.small provider/name",
-    "--editor-model": "one model does it all; swecli config set model.small provider/name names one for small tasks",
-    "--oss": "a local server that runs is found: /model lists what it serves; -m ollama/NAME selects one",
+    "--editor-model": (
+        "one model does everything; swecli config set model.small provider/name names one for small tasks"
+    ),
+    "--oss": "swecli finds running local servers: /model lists what they serve; -m ollama/NAME selects one",
     "--model-provider": "the provider is part of the model: -m PROVIDER/NAME",
     "--provider": "the provider is part of the model: -m PROVIDER/NAME",
     "--verbose": "-p with --output-format stream-json prints every event; --debug logs requests and responses",
     "-d": "--debug logs requests and responses",
     "--debug-file": "--debug logs requests and responses; swecli logs path names the file",
     "--log-file": "swecli logs path names the log of a session",
-    "--quiet": "-p prints the answer alone",
-    "-q": "-p prints the answer alone",
-    "--output-last-message": "-p prints the answer alone: swecli -p TEXT > FILE",
+    "--quiet": "-p prints only the answer",
+    "-q": "-p prints only the answer",
+    "--output-last-message": "-p prints only the answer: swecli -p TEXT > FILE",
     "-o": "--output-format json or stream-json; swecli -p TEXT > FILE stores the answer",
     "--api-key": _KEY,
     "--openai-api-key": _KEY,
     "--anthropic-api-key": _KEY,
     "--setup-token": _KEY,
-    "-i": "the message is the first argument: swecli TEXT; to attach an image mention it: @picture.png",
+    "-i": "the message is the first argument: swecli TEXT; to attach an image, mention it: @picture.png",
     "--image": "mention the file in the message instead: @picture.png",
     "--file": _MENTION,
     "-f": _MENTION,
     "--files": _MENTION,
     "--read": _MENTION,
-    "--all-files": "swecli finds files by itself; @folder/ in the message names one",
+    "--all-files": "swecli finds files itself; @folder/ in the message names one",
     "--message-file": "use: swecli -p < FILE",
     "--profile": _SETTINGS,
     "--config": _SETTINGS,
@@ -141,13 +143,13 @@ ANSWERS: Mapping[str, str] = {
     "--bare": "--safe-mode ignores the project's settings",
     "--search": "the model fetches pages with web_fetch, if tools.web_fetch is set",
     "--web-search": "the model fetches pages with web_fetch, if tools.web_fetch is set",
-    "--ide": "there is no IDE extension; editors that speak the Agent Client Protocol start: swecli acp",
+    "--ide": "there is no IDE extension; editors with Agent Client Protocol support start: swecli acp",
     "--acp": "use: swecli acp",
     "--experimental-acp": "use: swecli acp",
     "--permission-prompt-tool": "with --input-format stream-json, questions are answered on standard input",
     "--list-models": "use: swecli models",
     "--list-sessions": "use: swecli sessions",
-    "--checkpointing": "every change is recorded: /undo, /rewind",
+    "--checkpointing": "swecli records every change: /undo, /rewind",
     "--no-git": _UNDO,
     "--auto-commits": _UNDO,
     "--no-auto-commits": _UNDO,
@@ -156,8 +158,8 @@ ANSWERS: Mapping[str, str] = {
     "--lint-cmd": _CHECKS,
     "--test-cmd": _CHECKS,
     "--auto-test": _CHECKS,
-    "--watch-files": "swecli notices files that change; tell it what to do in a message",
-    "--tmux": "-w works in a worktree of its own; start swecli inside tmux",
+    "--watch-files": "swecli notices changed files; tell it in a message what to do",
+    "--tmux": "-w works in a worktree; start swecli inside tmux",
     "--init": "send /init",
     "--vim": "vim keys are a setting: swecli config set ui.editing vim",
     "--theme": _THEME,
@@ -171,20 +173,20 @@ ANSWERS: Mapping[str, str] = {
 _NO_PLUGINS = "there are no plugins: " + _FILES
 
 WORDS: Mapping[str, str] = {
-    "update": "upgrade it with what installed it, such as pipx upgrade swecli",
-    "upgrade": "upgrade it with what installed it, such as pipx upgrade swecli",
+    "update": "upgrade it the way you installed it, for example pipx upgrade swecli",
+    "upgrade": "upgrade it the way you installed it, for example pipx upgrade swecli",
     "auth": "use: swecli login PROVIDER, swecli logout",
     "setup-token": "use: swecli login PROVIDER",
     "providers": "use: swecli doctor, swecli models",
     "review": "use: swecli -p /review",
-    "init": "use /init in a session, which asks before it writes",
+    "init": "use /init in a session; it asks before it writes",
     "fork": "use: swecli -c --fork",
     "features": "use: swecli config",
     "stats": "use: swecli sessions; /usage in a session",
     "usage": "use: swecli sessions; /usage in a session",
     "export": "use: swecli sessions export",
     "import": "use: swecli sessions import",
-    "apply": "changes are made where you started swecli; /diff shows them",
+    "apply": "files change where you started it; /diff shows the changes",
     "serve": "use: swecli mcp serve for other agents, swecli acp for an editor",
     "app-server": "use: swecli acp",
     "mcp-server": "use: swecli mcp serve",
@@ -243,5 +245,5 @@ def answer_to(arguments: Sequence[str]) -> str:
             break
         name = argument.partition("=")[0]
         if name in ANSWERS:
-            return f"{name} is not an option here: {ANSWERS[name]}"
+            return f"swecli has no {name}: {ANSWERS[name]}"
     return ""

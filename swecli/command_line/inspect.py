@@ -22,7 +22,7 @@ def print_request(options: LaunchOptions) -> int:
     from swecli.headless.outcome import meaning
 
     if meaning(options.prompt) is not None:
-        raise UsageError("--dry-run shows the request for a message; a slash command sends none")
+        raise UsageError("--dry-run shows the request for a message; slash commands send none")
     document = asyncio.run(_requested(replace(options, look_only=True)))
     return print_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
@@ -58,9 +58,9 @@ async def _requested(options: LaunchOptions) -> dict[str, Any]:
 
 def context(arguments: Sequence[str]) -> int:
     """``swecli context``: content of the context window, as text or JSON."""
-    parser = Parser(prog="swecli context", description="Show what fills a session's context; asks no model.")
+    parser = Parser(prog="swecli context", description="Show what fills a session's context; sends nothing to a model.")
     parser.add_argument("--json", action="store_true", help="for scripts")
-    parser.add_argument("-r", "--resume", metavar="ID", help="this session; otherwise a new one in this folder")
+    parser.add_argument("-r", "--resume", metavar="ID", help="this session; default: a new one in this folder")
     parser.add_argument("-c", "--continue", dest="newest", action="store_true", help="continue the newest session")
     parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="count as for this model")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
@@ -100,9 +100,7 @@ def _plan(port: Session) -> str:
 
     plan = port.plan_compaction()
     if plan is None:
-        raise StartError(
-            "no model is configured, so swecli cannot measure anything; select one with -m", ExitCode.CONFIG
-        )
+        raise StartError("no model is selected, so swecli cannot count tokens; select one with -m", ExitCode.CONFIG)
     return to_text(plan_document(plan))
 
 

@@ -56,7 +56,7 @@ def asked(options: LaunchOptions, source: TextIO, target: TextIO) -> LaunchOptio
         say(
             f"Do you trust {safe_line(question.folder)}? It contains files that would change how swecli works:",
             *names,
-            "None has been read yet. Answer y yes, s only this time, n no, never; anything else means not now.",
+            "Nothing has been read yet. Answer y yes, s only this time, n no, never; anything else means not now.",
         )
         choice = _TRUST.get(_line(source), "later")
         if told := gate.answer(choice):

@@ -32,7 +32,7 @@ def lab(arguments: Sequence[str]) -> int:
     kinds: Mapping[str, Callable[[Sequence[str]], int]] = {"replay": replay_session, "tune": tune}
     if arguments[:1] and arguments[0] in kinds:
         return kinds[arguments[0]](arguments[1:])
-    parser = Parser(prog="swecli lab", description="Try other settings of the context on stored sessions.")
+    parser = Parser(prog="swecli lab", description="Replay stored sessions with other context settings.")
     parser.add_argument("what", choices=tuple(kinds), help="replay one session, or propose settings")
     parser.parse_args(arguments)
     return ExitCode.OK
@@ -43,9 +43,11 @@ def replay_session(arguments: Sequence[str]) -> int:
 
     parser = Parser(
         prog="swecli lab replay",
-        description="What other settings would have done to a session: size, cost, compactions. Asks no model.",
+        description=(
+            "Show what other settings would have done to a session: size, cost, compactions. Sends nothing to a model."
+        ),
     )
-    parser.add_argument("session", nargs="?", default="", help="(the start of) its id; otherwise the newest")
+    parser.add_argument("session", nargs="?", default="", help="its id or the start of it; default: the newest")
     parser.add_argument(
         "--strategy",
         default=USUAL,
@@ -64,7 +66,7 @@ def replay_session(arguments: Sequence[str]) -> int:
     from swecli.lab.report import document, svg
 
     if recording.skipped:
-        complain(f"warning: {recording.skipped:,} events of the session can't be read and were left out")
+        complain(f"warning: skipped {recording.skipped:,} unreadable events of the session")
     results = asyncio.run(replay(recording, strategies))
     names = ["recorded", *(strategy.name for strategy in strategies)]
     if chosen.plot is not None:
@@ -92,7 +94,7 @@ def _shown(recording: Recording, names: Sequence[str], results: Sequence[Replaye
 def tune(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli lab tune",
-        description="Propose settings from this folder's newest sessions. Prints them; writes nothing.",
+        description="Propose settings based on this folder's newest sessions. Writes nothing.",
     )
     parser.add_argument("--sessions", type=int, default=NEWEST, metavar="N", help=f"how many (default: {NEWEST})")
     parser.add_argument("--json", action="store_true", help="for scripts")
@@ -137,7 +139,7 @@ def tune(arguments: Sequence[str]) -> int:
         "",
         proposal.reason,
     ]
-    said += [f"To use it, put this into {_user_file()}:", "", proposal.toml] if proposal.best else []
+    said += [f"To use it, add this to {_user_file()}:", "", proposal.toml] if proposal.best else []
     return print_text("\n".join(said) + "\n")
 
 

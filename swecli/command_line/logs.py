@@ -22,11 +22,12 @@ def logs(arguments: Sequence[str]) -> int:
     """``swecli logs [list|show|path|export] [ID]``."""
     parser = Parser(
         prog="swecli logs",
-        description="Logs of this folder's sessions: .swecli/logs/ID.log, one JSON object a line, written while the "
-        "folder is trusted. export prints one document with events and sums, of any stored session.",
+        description="Logs of this folder's sessions: .swecli/logs/ID.log, one JSON object per line, written "
+        "while you trust the folder. export prints any stored session as one document with events "
+        "and totals.",
     )
     parser.add_argument("what", nargs="?", choices=("list", "show", "path", "export"), default="list")
-    parser.add_argument("id", nargs="?", default="", help="the session, by (the start of) its id; default: the newest")
+    parser.add_argument("id", nargs="?", default="", help="the session's id or the start of it; default: the newest")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="logs of this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
@@ -62,7 +63,7 @@ def _list(folder: Path) -> int:
     names = _names(folder)
     if not names:
         complain(
-            f"swecli: no logs in {folder}. They are written in folders that you trust (`swecli permissions trust`), "
+            f"swecli: no logs in {folder}. swecli writes them in folders you trust (`swecli permissions trust`) "
             "unless log.enabled is false; `swecli logs export ID` works without."
         )
         return ExitCode.OK
@@ -82,10 +83,10 @@ def _logged(folder: Path, wanted: str) -> str:
     names = _names(folder)
     found = [name for name in names if name == wanted] or [name for name in names if name.startswith(wanted)]
     if not found:
-        about = f" of a session {wanted!r}" if wanted else ""
+        about = f" for session {wanted!r}" if wanted else ""
         raise StartError(f"there is no log{about} in {folder}; `swecli logs` lists them", ExitCode.BAD_INPUT)
     if wanted and len(found) > 1:
-        raise StartError(f"several logs begin with {wanted!r}: {', '.join(found[:5])}", ExitCode.BAD_INPUT)
+        raise StartError(f"several logs start with {wanted!r}: {', '.join(found[:5])}", ExitCode.BAD_INPUT)
     return found[0]
 
 

@@ -38,7 +38,7 @@ def _parser(word: str, about: str) -> Parser:
 
 
 def list_servers(arguments: Sequence[str]) -> int:
-    parser = _parser("list", "List the servers that count in this folder. None is started.")
+    parser = _parser("list", "List the servers available in this folder without starting them.")
     parser.add_argument("--json", action="store_true", help="one JSON line per server")
     chosen = parser.parse_args(arguments)
     from swecli.assembly.mcp import decisions_of, definitions_of
@@ -62,7 +62,7 @@ def list_servers(arguments: Sequence[str]) -> int:
     if not lines and not chosen.json:
         lines = ["No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …]"]
     if (folder / ".mcp.json").exists() and not startup.trust.trusts:
-        complain(f"swecli: {folder} is not trusted, so its .mcp.json does not count")
+        complain(f"swecli: {folder} is not trusted, so its .mcp.json is ignored")
     print_lines(lines)
     return ExitCode.OK
 
@@ -71,11 +71,17 @@ def add(arguments: Sequence[str]) -> int:
     parser = _parser("add", "Add a server: a program after --, or an address.")
     parser.add_argument("name")
     parser.add_argument("words", nargs="*", metavar="COMMAND", help="the program and its arguments, after --")
-    parser.add_argument("--url", metavar="ADDRESS", help="a server that runs already")
+    parser.add_argument("--url", metavar="ADDRESS", help="the address of a running server")
     parser.add_argument("--transport", choices=("stdio", "http", "sse"))
-    parser.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="a variable for it")
-    parser.add_argument("-H", "--header", action="append", default=[], metavar="NAME: VALUE", help="for its address")
-    parser.add_argument("-s", "--scope", choices=("user", "project"), default="user", help="your own, or .mcp.json")
+    parser.add_argument(
+        "-e", "--env", action="append", default=[], metavar="NAME=VALUE", help=("an environment variable for it")
+    )
+    parser.add_argument(
+        "-H", "--header", action="append", default=[], metavar="NAME: VALUE", help=("a header sent to its address")
+    )
+    parser.add_argument(
+        "-s", "--scope", choices=("user", "project"), default="user", help=("your own file, or .mcp.json")
+    )
     end = arguments.index("--") if "--" in arguments else len(arguments)
     chosen = parser.parse_args(arguments[:end])
     from swecli.core.mcp.definitions import DefinitionError, ServerDefinition, as_json, checked_name
@@ -100,13 +106,13 @@ def add(arguments: Sequence[str]) -> int:
     file = _file(chosen.scope, folder)
     known = _read(file)
     if definition.name in known:
-        raise UsageError(f"{file} has a server {definition.name!r} already; swecli mcp remove {definition.name} first")
+        raise UsageError(f"{file} already has a server {definition.name!r}; swecli mcp remove {definition.name} first")
     _write(file, {**known, definition.name: as_json(definition)})
     told = [f"Added {definition.name} to {file}."]
     told.append(
         f"It starts with the next session; try it now with: swecli mcp test {definition.name}"
         if chosen.scope == "user"
-        else "Each user of the project is asked before it starts."
+        else "Each user of the project approves it before it starts."
     )
     print_lines(told)
     return ExitCode.OK
@@ -135,7 +141,7 @@ def _read(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise StartError(f"{file} can't be read: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot read {file}: {error}. Nothing was changed.") from error
     servers = cast("dict[str, Any]", content).get("mcpServers", {}) if isinstance(content, dict) else None
     if not isinstance(servers, dict):
         raise StartError(f"{file} has no object mcpServers. Nothing was changed.")
@@ -151,13 +157,13 @@ def _write(file: Path, servers: Mapping[str, Any]) -> None:
             make_private(file.parent)
         write_whole(file, json.dumps({**content, "mcpServers": dict(servers)}, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
-        raise StartError(f"{file} can't be written: {error.strerror or error}. Nothing was changed.") from error
+        raise StartError(f"cannot write {file}: {error.strerror or error}. Nothing was changed.") from error
 
 
 def remove(arguments: Sequence[str]) -> int:
-    parser = _parser("remove", "Remove a server that swecli mcp add has added.")
+    parser = _parser("remove", "Remove a server added with swecli mcp add.")
     parser.add_argument("name")
-    parser.add_argument("-s", "--scope", choices=("user", "project"), help="where from; both without it")
+    parser.add_argument("-s", "--scope", choices=("user", "project"), help="from this file; default: both")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     gone: list[str] = []
@@ -169,17 +175,17 @@ def remove(arguments: Sequence[str]) -> int:
             gone.append(f"Removed {chosen.name} from {file}.")
     if not gone:
         raise UsageError(
-            f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each is from"
+            f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
         )
     print_lines(gone)
     return ExitCode.OK
 
 
 def import_servers(arguments: Sequence[str]) -> int:
-    parser = _parser("import", "Take over servers that Cursor, VS Code or Claude Code know.")
-    parser.add_argument("file", nargs="?", help="a file of servers; without it, those in this folder are looked at")
-    parser.add_argument("--all", action="store_true", help="take all; without it they are only listed")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="take this one")
+    parser = _parser("import", "Import servers configured for Cursor, VS Code or Claude Code.")
+    parser.add_argument("file", nargs="?", help="a file of servers; default: those found in this folder")
+    parser.add_argument("--all", action="store_true", help="import all; without it, only list them")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="import this one")
     chosen = parser.parse_args(arguments)
     from swecli.core.mcp.definitions import OTHER_FILES, as_json, read_file
 
@@ -199,19 +205,19 @@ def import_servers(arguments: Sequence[str]) -> int:
         raise UsageError(f"no server {', '.join(unknown)}; there are: {', '.join(found)}")
     wanted = list(found) if chosen.all else list(chosen.only)
     if not wanted:
-        print_lines([*(f"{one.name}  {one.line}  ({one.origin})" for one in found.values()), "Take them with --all."])
+        print_lines([*(f"{one.name}  {one.line}  ({one.origin})" for one in found.values()), "Import them with --all."])
         return ExitCode.OK
     own = _file("user", folder)
     known = _read(own)
     kept = [name for name in wanted if name in known]
     new = {name: as_json(found[name]) for name in wanted if name not in known}
     _write(own, {**known, **new})
-    print_lines([f"Added {name} to {own}." for name in new] + [f"{name} is there already." for name in kept])
+    print_lines([f"Added {name} to {own}." for name in new] + [f"{name} already exists." for name in kept])
     return ExitCode.OK
 
 
 def approve(arguments: Sequence[str]) -> int:
-    parser = _parser("approve", "Let a server of the project start, and take its tools as they are now.")
+    parser = _parser("approve", "Approve a project server and its current tools.")
     parser.add_argument("name")
     chosen = parser.parse_args(arguments)
     from swecli.assembly.mcp import decisions_of
@@ -239,13 +245,13 @@ def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
         complain(f"swecli: {problem}")
     definition = next((one for one in found if one.name == name), None)
     if definition is None:
-        trust = "" if startup.trust.trusts else " (the folder is not trusted: its .mcp.json does not count)"
+        trust = "" if startup.trust.trusts else " (the folder is not trusted: its .mcp.json is ignored)"
         raise UsageError(f"no server {name!r}{trust}; there are: {', '.join(one.name for one in found) or 'none'}")
     return definition
 
 
 def test(arguments: Sequence[str]) -> int:
-    parser = _parser("test", "Start a server, show what it has, and end it.")
+    parser = _parser("test", "Start a server, show what it offers, and stop it.")
     parser.add_argument("name")
     chosen = parser.parse_args(arguments)
     from swecli.assembly.mcp import setup_of

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 def doctor(arguments: Sequence[str]) -> int:
     """``swecli doctor``: configured providers, and known facts about their models."""
-    parser = Parser(
-        prog="swecli doctor", description="Show which providers are set up and what is known about their models."
-    )
+    parser = Parser(prog="swecli doctor", description="Show which providers are set up, and their models.")
     parser.add_argument("--online", action="store_true", help="contact each provider, and look for local servers")
     parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as if this model were selected")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="check in this folder")
@@ -36,8 +34,8 @@ def doctor(arguments: Sequence[str]) -> int:
         action="append",
         choices=("vacuum", "index", "permissions", "recover"),
         default=[],
-        help="repair stored sessions: free disk space, rebuild the search index, make files private, recover what can "
-        "be read of a damaged database",
+        help="repair stored sessions: free disk space, rebuild the search index, make files private, recover "
+        "readable data from a damaged database",
     )
     parser.add_argument("--yes", action="store_true", help="repair without asking")
     chosen = parser.parse_args(arguments)
@@ -89,7 +87,8 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
             complete = complete and done.complete
         except (OSError, sqlite3.Error) as error:
             text = (
-                f"--repair {name} failed ({error}); nothing was lost. Close other swecli of this folder, or free space"
+                f"--repair {name} failed ({error}); nothing was lost. Close other swecli windows in this folder, "
+                "or free disk space"
             )
             raise StartError(text, ExitCode.FAILURE) from error
     return ExitCode.OK if complete else ExitCode.FAILURE
@@ -106,8 +105,8 @@ def models(arguments: Sequence[str]) -> int:
     """``swecli models``: the models available now; with words, every known model with all of them in its name."""
     parser = Parser(
         prog="swecli models",
-        description="List the models that your keys and servers offer; with WORDS, every known model whose name has "
-        "them. Asks local servers and those at your own addresses what they serve.",
+        description="List the models your keys and servers offer; with WORDS, every known model whose name "
+        "contains them. Queries local servers and those at your own addresses.",
     )
     parser.add_argument("words", metavar="WORDS", nargs="*")
     words = parser.parse_args(arguments).words
@@ -135,8 +134,8 @@ def login(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli login",
         description=(
-            "Store an API key in the system keyring, or else in a file only you can read. swecli asks for the key "
-            "without showing it; without a terminal it reads the first line of standard input."
+            "Store an API key in the system keyring, or in a file only you can read. The key is hidden as you "
+            "type; without a terminal, swecli reads the first line of standard input."
         ),
     )
     parser.add_argument("provider", metavar="PROVIDER")

@@ -48,7 +48,7 @@ def rules_block(rules: FolderRules) -> DisplayBlock:
 
     cells = tuple((row.id, row.effect, row.rule, row.origin, row.used, row.void or "in force") for row in rules.rows())
     if not cells:
-        return TextBlock("No rules yet. Reading in the folder runs; anything that may change files asks first.")
+        return TextBlock("No rules yet. swecli asks before anything it can't prove is read-only.")
     return TableBlock(("Id", "", "Rule", "From", "Used", "Effect"), cells)
 
 
@@ -93,7 +93,7 @@ def grant(arguments: Sequence[str]) -> int:
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error
     except OSError as error:
-        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store the grant: {error}. Nothing was changed.") from error
     sys.stdout.write(f"{kept.id}  allow {_safe(kept.rule)}: {kept.origin}\n")
     return ExitCode.OK
 
@@ -107,7 +107,7 @@ def revoke(arguments: Sequence[str]) -> int:
     try:
         gone = _grants(working_directory(chosen.cwd)).revoke(chosen.name)
     except OSError as error:
-        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
     if not gone:
         raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
     sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in gone)
@@ -152,7 +152,7 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
             accept_items(user_paths(os.environ).data, folder, extension_digests(folder))
         notice = write_trust(user_paths(os.environ).data, folder, _WORDS[word], below=below)
     except OSError as error:
-        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
     if notice:
         complain(f"warning: {notice}")
     what = {
@@ -185,8 +185,8 @@ def accept(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli permissions accept",
         description=(
-            "Project settings that name programs or addresses, or skip questions, are ignored until you accept each "
-            "one. Without a key, this lists them. A changed setting asks again."
+            "swecli ignores project settings that name programs or addresses, or skip questions, until you "
+            "accept each one. Without a key, this lists them. A changed setting asks again."
         ),
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="for example approval.allow")
@@ -236,7 +236,7 @@ def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:
     try:
         accept_items(user_paths(os.environ).data, folder, [item.digest for item in items])
     except OSError as error:
-        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
 
 
 def _show(pending: Sequence[PendingItem]) -> None:
@@ -280,7 +280,7 @@ def _check(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the verdict as one line of JSON")
     parser.add_argument("--batch", action="store_true", help="read JSON lines from standard input")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="as in this folder")
-    parser.add_argument("command", nargs="*", help="the command as one shell text, or as separate words")
+    parser.add_argument("command", nargs="*", help="the command as one shell string or as separate words")
     chosen = parser.parse_args(arguments)
     if chosen.batch:
         if chosen.command:

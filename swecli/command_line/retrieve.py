@@ -22,12 +22,13 @@ _SHOWN = 20
 def retrieve(arguments: Sequence[str]) -> int:
     """``swecli retrieve TEXT``, or with ``--batch`` JSON lines of ``root`` and ``text`` from standard input."""
     parser = Parser(
-        prog="swecli retrieve", description="Files that a text names or is about, from an index; asks no model."
+        prog="swecli retrieve",
+        description=("List the files a text names or is about, from an index; sends nothing to a model."),
     )
     parser.add_argument("text", nargs="*", metavar="TEXT", help="a task, an issue, a stack trace")
     parser.add_argument("--json", action="store_true", help="for scripts: the whole ranking")
     parser.add_argument(
-        "--batch", action="store_true", help='read lines {"root": DIR, "text": TEXT}; one list for each'
+        "--batch", action="store_true", help='read lines {"root": DIR, "text": TEXT}; one list per line'
     )
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
@@ -43,7 +44,7 @@ def retrieve(arguments: Sequence[str]) -> int:
         return print_text(json.dumps(document(found)) + "\n")
     lines = [safe_line(str(one)) for one in found.ranked[:_SHOWN]]
     if not lines:
-        complain("swecli: nothing in this folder fits these words")
+        complain("swecli: no file in this folder matches these words")
         return ExitCode.OK
     return print_text("\n".join(lines) + "\n")
 
@@ -70,11 +71,11 @@ def batch(lines: Iterable[str]) -> Iterator[str]:
             if not isinstance(root, str) or not isinstance(text, str):
                 raise TypeError
         except (ValueError, KeyError, TypeError):
-            yield json.dumps({"error": 'not a line such as {"root": "/folder", "text": "words"}'})
+            yield json.dumps({"error": 'expected a line such as {"root": "/folder", "text": "words"}'})
             continue
         folder = Path(root).expanduser()
         if not folder.is_dir():
-            yield json.dumps({"error": f"{root} is no folder"})
+            yield json.dumps({"error": f"{root} is not a folder"})
             continue
         yield json.dumps(document(projects.retrieval(folder, text)))
 

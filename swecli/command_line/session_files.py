@@ -29,17 +29,17 @@ def export_session(arguments: Sequence[str]) -> int:
     """``swecli sessions export ID``."""
     parser = Parser(
         prog="swecli sessions export",
-        description="Write a stored session as Markdown, as a self-contained HTML page, or as JSON, which "
-        "`swecli sessions import` reads. Known keys are masked in all three.",
+        description="Write a stored session as Markdown, as a self-contained HTML page, or as JSON for `swecli "
+        "sessions import`. swecli masks known keys in all three.",
     )
-    parser.add_argument("id", help="the session, by (the start of) its id or name")
+    parser.add_argument("id", help="the session's id, the start of it, or its name")
     parser.add_argument(
         "--format",
         choices=FORMATS,
         type=lambda word: "markdown" if word == "md" else word,
-        help="default: by the name of FILE, else markdown",
+        help="default: from the ending of FILE, else markdown",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it there; default: standard output")
+    parser.add_argument("-o", "--output", metavar="FILE", help="output file; default: standard output")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="a session of this folder")
     chosen = parser.parse_args(arguments)
@@ -78,12 +78,12 @@ def import_session(arguments: Sequence[str]) -> int:
     """``swecli sessions import FILE``."""
     parser = Parser(
         prog="swecli sessions import",
-        description="Store a session of a file in this folder: swecli's own JSON export, or a session file of Claude "
-        "Code (~/.claude/projects), Codex (~/.codex/sessions) or pi (~/.pi/agent/sessions). Permissions, waiting "
-        "messages and addresses of models are not taken over.",
+        description="Store a session from a file in this folder: swecli's own JSON export, or a session file of "
+        "Claude Code (~/.claude/projects), Codex (~/.codex/sessions) or pi (~/.pi/agent/sessions). "
+        "Permissions, waiting messages and model addresses are not imported.",
     )
     parser.add_argument("file")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="store it as a session of this folder")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="the folder it will belong to")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     path = Path(os.path.expanduser(chosen.file)).absolute()
@@ -97,7 +97,7 @@ def import_session(arguments: Sequence[str]) -> int:
     for line in session.left_out:
         complain(f"swecli: {line}")
     if session.cwd and session.cwd != str(folder):
-        complain(f"swecli: it was made in {session.cwd}; files that it tells of may be others here.")
+        complain(f"swecli: it was made in {session.cwd}; the files it mentions may differ here.")
     place = "" if folder == Path.cwd() else f" -C {folder}"
     return print_text(
         f"Imported {turns} turn{'' if turns == 1 else 's'}. Continue with: swecli{place} -r {identifier}\n"
@@ -113,7 +113,7 @@ def _read(path: Path) -> Portable:
     try:
         data, _ = read_bytes(Path(os.path.realpath(path)), MAX_BYTES)  # the user named it, so a link is followed
     except NotRegularError:
-        raise StartError(f"{path} is no file. Nothing was imported.", ExitCode.BAD_INPUT) from None
+        raise StartError(f"{path} is not a file. Nothing was imported.", ExitCode.BAD_INPUT) from None
     except TooLargeError as error:
         raise StartError(f"{error}. Nothing was imported.", ExitCode.BAD_INPUT) from None
     except OSError as error:
@@ -123,13 +123,13 @@ def _read(path: Path) -> Portable:
         if _is_own(text):
             return read_portable(text)
         if text.lstrip().startswith(("<!DOCTYPE", "# ", "<html")):
-            raise PortableError("an export as Markdown or HTML is for reading; import takes the JSON export")
+            raise PortableError("Markdown and HTML exports are for reading; import takes the JSON export")
         found = read_foreign(text)
         began = next((one.at for one in found.said if one.at > 0), 0.0)
         moment = datetime.fromtimestamp(began) if began else datetime.now()
         return portable_of(found, new_session_id(moment, SystemRandom()))
     except PortableError as error:
-        raise StartError(f"{path} can't be imported: {error}. Nothing was changed.", ExitCode.BAD_INPUT) from None
+        raise StartError(f"cannot import {path}: {error}. Nothing was changed.", ExitCode.BAD_INPUT) from None
 
 
 def _is_own(text: str) -> bool:
@@ -173,4 +173,4 @@ def _or_start_error(do: Callable[[], T]) -> T:
     except SessionError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from None
     except sqlite3.Error as error:
-        raise StartError(f"the sessions of this folder can't be used ({error})", ExitCode.FAILURE) from error
+        raise StartError(f"cannot use the sessions of this folder ({error})", ExitCode.FAILURE) from error

@@ -37,7 +37,7 @@ def parser_of(word: str, about: str, *, every: bool = False, dry: bool = False) 
     if every:
         parser.add_argument("--all", action="store_true", help="of all folders")
     if dry:
-        parser.add_argument("--dry-run", action="store_true", help="tell what would be deleted, and delete nothing")
+        parser.add_argument("--dry-run", action="store_true", help="list what would be deleted; delete nothing")
     return parser
 
 
@@ -77,7 +77,7 @@ def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
         except SessionError as error:
             raise StartError(str(error), _BAD) from error
         except sqlite3.Error as error:
-            raise StartError(f"{file} can't be used ({error}); nothing was changed", _BAD) from error
+            raise StartError(f"cannot use {file} ({error}); nothing was changed", _BAD) from error
 
 
 _BAD = ExitCode.BAD_INPUT
@@ -88,8 +88,8 @@ NO_TITLE = "(no message)"
 
 
 def list_sessions(arguments: Sequence[str]) -> int:
-    parser = parser_of("list", "List stored sessions, the one used last first.", every=True)
-    parser.add_argument("-n", "--limit", type=int, default=0, metavar="N", help="at most so many for each folder")
+    parser = parser_of("list", "List stored sessions, most recently used first.", every=True)
+    parser.add_argument("-n", "--limit", type=int, default=0, metavar="N", help="at most this many per folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     found = [
@@ -115,7 +115,7 @@ def list_sessions(arguments: Sequence[str]) -> int:
 
 def show(arguments: Sequence[str]) -> int:
     parser = parser_of("show", "Show a session: its details and its transcript.")
-    parser.add_argument("session", metavar="ID", help="its id or name, or the beginning of it")
+    parser.add_argument("session", metavar="ID", help="its id, the start of it, or its name")
     chosen = parser.parse_args(arguments)
     with opened(working_directory(chosen.cwd)) as store:
         session = store.get(chosen.session)
@@ -148,7 +148,7 @@ def show(arguments: Sequence[str]) -> int:
 
 
 def search(arguments: Sequence[str]) -> int:
-    parser = parser_of("search", "Find sessions whose content has all the words.", every=True)
+    parser = parser_of("search", "Find sessions that contain all the words.", every=True)
     parser.add_argument("words", nargs="+", metavar="WORD")
     chosen = parser.parse_args(arguments)
     from swecli.core.sessions.search import searched
@@ -163,7 +163,7 @@ def search(arguments: Sequence[str]) -> int:
     if chosen.json:
         return print_lines(_json_of(session, text=found.text, places=found.places) for session, found in hits)
     if not hits:
-        complain(f"swecli: no session has {' '.join(chosen.words)!r}" + ("" if chosen.all else "; try --all"))
+        complain(f"swecli: no session contains {' '.join(chosen.words)!r}" + ("" if chosen.all else "; try --all"))
         return ExitCode.FAILURE
     lines: list[str] = []
     for session, found in hits:
@@ -176,7 +176,7 @@ def search(arguments: Sequence[str]) -> int:
 
 
 def rename(arguments: Sequence[str]) -> int:
-    parser = parser_of("rename", "Give a session a name that -r understands; an empty one takes it away.")
+    parser = parser_of("rename", "Name a session, for use with -r; an empty name removes it.")
     parser.add_argument("session", metavar="ID")
     parser.add_argument("name", metavar="NAME")
     chosen = parser.parse_args(arguments)
@@ -185,7 +185,7 @@ def rename(arguments: Sequence[str]) -> int:
         name = store.rename(session.id, chosen.name)
     if chosen.json:
         return print_lines((_json_of(replace(session, name=name)),))
-    return print_text(f"{session.id} is called {name!r} now.\n" if name else f"{session.id} has no name now.\n")
+    return print_text(f"{session.id} is now called {name!r}.\n" if name else f"{session.id} no longer has a name.\n")
 
 
 def delete(arguments: Sequence[str]) -> int:
@@ -205,16 +205,18 @@ def delete(arguments: Sequence[str]) -> int:
 
 def purge(arguments: Sequence[str]) -> int:
     parser = parser_of(
-        "purge", "Delete sessions by age and size; without flags as the settings say.", every=True, dry=True
+        "purge", "Delete sessions by age and size; without flags, as the settings say.", every=True, dry=True
     )
-    parser.add_argument("--older-than", metavar="DAYS", help="unused for so many days (30, 12h, 4w)")
-    parser.add_argument("--max-size", metavar="SIZE", help="the oldest, until all of a folder take this (500M, 2G)")
+    parser.add_argument("--older-than", metavar="DAYS", help="unused for this long (30, 12h, 4w)")
+    parser.add_argument(
+        "--max-size", metavar="SIZE", help=("delete the oldest until the rest of a folder fits (500M, 2G)")
+    )
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     older_than = None if chosen.older_than is None else _days(chosen.older_than)
     rules = _rules(folder, older_than, chosen.max_size)
     if not rules.limits:
-        complain("swecli: no rule says what may go; use --older-than or --max-size, or set sessions.delete_after_days")
+        complain("swecli: no limit is set; use --older-than or --max-size, or set sessions.delete_after_days")
         return ExitCode.OK
     from swecli.assembly.session_list import expired
 
@@ -239,10 +241,10 @@ def _rules(folder: Path, older_than: float | None, size: str | None) -> Retentio
 
 
 def relink(arguments: Sequence[str]) -> int:
-    parser = parser_of("relink", "Move the sessions of a folder that was moved or renamed to where it is now.")
-    parser.add_argument("old", metavar="OLD", help="where the folder was")
-    parser.add_argument("new", metavar="NEW", nargs="?", help="where it is now; without it, this folder")
-    parser.add_argument("--dry-run", action="store_true", help="tell what would be moved, and move nothing")
+    parser = parser_of("relink", "Reassign the sessions of a moved or renamed folder to its new place.")
+    parser.add_argument("old", metavar="OLD", help="the old path of the folder")
+    parser.add_argument("new", metavar="NEW", nargs="?", help="its new path; default: this folder")
+    parser.add_argument("--dry-run", action="store_true", help="list what would be moved; move nothing")
     chosen = parser.parse_args(arguments)
     new = working_directory(chosen.new if chosen.new is not None else chosen.cwd)
     old = Path(os.path.abspath(os.path.expanduser(chosen.old)))
@@ -401,7 +403,7 @@ def sessions(arguments: Sequence[str]) -> int:
     """``swecli sessions [ACTION]``; without one: list."""
     first = arguments[0] if arguments else ""
     if first in ("-h", "--help"):
-        sys.stdout.write(f"usage: swecli sessions {{{','.join(ACTIONS)}}} …\nEach has --help; without a word: list.\n")
+        sys.stdout.write(f"usage: swecli sessions {{{','.join(ACTIONS)}}} …\nEach has --help; the default is list.\n")
         return ExitCode.OK
     if not first or first.startswith("-"):
         return list_sessions(arguments)

@@ -92,8 +92,8 @@ def _require_harmless(options: LaunchOptions, environment: Mapping[str, str]) ->
     problem = git_problem(str(options.cwd), environment, (str(options.cwd),), submodules=False)
     if problem is not None:
         raise StartError(
-            f"-w: {options.cwd} is not trusted, and git might run a program of it: {problem}. Trust it with `swecli "
-            "permissions trust`, or for this run with --trust.",
+            f"-w: {options.cwd} is not trusted, and git might run a program from it: {problem}. Trust it with "
+            "`swecli permissions trust`, or for this run with --trust.",
             ExitCode.UNTRUSTED,
         )
 
@@ -141,7 +141,7 @@ def _banner(tree: WorkTree, name: str, environment: Mapping[str, str]) -> str:
     new = f"made from commit {tree.commit[:8]} of {tree.repository}" if tree.commit else f"of {tree.repository}"
     left = ""
     with contextlib.suppress(WorkTreeError):
-        left = "" if is_clean(tree.repository, environment) else ". Changes there that are not committed are not in it"
+        left = "" if is_clean(tree.repository, environment) else ". Uncommitted changes there are not included"
     return f"This is the worktree {name}, {new}, on branch {tree.branch}{left}."
 
 
@@ -153,7 +153,7 @@ def _ended(tree: WorkTree, name: str, environment: Mapping[str, str], alone: boo
     place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
     goes_on = f" Continue with: swecli{place} -w {name} -c" if options.store and options.headless else ""
     if not alone:
-        return f"The worktree {name} is kept: another swecli works in it."
+        return f"The worktree {name} is kept: another swecli is using it."
     if keep_or_remove(tree, environment):
         return f"The worktree {name} is kept: {tree.root} (branch {tree.branch}).{goes_on}"
     with contextlib.suppress(OSError):

@@ -117,7 +117,7 @@ def absent(session: Session, what: str, otherwise: str) -> str:
 def end_of(log: ServerLog) -> CommandResult:
     """The newest lines of a server's output, and the place of the rest."""
     text = "\n".join(log.newest.strip().splitlines()[-_LOG_LINES:])
-    where = f"Log: {log.path}" if log.path is not None else "Nothing is stored."
+    where = f"Log: {log.path}" if log.path is not None else "Logging is off."
     return CommandResult((TextBlock(text or "The log is empty."), TextBlock(where, "dim")))
 
 

@@ -47,7 +47,7 @@ def told_by_agents(items: Sequence[ContextItem]) -> Mapping[str, int]:
 def agent_figures(agent: AgentRecord, told: int) -> tuple[str, ...]:
     """A subagent's name and state, the fill of its own context, its usage and cost, and its share of this context
     (``told`` tokens); empty before there is any."""
-    state = "at work" if agent.outcome is None else agent.outcome
+    state = "running" if agent.outcome is None else agent.outcome
     own = agent.budget
     window = f"{own.shown} of {short(own.effective)}" if own is not None else ""
     used, cost = _used([agent], "used {}")
@@ -61,7 +61,7 @@ def agents_line(agents: Sequence[AgentRecord], told: int) -> str:
     working = sum(agent.outcome is None for agent in agents)
     count = f"{len(agents):,} subagent{'s' if len(agents) > 1 else ''}"
     words = "{} tokens of their own" if len(agents) > 1 else "{} tokens of its own"
-    parts = (count, f"{working} at work" if working else "", *_used(agents, words), _here(told))
+    parts = (count, f"{working} running" if working else "", *_used(agents, words), _here(told))
     return " · ".join(filter(None, parts))
 
 
@@ -170,7 +170,7 @@ def history_text(session: Session) -> str:
     """All compactions: time, effect, and the share of preserved facts."""
     records = session.inspection.timeline.compactions
     if not records:
-        return "Nothing was compacted yet."
+        return "No compaction yet."
     rows = [
         (
             record.item,
@@ -178,11 +178,11 @@ def history_text(session: Session) -> str:
             record.trigger,
             f"{number(record.before)} -> {number(record.after)}",
             f"{record.kept} of {record.anchors} kept" if record.anchors else "",
-            session.inspection.compaction_state(record).replace("in force", ""),
+            session.inspection.compaction_state(record).replace("active", ""),
         )
         for record in records
     ]
-    return f"{aligned(rows, '')}\n/compact undo ID takes it back with all later ones; /compact redo ID brings it back."
+    return f"{aligned(rows, '')}\n/compact undo ID undoes it and all later ones; /compact redo ID reapplies it."
 
 
 def _plan(session: Session) -> CommandResult:
@@ -238,12 +238,12 @@ COMPACT = SlashCommand(
 
 
 _BAR_CELLS, _PART_CELLS = 40, 16
-_SOURCES = {"measured": "anchored on reported usage", "estimated": "estimated", "unknown": "unknown"}
+_SOURCES = {"measured": "based on reported usage", "estimated": "estimated", "unknown": "unknown"}
 _LEVELS = {
     "ok": "",
     "warn": "It is filling up. /compact frees space.",
     "compact": "It is nearly full. /compact frees space.",
-    "block": "It is full: no request is sent until /compact frees space or /clear starts a new conversation.",
+    "block": "It is full: swecli sends no request until /compact frees space or /clear starts a new conversation.",
 }
 
 
@@ -334,11 +334,11 @@ def _show_item(session: Session, name: str) -> CommandResult:
     picture = session.inspection.picture()
     item = next((one for one in picture.items if one.id == name), None) if picture is not None else None
     if item is None:
-        return CommandResult.text(f"There is no item {name!r}; /context items lists them.", "warning")
+        return CommandResult.text(f"Unknown item {name!r}; /context items lists them.", "warning")
     sent, said = session.inspection.text(item)
     if not said:
         return CommandResult.text(sent or "(nothing)")
-    return CommandResult.text(f"Sent in its place:\n{sent or '(nothing)'}\n\nAs it was said:\n{said}")
+    return CommandResult.text(f"Sent in its place:\n{sent or '(nothing)'}\n\nOriginal:\n{said}")
 
 
 def context_text(view: SessionView) -> str:
@@ -354,8 +354,8 @@ def context_text(view: SessionView) -> str:
         f" ({_SOURCES[budget.source]})",
         bar(budget.share, _BAR_CELLS),
         _components(budget),
-        f"Window {window_words(budget.window, budget.window_source)}, {number(budget.reserve)} of them kept"
-        f" for the answer.{_thresholds(budget)}",
+        f"Window {window_words(budget.window, budget.window_source)}, {number(budget.reserve)} of them kept "
+        f"for the answer.{_thresholds(budget)}",
         conversation_text(view.conversation),
         _scratchpad(view.scratchpad),
         _LEVELS[budget.level],
@@ -365,7 +365,7 @@ def context_text(view: SessionView) -> str:
 
 def _scratchpad(text: str) -> str:
     tokens = PieceEstimator().count(text)
-    return f"The scratchpad comes at the end of each request: about {_count(tokens, 'token')}." if text else ""
+    return f"The scratchpad ends each request: about {_count(tokens, 'token')}." if text else ""
 
 
 def rules_text(rules: Sequence[RuleReport]) -> str:
@@ -436,7 +436,7 @@ async def _run_wire(session: Session, arguments: str) -> CommandResult:
 
 WIRE = SlashCommand(
     "wire",
-    "Show the next request exactly as it will leave",
+    "Show the exact next request",
     _run_wire,
     arguments="[message | save [FILE]]",
 )
@@ -453,7 +453,7 @@ def wire_text(session: Session, draft: str = "") -> str:
         for one in wire.sections
     ]
     head = f"The next request: {wire.tokens:,} tokens, {len(wire.body.encode()):,} bytes"
-    to = f" to {wire.url}" if wire.url else ", in swecli's own form: this model is not asked over a network"
+    to = f" to {wire.url}" if wire.url else ", in swecli's own form: this model is not on a network"
     return session.inspection.masked("\n".join([f"{head}{to}", *rows]))
 
 
@@ -461,7 +461,7 @@ async def _save_wire(session: Session, name: str) -> CommandResult:
     try:
         place = await save_wire(session, name)
     except OSError as error:
-        return CommandResult.text(f"The request could not be saved: {error}", "error")
+        return CommandResult.text(f"Could not save the request: {error}", "error")
     if place is None:
         return CommandResult.text("No model is connected, so there is no request to save.", "warning")
     return CommandResult.text(f"Saved to {place}, secrets masked.")

@@ -79,7 +79,7 @@ async def _run_skill(session: Session, arguments: str) -> CommandResult:
     files = session.view.extension_files
     skill = (await asyncio.to_thread(files.look)).skills.get(name) if files is not None else None
     if skill is None or not skill.for_user:
-        why = "is only for the model" if skill is not None else "is no skill" if name else "Name a skill"
+        why = "is only for the model" if skill is not None else "is not a skill" if name else "Name a skill"
         return CommandResult.text(f"{name} {why}: /skills lists them. Nothing was sent.".strip(), "error")
     return _call(session, Invoke(f"skill:{name}", rest.strip()))
 
@@ -96,7 +96,7 @@ def _lists(kind: Kind, rows: _Rows, details: _Details) -> Run:
     async def run(session: Session, arguments: str) -> CommandResult:
         files = session.view.extension_files
         if files is None:
-            return CommandResult.text(f"There are no {kind} in this session.", "warning")
+            return CommandResult.text(f"This session has no {kind}.", "warning")
         await asyncio.to_thread(files.look)
         match arguments.split():
             case []:
@@ -108,7 +108,7 @@ def _lists(kind: Kind, rows: _Rows, details: _Details) -> Run:
                 name = name.removeprefix("/").lower()
                 shown = details(files, name) or _waiting_text(kind, files, name)
                 if shown is None:
-                    return CommandResult.text(f"There is no {name} among the {kind}; /{kind} lists them.", "error")
+                    return CommandResult.text(f"Unknown name {name}; /{kind} lists the {kind}.", "error")
                 return CommandResult(shown)
             case _:
                 return CommandResult.text(f"/{kind} lists them, /{kind} NAME shows one.", "error")
@@ -128,7 +128,7 @@ def _trouble(kind: Kind, files: ExtensionFiles) -> list[DisplayBlock]:
     blocks: list[DisplayBlock] = []
     waiting = [one for one in files.now.waiting if one.kind == kind]
     if waiting:
-        lines = [f"Not used: new or changed since you trusted this folder. /{kind} approve [name] lets them count."]
+        lines = [f"Ignored: new or changed since you trusted this folder. /{kind} approve [name] enables them."]
         blocks.append(
             TextBlock("\n".join([*lines, *_bounded([f"  {one.origin.shown}" for one in waiting])]), "warning")
         )
@@ -151,9 +151,9 @@ async def _approve(files: ExtensionFiles, kind: Kind, names: Sequence[str]) -> C
     missing = wanted - {one.name for one in waiting}
     if not waiting or missing:
         named = f": {', '.join(sorted(missing))}" if missing else ""
-        return CommandResult.text(f"Nothing waits for approval{named}. /{kind} lists what does.", "warning")
+        return CommandResult.text(f"Nothing needs approval{named}. /{kind} lists what does.", "warning")
     trouble = await asyncio.to_thread(files.approve, waiting)
-    approved = TextBlock(f"Approved as they are now: {', '.join(one.name for one in waiting)}.")
+    approved = TextBlock(f"Approved in their current version: {', '.join(one.name for one in waiting)}.")
     return CommandResult((approved, TextBlock(trouble, "warning")) if trouble else (approved,))
 
 
@@ -162,7 +162,7 @@ def _waiting_text(kind: Kind, files: ExtensionFiles, name: str) -> tuple[Display
     one = next((one for one in files.now.waiting if one.kind == kind and one.name == name), None)
     if one is None:
         return None
-    about = f"{one.origin.shown} is not used yet: /{kind} approve {name} approves this version."
+    about = f"{one.origin.shown} is ignored until you approve this version: /{kind} approve {name}"
     return (TextBlock(about, "warning"), TextBlock(one.text))
 
 
@@ -226,7 +226,7 @@ def _skill_details(files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...]
         return None
     lines = [skill.origin.shown, skill.description]
     if skill.allow:
-        lines.append(f"Allowed in a turn that you begin with it: {', '.join(skill.allow)}")
+        lines.append(f"Allowed in a turn that starts with it: {', '.join(skill.allow)}")
     if skill.model:
         lines.append(f"Model: {skill.model}")
     if found := beside(skill.origin.folder):

@@ -48,7 +48,7 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         if generated.folders:
             blocks.append(TextBlock(generated.line(cwd), "dim"))
     if done.conflicts:
-        head = _count(len(done.conflicts), "file was left alone", "files were left alone")
+        head = _count(len(done.conflicts), "file left alone", "files left alone")
         blocks.append(TextBlock(f"{head}:\n{left_alone(done.conflicts, cwd)}", "warning"))
     usual = [file for file in done.not_covered if file.why.rpartition(": ")[2] in USUAL]
     unusual = [file for file in done.not_covered if file not in usual]
@@ -109,9 +109,9 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
     where = f" below {arguments}" if arguments else ""
     if not found.files:
         more = "" if arguments else " /diff HEAD compares with the last commit."
-        blocks.insert(0, TextBlock(f"This session changed no file{where}, or everything was undone.{more}"))
+        blocks.insert(0, TextBlock(f"This session changed no file{where}, or you undid every change.{more}"))
     else:
-        ways = "/undo reverts the newest change, /rewind all since a message"
+        ways = "/undo reverts the newest change, /rewind every change since a message"
         blocks.append(TextBlock(f"{_sum(found.files, 'changed in this session')}; {ways}.", "dim"))
     return CommandResult(tuple(blocks))
 

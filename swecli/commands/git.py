@@ -62,7 +62,7 @@ class Git:
         self._program = program
         problem = git_problem(str(cwd), environment, [str(root) for root in roots])
         if problem is not None:
-            raise GitError(f"swecli does not run git here by itself: {problem}. Paste a diff, or use !git diff.")
+            raise GitError(f"swecli does not run git here on its own: {problem}. Paste a diff, or use !git diff.")
 
     async def __call__(self, *arguments: str) -> str:
         """Output of git.
@@ -127,7 +127,7 @@ async def change_of(git: Git, arguments: str) -> Change:
         if named is not None:
             return Change(*named, rest)
         if _looks_named(word, alone=not rest):
-            raise GitError(f"There is no branch, commit, range or file {word} here. {await _available_changes(git)}")
+            raise GitError(f"No branch, commit, range or file is named {word}. {await _available_changes(git)}")
     return await _default(git, arguments.strip())
 
 
@@ -144,7 +144,7 @@ async def _available_changes(git: Git) -> str:
     tree = read_status(await git("status", "--porcelain"))
     changed = [*dict.fromkeys((*tree.staged, *tree.changed))]
     found = [f"Branches: {_listed(branches)}." if branches else "", f"Changed: {_listed(changed)}." if changed else ""]
-    return " ".join(filter(None, (*found, "Other words say what to look at.")))
+    return " ".join(filter(None, (*found, "Other words tell the model what to look at.")))
 
 
 async def _named(git: Git, word: str) -> tuple[str, tuple[str, ...]] | None:
@@ -172,7 +172,7 @@ async def _branch(git: Git, name: str) -> tuple[str, tuple[str, ...]]:
     if name == current:
         trunk = await _trunk(git, current)
         if trunk is None:
-            raise GitError(f"There is no other branch that {name} could be compared with; name a range.")
+            raise GitError(f"No other branch to compare {name} with; name a range.")
         return f"the branch {name} against {trunk}", ("diff", f"{trunk}...{name}")
     if name.rpartition("/")[2] in TRUNKS:
         return f"the branch {current} against {name}", ("diff", f"{name}...HEAD")
@@ -215,14 +215,14 @@ async def _run_review(session: Session, arguments: str) -> CommandResult:
     new = ", ".join(change.untracked[:50])
     parts = (
         read_prompt("review").replace("{what}", change.what),
-        f"The user asks to look above all at this: {change.focus}" if change.focus else "",
-        f"New files that are not in the diff, to be read too: {new}" if new else "",
+        f"The user asks you to focus on: {change.focus}" if change.focus else "",
+        f"New files outside the diff; read them too: {new}" if new else "",
         f"```diff\n{harmless(shown).rstrip()}\n```" if shown.strip() else "",
     )
     trouble = session.begin(f"/review {arguments}".rstrip(), "\n\n".join(part for part in parts if part))
     if trouble:
         return CommandResult.text(trouble, "error")
-    focus = f", above all: {change.focus}" if change.focus else ""
+    focus = f", focus: {change.focus}" if change.focus else ""
     session.notice(f"Reviewing {change.what}{focus}.")
     return CommandResult()  # the message of the turn names the command
 
@@ -314,7 +314,7 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         run = await session.run_tool("run_command", {"command": command}, rules=asks)
         if not run.said:
             return _committed(run, message, tree)
-        facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejects it and says: {run.said}")
+        facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejected it and says: {run.said}")
 
 
 def _commit_question(tree: GitStatus, *, detached: bool) -> str:
@@ -326,7 +326,7 @@ def _commit_question(tree: GitStatus, *, detached: bool) -> str:
     if tree.staged and tree.changed:
         parts.append(f"Not included (not staged): {_listed(tree.changed)}.")
     if tree.untracked:
-        parts.append(f"Stays out, as git does not track it: {_listed(tree.untracked)}.")
+        parts.append(f"Not included (not tracked by git): {_listed(tree.untracked)}.")
     return " ".join(parts)
 
 
@@ -353,7 +353,7 @@ def _nothing_to_commit(tree: GitStatus) -> str:
         return ""
     if tree.untracked:
         names = ", ".join(tree.untracked[:10])
-        return f"Only new files, which git does not track yet: {names}. Stage them first: !git add FILE"
+        return f"Only new files that git does not track yet: {names}. Stage them first: !git add FILE"
     return "Nothing to commit: the work tree is clean."
 
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from swecli.core.hooks.runner import HookRecord
 
 NONE = (
-    "No hooks. Hooks are commands of yours that run at events of a session: add [[hooks.PreToolUse]] to config.toml, "
-    "or keep those of .claude/settings.json. See docs/hooks.md."
+    "No hooks. Hooks are your own commands that run on session events: add [[hooks.PreToolUse]] to config.toml, "
+    "or keep those in .claude/settings.json. See docs/hooks.md."
 )
-USAGE = "Use /hooks, /hooks NUMBER, /hooks off NUMBER, /hooks on NUMBER or /hooks allow NUMBER; all is every hook."
+USAGE = 'Use /hooks, /hooks NUMBER, /hooks off NUMBER, /hooks on NUMBER or /hooks allow NUMBER; "all" means every hook.'
 
 
 async def _run_hooks(session: Session, arguments: str) -> CommandResult:
@@ -56,7 +56,7 @@ async def _allow(session: Session, records: Sequence[HookRecord]) -> CommandResu
         if trouble:
             return CommandResult.text(trouble, "error")
     shown = "\n".join(f"{record.hook.event}: {record.hook.command}" for record in records)
-    return CommandResult.text(f"{_named(records)} allowed as it is now; a change asks again.\n{shown}")
+    return CommandResult.text(f"{_named(records)} allowed in the current version; a change asks again.\n{shown}")
 
 
 def _chosen(records: Sequence[HookRecord], word: str) -> list[HookRecord]:
@@ -102,15 +102,15 @@ def _table(records: Sequence[HookRecord]) -> TableBlock:
 
 def _below(records: Sequence[HookRecord]) -> str:
     waiting = [str(record.number) for record in records if record.hook.waiting]
-    allow = f" /hooks allow {waiting[0]} lets number {waiting[0]} run as it is now." if waiting else ""
-    return f"/hooks NUMBER shows one with its output, /hooks off NUMBER switches it off for this session.{allow}"
+    allow = f" /hooks allow {waiting[0]} allows the current version of number {waiting[0]}." if waiting else ""
+    return f"/hooks NUMBER shows a hook and its output, /hooks off NUMBER disables it for this session.{allow}"
 
 
 def _details(record: HookRecord) -> str:
     hook, run = record.hook, record.last
     scripts = ", ".join(f"{name} ({digest[:12]})" for name, digest in hook.scripts)
     told = run.answer if run is not None else None
-    allowed = "yes; hooks never skip an approval, so it has no effect" if told and told.wish == "allow" else ""
+    allowed = "yes, without effect: hooks never skip an approval" if told and told.wish == "allow" else ""
     text = labelled(
         (
             (f"Hook {record.number}", f"{hook.event}, matcher {hook.matcher or '*'}"),

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from swecli.core.language_servers.servers import LanguageServers
 
 NONE = (
-    "No language server is in use. swecli uses those on PATH (such as basedpyright, typescript-language-server, gopls, "
-    "rust-analyzer, clangd) in folders that you trust, unless diagnostics.enabled is false."
+    "No language server is running. swecli uses those on PATH (such as basedpyright, typescript-language-server, "
+    "gopls, rust-analyzer, clangd) in folders you trust, unless diagnostics.enabled is false."
 )
 UNTRUSTED = (
-    "No language server is in use: this folder is not trusted, and a server runs what a project names. To trust it: "
-    "swecli permissions trust, then start again."
+    "No language server is running: this folder is not trusted, and servers run programs a project names. To "
+    "trust it: swecli permissions trust, then restart swecli."
 )
 _USE = "Use /lsp, or /lsp restart, stop or log NAME."
 
@@ -45,7 +45,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
             in_use = [server for server in servers.in_use.values() if server.name == name]
             if not in_use:
                 known = ", ".join(dict.fromkeys(server.name for server in servers.in_use.values())) or "none"
-                return CommandResult.text(f"No language server {name!r} was used. There are: {known}. {_USE}", "error")
+                return CommandResult.text(f"No language server {name!r} is running. Servers: {known}. {_USE}", "error")
             return await _changed(word, in_use)
         case _:
             return CommandResult.text(_USE, "error")
@@ -82,10 +82,10 @@ def _overview(session: Session, servers: LanguageServers) -> list[DisplayBlock]:
     used = {server.name for server in servers.in_use.values()}
     others = [program.server.name for program in servers.programs if program.server.name not in used]
     if others:
-        blocks.append(TextBlock(f"Installed and not started: {', '.join(others)}. An edit of their files starts them."))
+        blocks.append(TextBlock(f"Installed, not started: {', '.join(others)}. Editing their files starts them."))
     open_ = [server.name for server in servers.in_use.values() if server.pid is not None and not server.contained]
     if open_:
-        blocks.append(TextBlock(f"Not in the sandbox: {', '.join(open_)}", "warning"))
+        blocks.append(TextBlock(f"Not sandboxed: {', '.join(open_)}", "warning"))
     if servers.left_out:
         shown = [f"{path} ({reason})" for path, reason in list(servers.left_out.items())[:5]]
         blocks.append(TextBlock(f"Not checked: {', '.join(shown)}", "dim"))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from swecli.core.mcp.servers import McpServers
 
 NONE = (
-    "No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …], or --url ADDRESS; "
-    "a project's .mcp.json counts once you trust the folder."
+    "No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …], or --url ADDRESS; a project's "
+    ".mcp.json is used once you trust the folder."
 )
 _WITH_NAME = ("enable", "disable", "reconnect", "login", "log")
 _USE = "Use /mcp, /mcp NAME, or /mcp enable, disable, reconnect, login or log NAME."
@@ -43,7 +43,7 @@ async def _run_mcp(session: Session, arguments: str) -> CommandResult:
             return CommandResult(tuple(_detail(session, servers, servers.connections[name])))
         case [word] if word in _WITH_NAME:
             known = ", ".join(servers.connections)
-            return CommandResult.text(f"/mcp {word} needs the name of a server. There are: {known}.", "error")
+            return CommandResult.text(f"/mcp {word} needs a server's name. Servers: {known}.", "error")
         case [word, name] if word in _WITH_NAME:
             if name not in servers.connections:
                 return _unknown(name, servers)
@@ -56,7 +56,7 @@ async def _run_mcp(session: Session, arguments: str) -> CommandResult:
 
 def _unknown(name: str, servers: McpServers) -> CommandResult:
     known = ", ".join(servers.connections) or "none"
-    return CommandResult.text(f"No MCP server {name!r}. There are: {known}. {_USE}", "error")
+    return CommandResult.text(f"Unknown MCP server {name!r}. Servers: {known}. {_USE}", "error")
 
 
 async def _changed(servers: McpServers, word: str, name: str) -> CommandResult:
@@ -66,11 +66,11 @@ async def _changed(servers: McpServers, word: str, name: str) -> CommandResult:
             await servers.enable(name, True)
         case "disable":
             await servers.enable(name, False)
-            return CommandResult.text(f"{name} is off, in later sessions too; /mcp enable {name} switches it on.")
+            return CommandResult.text(f"{name} is off, also in later sessions; /mcp enable {name} enables it.")
         case "log":
             return end_of(connection.log)
         case "login" if connection.definition.transport == "stdio":
-            return CommandResult.text(f"{name} is a program on this machine and needs no login; nothing changed.")
+            return CommandResult.text(f"{name} is a local program and needs no login; nothing was changed.")
         case _:
             await servers.reconnect(name, login=word == "login")
     # Requests to the user arrive as questions; do not wait for them here.
@@ -120,7 +120,7 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         f"From: {definition.origin} ({definition.scope})",
     ]
     if offered.title:
-        lines.append(f"Says it is: {offered.title}")
+        lines.append(f"Title: {offered.title}")
     if definition.env:
         lines.append(f"Variables: {', '.join(definition.env)}")
     found = f"{_withheld(size)} (tool_search finds them)" if size.withheld else ""
@@ -128,7 +128,7 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
     if servers.left_out.get(connection.name):
         changed = ", ".join(servers.left_out[connection.name])
         lines.append(
-            f"Left out, for their descriptions changed: {changed} (/mcp reconnect {connection.name} asks again)"
+            f"Left out because their descriptions changed: {changed} (/mcp reconnect {connection.name} asks again)"
         )
     if offered.prompts:
         lines.append(f"Prompts: {', '.join(f'/mcp__{connection.name}__{prompt.name}' for prompt in offered.prompts)}")
@@ -146,10 +146,10 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         for tool in offered.tools
     ]
     if offered.resources:
-        rows.append((READ_RESOURCE, "reads", "Of swecli: gives the model the resources of this server"))
+        rows.append((READ_RESOURCE, "reads", "Added by swecli: gives the model this server's resources"))
     blocks: list[DisplayBlock] = [TextBlock("\n".join(lines))]
     if rows:
-        blocks.append(TableBlock(("Tool", "It says it", "Description"), tuple(rows)))
+        blocks.append(TableBlock(("Tool", "Declared access", "Description"), tuple(rows)))
     return blocks
 
 
@@ -159,7 +159,7 @@ def _reads(tool: object) -> bool:
 
 MCP = SlashCommand(
     "mcp",
-    "Show MCP servers, their tools and what these cost; switch, restart",
+    "Show MCP servers, their tools and token cost; enable, disable, reconnect",
     _run_mcp,
     arguments="[NAME | enable|disable|reconnect|login|log NAME]",
 )

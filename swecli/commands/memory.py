@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 _USE = (
-    "/memory PATH shows a file, /memory edit PATH opens it in your editor, /memory write PATH TEXT and "
-    "/memory delete PATH change it, /memory undo takes this session's lines out of the session notes."
+    "/memory PATH shows a file, /memory edit PATH opens it in your editor, /memory write PATH TEXT and /memory "
+    "delete PATH change it, /memory undo removes this session's lines from the session notes."
 )
 
 _OFF = f"{ROOT} of this folder is off until you trust the folder: /memory on."
-_COUNTS = "New conversations (/clear) have it in their prompt."
+_COUNTS = "It joins the prompt of new conversations (/clear)."
 
 
 async def _run(session: Session, arguments: str) -> CommandResult:
@@ -54,7 +54,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
 
 MEMORY = SlashCommand(
     "memory",
-    "List, show and change what is remembered",
+    "List, show and change memories",
     _run,
     aliases=("memories", "notes"),
     arguments="[path | edit | write | delete | undo | on]",
@@ -67,13 +67,13 @@ async def _listed(session: Session) -> CommandResult:
     if options.places.user is None:
         return CommandResult.text(absent(session, "memory", "Memory is off (memory.enabled)."), "warning")
     files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
-    lines = [aligned((_row(file) for file in files), indent="") if files else f"Nothing is remembered yet. {_USE}"]
+    lines = [aligned((_row(file) for file in files), indent="") if files else f"No memories yet. {_USE}"]
     if options.places.project is None:
         lines.append(_OFF)
     shown = session.view.remembered
     if shown:
         count = PieceEstimator().count(shown)
-        lines.append(f"In the prompt of this session: about {number(count)} tokens. Changes count after /clear.")
+        lines.append(f"In this session's prompt: about {number(count)} tokens. Changes apply after /clear.")
     if session.view.scratchpad:
         lines.append(f"Scratchpad of this conversation:\n{session.view.scratchpad}")
     return CommandResult.text("\n".join(lines))
@@ -105,7 +105,7 @@ async def _shown(session: Session, path: str) -> CommandResult:
     if below := [file for file in files if file.place.path.startswith(f"{place.path}/")]:
         return CommandResult.text(aligned(map(_row, below), indent=""))
     names = ", ".join(file.place.path for file in files[:8])
-    return CommandResult.text(f"No memory {place.path}. There is: {names or 'nothing yet'}. {_USE}", "warning")
+    return CommandResult.text(f"Unknown memory {place.path}. Memories: {names or 'none yet'}. {_USE}", "warning")
 
 
 async def _changed(session: Session, arguments: dict[str, object]) -> CommandResult:
@@ -120,7 +120,7 @@ async def _changed(session: Session, arguments: dict[str, object]) -> CommandRes
         why = run.why.partition("\n")[0]
         return CommandResult.text(f"Nothing was changed. {why.removesuffix(' Nothing was changed.')}", "warning")
     if arguments["command"] == "delete":
-        kept = "This conversation's prompt keeps what it has of it; new ones (/clear) begin without."
+        kept = "This conversation's prompt keeps its part of it; new ones (/clear) start without."
         return CommandResult.text(f"Deleted {path}. {kept}")
     return CommandResult.text(f"Written to {path}. {_COUNTS}")
 
@@ -192,7 +192,7 @@ def read_instructions(path: Path, folder: Path) -> str:
     except FileNotFoundError:
         return ""
     if not head.whole:
-        raise OSError(f"it has {head.size:,} bytes, more than instructions may have")
+        raise OSError(f"it has {head.size:,} bytes, more than the limit for instructions")
     return head.text
 
 
@@ -200,7 +200,7 @@ def counts_from(session: Session) -> str:
     """When a change of the instructions takes effect, as a sentence."""
     if session.view.watches_instructions:
         return "The model sees it with your next message."
-    return "It counts in new conversations (/clear)."
+    return "It applies to new conversations (/clear)."
 
 
 async def remember(session: Session, note: str, folder: Path, *, own: bool = False) -> CommandResult:
@@ -210,12 +210,12 @@ async def remember(session: Session, note: str, folder: Path, *, own: bool = Fal
     try:
         text = with_note(await asyncio.to_thread(read_instructions, path, folder), note)
     except OSError as error:
-        return CommandResult.text(f"{path} can't be read ({error.strerror or error}); nothing was added.", "error")
+        return CommandResult.text(f"cannot read {path} ({error.strerror or error}); nothing was added.", "error")
     if own:
         try:
             await asyncio.to_thread(_write, path, text)
         except OSError as error:
-            return CommandResult.text(f"{path} can't be written ({error.strerror or error}).", "error")
+            return CommandResult.text(f"cannot write {path} ({error.strerror or error}).", "error")
         return CommandResult.text(f"Added to {path}: {note}. {counts_from(session)}")
     run = await session.run_tool("write_file", {"path": str(path), "content": text}, typed=True)
     if run.is_error:

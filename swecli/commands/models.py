@@ -72,7 +72,7 @@ def abilities(offer: ModelOffer) -> str:
 def key(offer: ModelOffer) -> str:
     """Source of the key, or the missing key."""
     if offer.key == "missing":
-        return f"needs {offer.variable}" if offer.variable else "can't be used"
+        return f"needs {offer.variable}" if offer.variable else "not usable"
     if offer.key == "environment":
         return offer.variable
     return "stored" if offer.key == "stored" else "-"
@@ -100,7 +100,7 @@ async def _run_effort(session: Session, arguments: str) -> CommandResult:
         return CommandResult(screen="pick_effort", instead=(TextBlock(said),))
     if wanted in _SAME:
         session.send(SetEffort(None))
-        return CommandResult.text(f"{model.ref} uses its default effort from the next request on.")
+        return CommandResult.text(f"{model.ref} uses its default effort from the next request.")
     if wanted not in words(model):
         return CommandResult.text(f"Unknown effort {arguments}. {choices(model)} Nothing was changed.", "error")
     session.send(SetEffort(wanted))
@@ -130,8 +130,8 @@ async def _run_login(session: Session, arguments: str) -> CommandResult:
     provider, _, rest = arguments.partition(" ")
     if rest:
         return CommandResult.text(
-            "Give only the provider's name; swecli then asks for the key without showing or keeping it. If you typed a "
-            "key, it is now in the prompt history; better create a new one.",
+            "Give only the provider's name; swecli then asks for the key without showing or recording it. If you "
+            "typed a key, it is now in the prompt history; better create a new one.",
             "error",
         )
     hint = f"swecli login {provider}".rstrip()
@@ -192,7 +192,7 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
         return CommandResult(screen="pick_model", instead=(TextBlock(said), *table))
     if rest:
         return CommandResult.text(
-            "A model is one word: provider/name, an alias, or a name that one model has.", "error"
+            "A model is one word: provider/name, an alias, or a name only one model has.", "error"
         )
     if "/" in arguments and not all(arguments.split("/", 1)):
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")

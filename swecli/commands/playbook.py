@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from swecli.core.engine.playbook import SessionPlaybook, ShownBullet
     from swecli.core.engine.session import Session
 
-PAUSED = "The playbook is off for this session: lessons are neither used nor learned. /playbook on switches it on."
+PAUSED = "The playbook is off for this session: it neither uses nor learns lessons. /playbook on enables it."
 OFF = "The playbook is off (playbook.enabled)."
 NONE = (
-    "Nothing has been learned here yet. swecli learns from what happens: a command that failed and the one that then "
-    "worked, a command that you changed, a correction. /playbook add TEXT writes a preference down yourself."
+    "Nothing has been learned here yet. swecli learns from events: a failed command and the one that then "
+    "worked, a command you changed, a correction. /playbook add TEXT records a preference yourself."
 )
 USAGE = (
     "Use /playbook, /playbook why ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, "
-    "add TEXT, everywhere TEXT or reflect after it; off and on alone switch the playbook for this session."
+    "add TEXT, everywhere TEXT or reflect; off and on without an ID switch the playbook for this session."
 )
 _WORDS = frozenset(["up", "down", "freeze", "off", "on", "delete", "edit", "add", "everywhere", "why", "evidence"])
 """First words that need more arguments."""
@@ -41,7 +41,7 @@ async def _run_playbook(session: Session, arguments: str) -> CommandResult:
 
 PLAYBOOK = SlashCommand(
     "playbook",
-    "Show and change what was learned about this project",
+    "Show and change what swecli learned about this project",
     _run_playbook,
     arguments="[id | undo | add text | …]",
 )
@@ -112,7 +112,7 @@ def state_of(shown: ShownBullet) -> str:
     bullet = shown.bullet
     if shown.stale and bullet.live:
         return "stale"
-    words = {"probation": "on trial", "active": "in use", "core": "proven"}
+    words = {"probation": "on trial", "active": "active", "core": "proven"}
     state = words.get(bullet.status, bullet.status)
     return f"{state}, {'everywhere' if shown.own else 'frozen'}" if shown.own or bullet.frozen else state
 
@@ -133,14 +133,14 @@ def bullet_details(shown: ShownBullet) -> TextBlock:
                 ("Kind", f"{bullet.type}, in {bullet.section}"),
                 ("State", f"{state_of(shown)}{f': {shown.stale}' if shown.stale else ''}"),
                 ("Learned", _day(bullet.created_at)),
-                ("Evidence", evidence or "none; it was written down by hand"),
-                ("Told when", _when(trigger.commands, trigger.errors, trigger.paths, trigger.keywords)),
+                ("Evidence", evidence or "none; added by hand"),
+                ("Shown when", _when(trigger.commands, trigger.errors, trigger.paths, trigger.keywords)),
                 (
                     "Outcomes",
-                    f"helpful {bullet.helpful}, harmful {bullet.harmful}, neutral {bullet.neutral}, told "
+                    f"helpful {bullet.helpful}, harmful {bullet.harmful}, neutral {bullet.neutral}, shown "
                     f"{bullet.exposures} times{control}; worth {bullet.worth:.2f}",
                 ),
-                ("Holds while", _holds(bullet.expiry.paths, bullet.expiry.symbol)),
+                ("Valid while", _holds(bullet.expiry.paths, bullet.expiry.symbol)),
             )
         )
     )
@@ -152,14 +152,14 @@ def _day(time: float) -> str:
 
 def _when(commands: tuple[str, ...], errors: tuple[str, ...], paths: tuple[str, ...], keywords: tuple[str, ...]) -> str:
     parts = (
-        f"{', '.join(commands)} is run" if commands else "",
+        f"{', '.join(commands)} runs" if commands else "",
         f"the error is {', '.join(errors)}" if errors else "",
-        f"{', '.join(paths)} is touched" if paths else "",
+        f"{', '.join(paths)} is used" if paths else "",
         f"a message is about {', '.join(keywords)}" if keywords else "",
     )
     return "; ".join(part for part in parts if part)
 
 
 def _holds(paths: tuple[str, ...], symbol: str) -> str:
-    there = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} there" if paths else ""
-    return f"{there} and {symbol} is in it" if there and symbol else there
+    there = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} present" if paths else ""
+    return f"{there} and contains {symbol}" if there and symbol else there

@@ -57,7 +57,7 @@ async def _run_rewind(session: Session, arguments: str) -> CommandResult:
     if not number.isdecimal() or len(words) > 2 or (scope not in _SCOPES and scope != "preview"):
         return CommandResult.text(USAGE, "error")
     if chosen is None:
-        have = f"there are 1 to {points[-1].number}" if points else "there is none yet"
+        have = f"messages: 1 to {points[-1].number}" if points else "there are none yet"
         return CommandResult.text(f"No message {number} to go back to; {have}.", "error")
     if scope == "preview":
         return CommandResult(preview_blocks(session, chosen, await session.rewinds.preview(chosen.item)))
@@ -120,7 +120,7 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
     if going:
         rows = tuple((shown_path(file.path, cwd), file.how) for file in going[:_SHOWN])
         more = len(going) - len(rows)
-        goes = "1 file goes back" if len(going) == 1 else f"{len(going):,} files go back"
+        goes = "1 file is restored" if len(going) == 1 else f"{len(going):,} files are restored"
         blocks.append(TableBlock(("File", "Would be"), rows, goes))
         blocks += [TextBlock(f"and {more:,} more files", "dim")] if more else []
     else:
@@ -148,16 +148,16 @@ async def _run_rename(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         name = await session.name()
         if not name:
-            return CommandResult.text("This session has no name, only its title. /rename NAME gives it one.")
-        other = f"/rename NAME gives it another, /rename {CLEAR} takes it away."
+            return CommandResult.text("This session has a title but no name. /rename NAME gives it one.")
+        other = f"/rename NAME changes it, /rename {CLEAR} removes it."
         return CommandResult.text(f"This session is called {name}. {other}")
     try:
         name = await session.rename("" if arguments == CLEAR else arguments)
     except ValueError as error:
         return CommandResult.text(str(error), "error")
     if not name:
-        return CommandResult.text("The session has no name now, only its title.")
+        return CommandResult.text("The session now has a title but no name.")
     return CommandResult.text(f"This session is called {name}. Continue it with: swecli -r '{name}'")
 
 
-RENAME = SlashCommand("rename", "Name this session; -r takes the name", _run_rename, arguments=f"[name | {CLEAR}]")
+RENAME = SlashCommand("rename", "Name this session, for use with -r", _run_rename, arguments=f"[name | {CLEAR}]")

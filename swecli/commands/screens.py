@@ -16,19 +16,19 @@ HELP = SlashCommand("help", "Keys and commands", opens("help"), ("?",), _WORDS)
 KEYS = SlashCommand(
     "keys",
     "Show and change key bindings",
-    opens("keys", "No keys here; `swecli config` shows the [keys] settings."),
+    opens("keys", "Keys need the full-screen interface; `swecli config` shows the [keys] settings."),
     arguments=_WORDS,
 )
 FIND = SlashCommand(
     "find",
     "Search the transcript",
-    opens("find", "There is no transcript to search here; /recall WORDS searches the session."),
+    opens("find", "The transcript search needs the full-screen interface; /recall WORDS searches the session."),
     arguments=_WORDS,
 )
 THEME = SlashCommand(
     "theme",
     "Choose a colour theme",
-    opens("pick_theme", "There are no colours to choose here; ui.theme in the settings sets them."),
+    opens("pick_theme", "Themes need the full-screen interface; ui.theme in the settings sets one."),
     arguments="[name]",
 )
 VIM = SlashCommand(

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 KINDS: Mapping[RotKind, str] = {
-    "contradiction": "instructions of yours that contradict each other",
-    "reverted": "edits that were undone again",
-    "failing": "a command that fails again and again in the same way",
-    "reread": "a file that is read again and again unchanged",
-    "stale": f"outputs older than {STALE_TURNS} turns that nothing has asked for since",
+    "contradiction": "your instructions contradict each other",
+    "reverted": "edits that were undone",
+    "failing": "a command that keeps failing the same way",
+    "reread": "an unchanged file read again and again",
+    "stale": f"outputs older than {STALE_TURNS} turns and not used since",
     "summaries": "a summary of a summary",
-    "repeated": "an instruction that you had to repeat",
+    "repeated": "an instruction you had to repeat",
 }
 SHOWN = 12
 """Items to name before a change."""
@@ -42,13 +42,13 @@ async def _run_sentinel(session: Session, arguments: str) -> CommandResult:
         case "undo":
             return _undo(session)
         case _:
-            return CommandResult.text(f"/sentinel {verb} is unknown; it takes {WORDS}.", "error")
+            return CommandResult.text(f"Unknown: /sentinel {verb}. Use {WORDS}.", "error")
 
 
 WORDS = "take, silence [KIND], unsilence KIND or undo"
 SENTINEL = SlashCommand(
     "sentinel",
-    "Show what would serve the context; do it, or silence it for good",
+    "Suggest context improvements; take or silence them",
     _run_sentinel,
     arguments="[take | silence [KIND] | unsilence KIND | undo]",
 )
@@ -58,7 +58,7 @@ async def _status(session: Session) -> CommandResult:
     sentinel = session.sentinel
     found = await (sentinel.suggestion() if session.view.busy else sentinel.renewed())
     rows = [(kind, f"{what}{' (silenced)' if kind in sentinel.silenced else ''}") for kind, what in KINDS.items()]
-    state = "" if sentinel.enabled else "The sentinel is off (context.sentinel); it suggests nothing by itself.\n"
+    state = "" if sentinel.enabled else "The sentinel is off (context.sentinel); it suggests nothing on its own.\n"
     now = suggested_line(found) if found is not None else "Nothing to suggest now."
     return CommandResult.text(f"{state}{now}\nWhat it looks for:\n{labelled(rows)}")
 
@@ -72,7 +72,7 @@ async def _take(session: Session) -> CommandResult:
         return CommandResult.text("Nothing to suggest now; nothing was changed.")
     title = f"{found.action[0].upper()}{found.action[1:]}?"
     back = "/rewind undo" if found.branch else "/compact undo" if found.summaries else "/sentinel undo"
-    offer = Offer(title, command_of(found), ("Apply", f"{back} takes it back"), ("Cancel", "nothing changes"))
+    offer = Offer(title, command_of(found), ("Apply", f"{back} undoes it"), ("Cancel", "nothing changes"))
     return CommandResult((_table(session, found),), offer=offer)
 
 
@@ -102,7 +102,7 @@ async def _silence(session: Session, name: str, *, on: bool) -> CommandResult:
     if on and not name and now is not None:
         kind = now.kind
     if kind is None:
-        return CommandResult.text(f"Name what to {'' if on else 'un'}silence: {', '.join(KINDS)}.", "warning")
+        return CommandResult.text(f"Name the kind to {'' if on else 'un'}silence: {', '.join(KINDS)}.", "warning")
     kept: list[RotKind] = [one for one in session.sentinel.silenced if one != kind]
     try:
         where = await session.silence([*kept, kind] if on else kept)
@@ -121,7 +121,7 @@ def _undo(session: Session) -> CommandResult:
     back = undo_of(taken) if taken is not None else None
     if back is None:
         return CommandResult.text(
-            "No suggestion of this session changed single items; /rewind undo and /compact undo revert the others."
+            "No suggestion in this session changed single items; /rewind undo and /compact undo revert the others."
         )
     session.send(back)
     return CommandResult()

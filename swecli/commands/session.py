@@ -303,7 +303,7 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
     match arguments.split():
         case []:
             session.send(SetMode("plan"))
-            return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /plan go carries a plan out.")
+            return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /plan go carries out a plan.")
         case ["go"]:
             session.send(CarryOut())
             return CommandResult()
@@ -315,9 +315,9 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
         case ["edit"]:
             plan = await asyncio.to_thread(session.plan)
             if plan is None or plan.accepted:
-                return CommandResult.text("There is no plan that waits for your word.", "error")
+                return CommandResult.text("No plan is waiting for your approval.", "error")
             if not plan.path:
-                text = "The plan is written in no file, as this folder is not trusted. Say what should change in it."
+                text = "The plan has no file because this folder is not trusted. Say what to change."
                 return CommandResult.text(text, "error")
             return CommandResult(screen="edit_plan", instead=(TextBlock(f"Edit {plan.path}, then /plan go."),))
         case [first, _, *_] if first not in ("go", "show", "edit"):
@@ -334,8 +334,8 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
 async def _show_plan(session: Session) -> CommandResult:
     plan = await asyncio.to_thread(session.plan)
     if plan is None:
-        return CommandResult.text("No plan was proposed in this conversation. /plan begins to plan.")
-    state = "You agreed to this plan" if plan.accepted else "This plan waits for your word: /plan go, /plan edit"
+        return CommandResult.text("This conversation has no plan yet. /plan starts planning.")
+    state = "You approved this plan" if plan.accepted else "This plan needs your approval: /plan go, /plan edit"
     where = f" ({plan.path})" if plan.path else ""
     return CommandResult((TextBlock(f"{state}{where}."), MarkdownBlock(plan.text)))
 
@@ -476,10 +476,10 @@ def code_blocks(text: str) -> list[str]:
 
 async def _run_btw(session: Session, question: str) -> CommandResult:
     if not question:
-        return CommandResult.text("Type the question behind it, such as /btw which file has the prices?", "warning")
+        return CommandResult.text("Type the question after it, for example /btw which file has the prices?", "warning")
     answer = await session.ask_aside(question)
     if answer is None:
-        return CommandResult.text("No answer came. The conversation is unchanged.", "warning")
+        return CommandResult.text("No answer arrived. The conversation is unchanged.", "warning")
     return CommandResult(
         (MarkdownBlock(answer), TextBlock("Not part of the conversation: the model will not remember it.", "dim"))
     )
@@ -487,7 +487,7 @@ async def _run_btw(session: Session, question: str) -> CommandResult:
 
 BTW = SlashCommand(
     "btw",
-    "Ask a side question; it stays out of the conversation",
+    "Ask a side question, outside the conversation",
     _run_btw,
     aliases=("aside",),
     arguments="question",
@@ -573,7 +573,7 @@ async def _run_handoff(session: Session, arguments: str) -> CommandResult:
 
 HANDOFF = SlashCommand(
     "handoff",
-    "Write a bundle that a fresh session, another model or a person can start from",
+    "Write a bundle to continue from in a new session, with another model or by hand",
     _run_handoff,
     arguments="[file]",
 )

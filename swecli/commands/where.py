@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from swecli.core.retrieval.project import IndexState
     from swecli.core.retrieval.retrieve import Retrieval
 
-NONE = "This folder has no index. swecli makes one in folders that you trust, unless context.retrieval is false."
+NONE = "This folder has no index. swecli indexes folders you trust, unless context.retrieval is false."
 _SHOWN = 10
 _FEW_FILES = 48
 """In a folder of fewer files no two words reach the floor of pointers, even if unique to one file."""
@@ -27,7 +27,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(absent(session, "the index", NONE), "warning")
     if not arguments.strip():
         state = project.state
-        return CommandResult.text(f"{indexed(state)} Name what you look for: /where WORDS")
+        return CommandResult.text(f"{indexed(state)} Name what to find: /where WORDS")
     found = await project.retrieval(arguments, first_wait=_WAIT)
     if found is None:
         return CommandResult.text(f"This folder has no index: {project.missing()}.", "warning")
@@ -36,13 +36,13 @@ async def _run(session: Session, arguments: str) -> CommandResult:
 
 def indexed(state: IndexState) -> str:
     """Extent and gaps of the index."""
-    now = "; it is being made" if state.building else ""
+    now = "; indexing continues" if state.building else ""
     known = f"{plural(state.files, 'file')} {'is' if state.files == 1 else 'are'} indexed{now}."
     if state.complete:
         return known
     most = ", ".join(f"{folder} ({count:,})" for folder, count in state.left_out)
-    where = f" Most of them are in {most}." if most else ""
-    return f"{known} There are more: programs come first, then tests, and the others are left out.{where}"
+    where = f" Most are in {most}." if most else ""
+    return f"{known} There are more, which were left out: programs come first, then tests.{where}"
 
 
 def result_of(found: Retrieval, state: IndexState) -> CommandResult:
@@ -58,7 +58,7 @@ def result_of(found: Retrieval, state: IndexState) -> CommandResult:
     )
     if not rows:
         more = "" if state.complete else f" {indexed(state)}"
-        return CommandResult.text(f"Nothing in this folder fits these words.{more}")
+        return CommandResult.text(f"No file in this folder matches these words.{more}")
     sure = "" if found.pointers or named else f"A message with these words gets no pointers: {_why_none(state.files)}."
     blocks = (TableBlock(("Place", "Symbol", "Score"), rows), *((TextBlock(sure, "dim"),) if sure else ()))
     return CommandResult(blocks)
@@ -66,8 +66,8 @@ def result_of(found: Retrieval, state: IndexState) -> CommandResult:
 
 def _why_none(files: int) -> str:
     if files < _FEW_FILES:
-        return f"in a folder of {plural(files, 'file')} words tell too little; search or look instead"
-    return "they fit too many files"
+        return f"in a folder of {plural(files, 'file')}, words say too little; search or read instead"
+    return "they match too many files"
 
 
-WHERE = SlashCommand("where", "Find places in this project by words; asks no model", _run, arguments="words")
+WHERE = SlashCommand("where", "Find places in this project by words; sends nothing to a model", _run, arguments="words")

@@ -190,7 +190,7 @@ class Client:
         """
         view = self._open().view
         if view.budget is None:
-            raise AgentError("nothing was measured yet")
+            raise AgentError("nothing has been measured yet")
         oldest = min(
             (self._created[message.id] for message in view.messages if message.id in self._created), default=None
         )
@@ -394,7 +394,7 @@ def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], 
     for one in given:
         if isinstance(one, str):
             if one not in known:
-                raise ValueError(f"swecli has no tool {one!r}: {', '.join(known)}")
+                raise ValueError(f"unknown tool {one!r}; tools: {', '.join(known)}")
             tools.append(known[one])
         elif isinstance(one, Tool):
             tools.append(cast("AnyTool", one))

@@ -71,8 +71,8 @@ class AnswerSchema(Struct, frozen=True):
     def repair(self, mismatch: Mismatch) -> str:
         """Instruction for the model after an answer that does not match."""
         return (
-            f"Your last message does not match the JSON Schema that it must match: {mismatch}. Send the corrected JSON "
-            "value, and nothing else. Do no further work."
+            f"Your last message does not match the required JSON Schema: {mismatch}. Send only the corrected JSON "
+            "value. Do no further work."
         )
 
     def value(self, answer: str) -> Any:
@@ -91,7 +91,7 @@ class AnswerSchema(Struct, frozen=True):
             found = cast("Iterable[ValidationError]", validator.iter_errors(value))  # pyright: ignore[reportUnknownMemberType]
             errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
         except Unresolvable as error:
-            raise Mismatch(f"the schema refers to something that is not in it: {error}") from None
+            raise Mismatch(f"the schema refers to something it does not contain: {error}") from None
         except RecursionError:
             raise Mismatch("it is nested too deeply") from None
         if errors:
@@ -127,4 +127,4 @@ def _parsed(answer: str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

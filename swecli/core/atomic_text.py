@@ -108,7 +108,7 @@ def read_json(path: Path, part: str, kind: type[T]) -> T:
     found = cast("dict[str, object]", content).get(part) if isinstance(content, dict) else None
     if isinstance(found, kind):
         return found
-    raise DamagedFile(f"{path} was damaged. It is kept as {put_aside(path).name}")
+    raise DamagedFile(f"{path} was damaged; it was kept as {put_aside(path).name}")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

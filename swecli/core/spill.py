@@ -95,7 +95,7 @@ class SpillStore(Generic[T]):
             self._file.seek(self._end)
             written = self._file.write(packed)
             if written != len(packed):
-                raise OSError("the disk accepted only a part")
+                raise OSError("the disk accepted only part of it")
             span = Span(self._end, written)
             self._end += written
             return span
@@ -103,7 +103,7 @@ class SpillStore(Generic[T]):
     def _read(self, span: Span) -> bytes:
         with self._lock:
             if self._file is None:
-                raise OSError("the file is gone")
+                raise OSError("the file no longer exists")
             self._file.seek(span.start)
             packed = self._file.read(span.size)
         if len(packed) != span.size:

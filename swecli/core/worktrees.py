@@ -68,17 +68,17 @@ def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str
         WorkTreeError: ``cwd`` is in no repository, the name is taken, or git can't do it.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name) or ".." in name or name.endswith((".", ".lock")):
-        raise WorkTreeError(f"{name!r} can't name a worktree: use letters, digits, dots, dashes and underscores.")
+        raise WorkTreeError(f"{name!r} cannot name a worktree: use letters, digits, dots, dashes and underscores.")
     git = git_facts(cwd)
     if git is None:
-        raise WorkTreeError(f"{cwd} is in no git repository, so no worktree can be made of it.")
+        raise WorkTreeError(f"{cwd} is not in a git repository, so swecli cannot make a worktree of it.")
     root, branch = place_of(base, git.root, name), f"swecli/{name}"
     below = cwd.relative_to(git.root) if cwd.is_relative_to(git.root) else Path()
     if root.exists():
         if not again or not _belongs(root, git):
-            raise WorkTreeError(f"{root} exists already. Use another name, or work in it: swecli -C {root}")
+            raise WorkTreeError(f"{root} already exists. Use another name, or work in it: swecli -C {root}")
         return WorkTree(root, _within(root, below), branch, "", git.root)
-    empty = f"{git.root} has no commit yet, so no worktree can be made of it. Commit once, then try again."
+    empty = f"{git.root} has no commit yet, so swecli cannot make a worktree of it. Commit once, then try again."
     commit = _git(git.root, environment, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", silent=empty)
     make_private(root.parent)
     if again and _git(git.root, environment, "for-each-ref", f"refs/heads/{branch}"):
@@ -144,7 +144,7 @@ def _git(folder: Path, environment: Mapping[str, str], *arguments: str, silent: 
         said = read_git("git", folder, arguments, environment, _SECONDS, fetches=True)
     except GitFailedError as error:
         if error.kind != "failed":
-            raise WorkTreeError(f"git can't be run: {error}") from error
+            raise WorkTreeError(f"cannot run git: {error}") from error
         why = " ".join(str(error).split())
         if not why and silent:
             raise WorkTreeError(silent) from error

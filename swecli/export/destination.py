@@ -45,7 +45,7 @@ def format_of(name: str) -> ExportFormat:
     found = _SUFFIXES.get(Path(name).suffix.lower())
     if found is None:
         raise DestinationError(
-            f"The file's extension sets the format: {', '.join(ENDING.values())}; {name} has none of these endings."
+            f"The file's extension sets the format: {', '.join(ENDING.values())}; {name} has none of these."
         )
     return found
 
@@ -75,7 +75,7 @@ def located(name: str, folder: Path) -> Path:
         DestinationError: no file can have this name.
     """
     if "\0" in name:
-        raise DestinationError("The name of the file has a null character.")
+        raise DestinationError("The file name contains a null character.")
     if name.startswith("-"):
         raise DestinationError(f"There is no option {name.split()[0]}; ./{name} names a file. Nothing was written.")
     return Path(os.path.normpath(folder / os.path.expanduser(name)))
@@ -110,10 +110,10 @@ def write_export(path: Path, text: str, *, replace: bool = False) -> None:
     except FileNotFoundError:
         raise DestinationError(f"The folder {path.parent} does not exist. Nothing was written.") from None
     except (OSError, ValueError) as error:
-        raise DestinationError(f"{path} can't be written ({getattr(error, 'strerror', None) or error}).") from error
+        raise DestinationError(f"cannot write {path} ({getattr(error, 'strerror', None) or error}).") from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise DestinationError(f"{path} can't be written ({error.strerror or error}). Nothing was kept.") from error
+        raise DestinationError(f"cannot write {path} ({error.strerror or error}). Nothing was kept.") from error

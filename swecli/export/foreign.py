@@ -70,8 +70,8 @@ class Foreign(Struct):
 
 NOT_UNDERSTOOD: Final = "not understood"
 OF_SUBAGENTS: Final = "of subagents"
-OF_BRANCHES: Final = "of branches that were left"
-SUMMARIES: Final = "summaries of what is there itself"
+OF_BRANCHES: Final = "of abandoned branches"
+SUMMARIES: Final = "summaries of existing entries"
 
 
 def read_foreign(text: str) -> Foreign:
@@ -104,7 +104,7 @@ def read_foreign(text: str) -> Foreign:
     if broken:
         found.left_out[NOT_UNDERSTOOD] += broken
     if not any(isinstance(one.part, TextPart) for one in found.said):
-        raise PortableError(f"it is a session file of {found.agent}, but nothing that was said is in it")
+        raise PortableError(f"it is a session file of {found.agent}, but contains no messages")
     return found
 
 
@@ -131,7 +131,7 @@ def portable_of(found: Foreign, identifier: str) -> Portable:
     builder.build()
     first, last = builder.events[0].ts, builder.events[-1].ts
     counts = [f"{count:,} {why}" for why, count in found.left_out.most_common() if count]
-    left_out = (f"Lines of the file that were left out: {', '.join(counts)}.",) if counts else ()
+    left_out = (f"Skipped lines of the file: {', '.join(counts)}.",) if counts else ()
     return Portable(
         identifier, found.title[:80], found.cwd, "", first, last, "", tuple(builder.events), left_out=left_out
     )
@@ -634,7 +634,7 @@ def _pi(lines: Sequence[Line]) -> Foreign:
                 found.left_out[SUMMARIES] += 1
             case "compaction" | "branch_summary":
                 if text := _string(line, "summary"):
-                    found.add(TextPart(f"[Summary of what was said before]\n{text}"), at)
+                    found.add(TextPart(f"[Summary of the earlier conversation]\n{text}"), at)
             case "session_info":
                 found.title = _string(line, "name") or found.title
             case "custom_message":
@@ -683,7 +683,7 @@ def _pi_message(found: Foreign, message: Line, at: float, name: str) -> None:
             if found.said:
                 found.left_out[SUMMARIES] += 1
             elif text := _string(message, "summary"):
-                found.add(TextPart(f"[Summary of what was said before]\n{text}"), at)
+                found.add(TextPart(f"[Summary of the earlier conversation]\n{text}"), at)
         case "custom" | "hookMessage":
             if text := _texts(content)[0]:
                 found.add(TextPart(text), at)

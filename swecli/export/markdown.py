@@ -177,7 +177,7 @@ def _quoted(text: str) -> Iterator[str]:
 
 def _image(image: ImagePart) -> str:
     size = len(image.data) * 3 // 4
-    return f"_Image {_escaped(image.name or 'without a name')} ({_escaped(image.media_type)}, {size:,} bytes)_"
+    return f"_Image {_escaped(image.name or 'unnamed')} ({_escaped(image.media_type)}, {size:,} bytes)_"
 
 
 def _escaped(text: str) -> str:

@@ -74,7 +74,7 @@ def page_of(transcript: Transcript) -> str:
         ),
         chart=_chart(transcript.turns),
         turns="\n".join(page.turn(turn) for turn in transcript.turns),
-        footer="Exported by swecli. Keys and passwords that it knows are masked with stars. This page fetches nothing.",
+        footer="Exported by swecli. Known keys and passwords are masked with stars. This page fetches nothing.",
     )
 
 
@@ -161,7 +161,7 @@ class _Page:
             self._left -= size
             data = "".join(image.data.split())
             return f'<p><img alt="{_text(name, line=True)}" src="data:{image.media_type};base64,{data}"></p>'
-        return f"<p><em>Image {_text(name, line=True)}, {size:,} bytes: not in this page</em></p>"
+        return f"<p><em>Image {_text(name, line=True)}, {size:,} bytes: not included in this page</em></p>"
 
 
 def _is_image(image: ImagePart) -> bool:
@@ -250,13 +250,13 @@ def _chart(turns: Sequence[Turn]) -> str:
     wide = max(_NARROWEST, min(_BAR_WIDTH, _CHART // len(shown)))
     bars = "".join(_bar(place * wide, wide, *one, most) for place, one in enumerate(shown))
     last = shown[-1][2]
-    room = f", the line at {tokens(last.effective)} is the room there was" if last.effective > 0 else ""
+    room = f", the line at {tokens(last.effective)} is the limit" if last.effective > 0 else ""
     newest = ", ".join(f"turn {turn.number} {tokens(point.used)}" for turn, _, point in shown[-8:])
     return (
-        f'<figure class="chart"><figcaption>Context of the requests, turn by turn, {tokens(last.used)} tokens at the '
-        f"end. The light part came from the provider's cache{room}, a mark on top is a compaction.</figcaption><div>"
-        f'<svg width="{len(shown) * wide}" height="{_HEIGHT}" role="img" aria-label="Context per turn: {newest}">'
-        f"{bars}</svg></div></figure>"
+        f'<figure class="chart"><figcaption>Context of the requests by turn, {tokens(last.used)} tokens at the '
+        f"end. The light part came from the provider's cache{room}; a mark on top is a "
+        f'compaction.</figcaption><div><svg width="{len(shown) * wide}" height="{_HEIGHT}" role="img" '
+        f'aria-label="Context per turn: {newest}">{bars}</svg></div></figure>'
     )
 
 

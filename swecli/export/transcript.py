@@ -292,11 +292,11 @@ class _Reading:
             case Rewound(item=item, scope=scope, reason=reason):
                 said = self._said.get(item, "")
                 place = f"to before {f'“{said}”' if said else item}"
-                rest = f". {reason}" if scope == "files" else ": what came after it no longer counts."
+                rest = f". {reason}" if scope == "files" else ": later entries no longer count."
                 line = f"{'Files rewound' if scope == 'files' else 'Rewound'} {place}{rest}"
                 line = f"{line} {reason}" if reason and scope == "both" else line
             case RewindUndone(reason=reason):
-                line = f"Rewind undone: what came after it counts again. {reason}".strip()
+                line = f"Rewind undone: the later entries count again. {reason}".strip()
             case AgentEnded(agent=agent, steps=steps, tokens=tokens):
                 line = f"Subagent {agent} ended after {steps} step{'' if steps == 1 else 's'} and {tokens:,} tokens."
             case HookRan() as ran:

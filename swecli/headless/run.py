@@ -252,8 +252,8 @@ def refusal(request: PermissionRequested) -> ReplyPermission:
     return ReplyPermission(
         request.request,
         "reject",
-        f"No user is present in this run; {request.tool} needs an approval given at the start{allow}. "
-        "Do not retry it; continue without it and say what was left undone.",
+        f"No user is present in this run; {request.tool} needs an approval given at the start{allow}. Do not "
+        "retry it; continue without it and report what you left undone.",
         by="headless",
     )
 
@@ -560,7 +560,7 @@ async def run(
     )
     code = await HeadlessRun(session, request, printer_for(options, out, err), err.note, writer, stop).run()
     if writer.waiting and takes_more(sys.stderr):
-        Output(sys.stderr).note("swecli: the reader did not read the output; the rest is lost, the session is stored")
+        Output(sys.stderr).note("swecli: the output was not read in time; the rest is lost, the session is stored")
     return code
 
 

@@ -106,10 +106,10 @@ class Recording(Struct, frozen=True):
         known = tuple(event for event in own if not isinstance(event.body, Unknown))
         budgets = [event.body.budget for event in known if isinstance(event.body, StepStarted)]
         if not budgets:
-            raise NotReplayable(f"Session {session} has no request to a model, so there is nothing to replay.")
+            raise NotReplayable(f"Session {session} has no model request to replay.")
         first = budgets[0]
         if first.window <= 0 or first.effective <= 0:
-            raise NotReplayable(f"Session {session} does not say how large its model's window was.")
+            raise NotReplayable(f"Session {session} does not record the size of its model's window.")
         started = next((event.body for event in known if isinstance(event.body, SessionStarted)), None)
         provider, _, name = (started.model if started else "").partition("/")
         info = ModelInfo(provider, name, first.window, first.window - first.effective, window_source="recorded")

@@ -42,7 +42,7 @@ def changes_of(text: str, read: Callable[[str, str], object]) -> Mapping[str, ob
     for part in text.split("+"):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"{text!r} is no strategy: use {', '.join(PRESETS)} or KEY=VALUE")
+            raise ValueError(f"unknown strategy {text!r}: use {', '.join(PRESETS)} or KEY=VALUE")
         changes[key.strip()] = read(key.strip(), value)
     return changes
 
@@ -113,11 +113,11 @@ def propose(current: Tried, others: Iterable[Tried]) -> Proposal:
     ]
     best = min(fit, key=lambda one: (one.cost, one.name), default=None)
     if best is None:
-        return Proposal(None, "Every other strategy loses more or makes the model look up more again.")
+        return Proposal(None, "All other strategies lose more or make the model look up more.")
     saved = 1 - best.cost / current.cost if current.cost else 0.0
     if saved < WORTHWHILE:
-        return Proposal(None, f"No other strategy that loses nothing more saves {WORTHWHILE:.0%} of the cost.")
-    return Proposal(best, f"{best.name} costs {saved:.0%} less, and loses nothing more.")
+        return Proposal(None, f"No other strategy saves {WORTHWHILE:.0%} of the cost without losing more.")
+    return Proposal(best, f"{best.name} costs {saved:.0%} less and loses nothing more.")
 
 
 def worth_replaying(recordings: Iterable[Recording], least: int = 10) -> list[Recording]:

@@ -138,7 +138,7 @@ class TaskServer:
         results = await asyncio.gather(*(each.close() for each in tasks), return_exceptions=True)
         for result in results:
             if isinstance(result, Exception):
-                self._log(f"a session could not be closed: {result}")
+                self._log(f"could not close a session: {result}")
         if self._ending:
             await asyncio.wait(self._ending)
 
@@ -166,9 +166,7 @@ class TaskServer:
                     return await self._sessions(folder_of(arguments))
                 case name:
                     known = ", ".join((RUN_TASK, READ_RESULT, CANCEL_TASK, LIST_SESSIONS))
-                    raise MCPError(
-                        types.INVALID_PARAMS, f"there is no tool {safe_line(name[:80])!r}; there are: {known}"
-                    )
+                    raise MCPError(types.INVALID_PARAMS, f"unknown tool {safe_line(name[:80])!r}; tools: {known}")
         except (BadArguments, StartError) as error:
             return types.CallToolResult(content=[types.TextContent(text=safe(str(error)))], is_error=True)
 
@@ -177,7 +175,7 @@ class TaskServer:
         task = await self._task_for(wish, asked=not unasked)
         task.unasked = unasked
         task.begin(wish.prompt, allowed_mode(wish.mode, task.mode))
-        self._log(f"session {task.id} works{' in the background' if wish.background else ''}")
+        self._log(f"session {task.id} runs{' in the background' if wish.background else ''}")
         if wish.background:
             return _result(task.report)
         return await self._attend(context, task)
@@ -212,7 +210,7 @@ class TaskServer:
             await context.session.report_progress(float(task.happened), None, task.doing)
 
     def _stop(self, task: Task) -> None:
-        self._log(f"session {task.id} is cancelled")
+        self._log(f"session {task.id} cancelled")
         self._beside(task.stop())
 
     async def _result_of(self, session: str, wait: float) -> Report:
@@ -231,7 +229,7 @@ class TaskServer:
     async def _cancel(self, session: str) -> Report:
         task = self._tasks.get(session)
         if task is None:
-            raise BadArguments(f"No task of session {safe_line(session[:80])!r} works here; nothing was stopped.")
+            raise BadArguments(f"No task of session {safe_line(session[:80])!r} is running here; nothing was stopped.")
         await task.stop()
         return task.report
 
@@ -314,7 +312,7 @@ class TaskServer:
         """Apply the answers of a repeated call."""
         task = self._tasks.get(params.request_state or "")
         if task is None or task.unasked:
-            raise MCPError(types.INVALID_PARAMS, "the request state is not one of a task that waits here")
+            raise MCPError(types.INVALID_PARAMS, "the request state does not belong to a waiting task")
         for key, result in (params.input_responses or {}).items():
             request = task.open.get(key)
             if request is not None and isinstance(result, types.ElicitResult):
@@ -338,8 +336,8 @@ class TaskServer:
             raise BadArguments(f"cwd {safe_line(name[:200])}: {error}") from None
         if not any(folder.is_relative_to(root) for root in (self._options.cwd, *self._options.add_dirs)):
             raise BadArguments(
-                f"cwd {safe_line(name[:200])} is outside of {self._options.cwd}, where this server may work; its user "
-                "can start it elsewhere (-C) or add a folder (--add-dir)."
+                f"cwd {safe_line(name[:200])} is outside {self._options.cwd}, where this server may work; its "
+                "user can start it elsewhere (-C) or add a folder (--add-dir)."
             )
         return folder
 
@@ -364,15 +362,16 @@ class TaskServer:
                 input_format="stream-json" if asked else "text",
             )
             if self._closed:
-                raise BadArguments("The server ends; nothing was started.")
+                raise BadArguments("The server is stopping; nothing was started.")
             session = await self._opened(options)
             task = Task(session)
             try:
                 allowed_mode(wish.mode, task.mode)
                 if session.view.model is None:
                     raise BadArguments(
-                        "No model is connected, so nothing was started. The user of this server has to set a key "
-                        "(OPENAI_API_KEY, ANTHROPIC_API_KEY, …) for it, or store one with `swecli login PROVIDER`."
+                        "No model is connected, so nothing was started. The user of this server must set a key "
+                        "(OPENAI_API_KEY, ANTHROPIC_API_KEY, …) for it, or store one with `swecli login "
+                        "PROVIDER`."
                     )
             except BadArguments:
                 await task.close()
@@ -397,9 +396,9 @@ class TaskServer:
 
     def _idle(self, task: Task, folder: Path | None) -> Task:
         if task.working:
-            raise BadArguments(f"Session {task.id} works already; wait for it with {READ_RESULT}.")
+            raise BadArguments(f"Session {task.id} is already running; wait for it with {READ_RESULT}.")
         if folder is not None and folder != task.session.view.cwd:
-            raise BadArguments(f"Session {task.id} works in {task.session.view.cwd}; leave cwd out.")
+            raise BadArguments(f"Session {task.id} works in {task.session.view.cwd}; leave out cwd.")
         self._tasks[task.id] = self._tasks.pop(task.id)
         return task
 
@@ -407,7 +406,7 @@ class TaskServer:
         while len(self._tasks) >= MOST_OPEN:
             idle = next((each for each in self._tasks.values() if not each.working), None)
             if idle is None:
-                raise BadArguments(f"{MOST_OPEN} tasks work at the same time; wait for one of them.")
+                raise BadArguments(f"{MOST_OPEN} tasks are running; wait for one of them.")
             del self._tasks[idle.id]
             await idle.close()
 
@@ -423,7 +422,7 @@ class TaskServer:
             if found is not None:
                 place = self._folder(found.folder)
                 return await self._open_session(replace(self._options, cwd=place, resume=session, look_only=True))
-        raise BadArguments(f"There is no session {safe_line(session[:80])!r}; {LIST_SESSIONS} has the ids.")
+        raise BadArguments(f"Unknown session {safe_line(session[:80])!r}; {LIST_SESSIONS} lists the ids.")
 
     # --- resources --------------------------------------------------------------------------------------------
 
@@ -447,7 +446,7 @@ class TaskServer:
             uri_template=f"{SCHEME}{{session}}",
             name="transcript",
             title="Transcript of a session",
-            description="All that was said, called and returned in a session",
+            description="Every message, tool call and result of a session",
             mime_type="text/plain",
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
@@ -457,7 +456,7 @@ class TaskServer:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         if not uri.startswith(SCHEME):
-            raise MCPError(types.INVALID_PARAMS, f"there is no resource {safe_line(uri[:200])}")
+            raise MCPError(types.INVALID_PARAMS, f"unknown resource {safe_line(uri[:200])}")
         session = uri.removeprefix(SCHEME)
         task = self._tasks.get(session)
         try:
@@ -585,11 +584,11 @@ class Wire:
 
     def _refuse(self, line: bytes) -> None:
         if not line:
-            self._log("a message of more than 32 MiB was not read")
+            self._log("ignored a message of more than 32 MiB")
             self._out.line(_REQUEST_ERROR % (mcp_types.INVALID_REQUEST, "the message is longer than 32 MiB"))
             return
         self._log(f"not a message: {line[:200].decode('utf-8', 'replace')}")
-        self._out.line(_REQUEST_ERROR % (mcp_types.PARSE_ERROR, "the line is no JSON-RPC message"))
+        self._out.line(_REQUEST_ERROR % (mcp_types.PARSE_ERROR, "the line is not a JSON-RPC message"))
 
     async def send(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write messages until there are no more; waits if the client reads slowly."""

@@ -38,9 +38,9 @@ LONGEST: Final = 20_000
 """Characters of a permission question. A longer one is refused: the user must see the whole command or change."""
 
 NO_FORMS: Final = "The client can't ask its user (it offers no elicitation)"
-IN_BACKGROUND: Final = "Nobody is asked while a task works in the background"
-UNANSWERED: Final = "The user gave no answer in time"
-TOO_LONG: Final = f"What would run is longer than {LONGEST:,} characters, so it can't be shown in a question"
+IN_BACKGROUND: Final = "Tasks in the background cannot ask the user"
+UNANSWERED: Final = "The user did not answer in time"
+TOO_LONG: Final = f"The call is longer than {LONGEST:,} characters, too long to show in a question"
 
 
 def permission_message(request: PermissionRequested) -> str:
@@ -89,7 +89,7 @@ def permission_reply(request: PermissionRequested, action: str, content: Mapping
 
 def refusal(request: PermissionRequested, why: str) -> ReplyPermission:
     """Rejection because the user can't be asked."""
-    note = f"{why}. Do not retry it; go on without it and say what was left undone."
+    note = f"{why}. Do not retry it; continue without it and report what you left undone."
     return ReplyPermission(request.request, "reject", note, by="headless")
 
 

@@ -59,7 +59,7 @@ class Report(Struct, frozen=True):
 
 def definitions() -> list[dict[str, Any]]:
     """The tools in the protocol's form."""
-    session = {"type": "string", "description": "Id of a session, from an earlier result or list_sessions"}
+    session = {"type": "string", "description": "Session id, from an earlier result or list_sessions"}
     return [
         {
             "name": RUN_TASK,
@@ -70,16 +70,16 @@ def definitions() -> list[dict[str, Any]]:
             "inputSchema": _object(
                 {
                     "prompt": {"type": "string", "description": "The whole task; swecli sees nothing else from you"},
-                    "cwd": {"type": "string", "description": "Folder to work in; without it the server's own"},
+                    "cwd": {"type": "string", "description": "Folder to work in; default: the server's own"},
                     "mode": {
                         "type": "string",
                         "enum": list(MODES),
-                        "description": "plan changes nothing; never more than the user's settings allow",
+                        "description": "plan changes nothing; never exceeds the user's settings",
                     },
-                    "session": {**session, "description": "Go on with this session instead of a new one"},
+                    "session": {**session, "description": "Continue this session instead of a new one"},
                     "background": {
                         "type": "boolean",
-                        "description": "Return at once; read_result has the rest. Nobody is asked for approval then",
+                        "description": "Return at once; read_result has the answer. Approvals are rejected unasked",
                     },
                 },
                 ["prompt"],
@@ -90,8 +90,8 @@ def definitions() -> list[dict[str, Any]]:
         {
             "name": READ_RESULT,
             "title": "Read a result",
-            "description": "What became of a task: its state and its newest answer. Waits up to `wait` seconds for the "
-            "end of one that works.",
+            "description": "Get the state of a task and its newest answer. Waits up to `wait` seconds for a "
+            "running task to end.",
             "inputSchema": _object(
                 {
                     "session": session,
@@ -105,7 +105,7 @@ def definitions() -> list[dict[str, Any]]:
         {
             "name": CANCEL_TASK,
             "title": "Cancel a task",
-            "description": "Stop a task that works in the background. What it did until then stays.",
+            "description": "Stop a task in the background. Changes made until then remain.",
             "inputSchema": _object({"session": session}, ["session"]),
             "outputSchema": _REPORT,
             "annotations": {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False},
@@ -114,7 +114,7 @@ def definitions() -> list[dict[str, Any]]:
             "name": LIST_SESSIONS,
             "title": "List sessions",
             "description": "Stored sessions of a folder, newest first; transcripts are resources.",
-            "inputSchema": _object({"cwd": {"type": "string", "description": "Folder; without it the server's own"}}),
+            "inputSchema": _object({"cwd": {"type": "string", "description": "Folder; default: the server's own"}}),
             "annotations": {"readOnlyHint": True, "openWorldHint": False},
         },
     ]
@@ -161,7 +161,7 @@ def wish_of(arguments: Mapping[str, Any]) -> Wish:
         raise BadArguments("prompt is empty; describe the task.")
     if len(prompt) > MOST_CHARACTERS:
         raise BadArguments(
-            f"prompt has {len(prompt):,} characters, more than {MOST_CHARACTERS:,}. Put the rest into a file."
+            f"prompt has {len(prompt):,} characters, more than {MOST_CHARACTERS:,}. Put the rest in a file."
         )
     mode = text_of(arguments, "mode") or None
     if mode is not None and mode not in MODES:
@@ -219,14 +219,14 @@ def text_of(arguments: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise BadArguments(f"{name} must be text.")
     if "\0" in value:
-        raise BadArguments(f"{name} has a NUL character, which is no text.")
+        raise BadArguments(f"{name} contains a NUL character.")
     return value.encode("utf-8", "replace").decode("utf-8")  # lone surrogates
 
 
 def _only(arguments: Mapping[str, Any], known: tuple[str, ...]) -> None:
     unknown = sorted(str(name)[:40] for name in arguments if name not in known)
     if unknown:
-        raise BadArguments(f"There is no argument {', '.join(unknown[:5])}. Arguments: {', '.join(known)}.")
+        raise BadArguments(f"Unknown argument {', '.join(unknown[:5])}. Arguments: {', '.join(known)}.")
 
 
 def allowed_mode(wanted: Mode | None, settings: Mode) -> Mode:
@@ -239,7 +239,7 @@ def allowed_mode(wanted: Mode | None, settings: Mode) -> Mode:
         return settings
     if MODES.index(wanted) > MODES.index(settings):
         allowed = ", ".join(MODES[: MODES.index(settings) + 1])
-        raise BadArguments(f"mode {wanted} is beyond the user's settings, which allow: {allowed}. Nothing was started.")
+        raise BadArguments(f"mode {wanted} exceeds the user's settings, which allow: {allowed}. Nothing was started.")
     return wanted
 
 
@@ -252,18 +252,18 @@ def report_text(report: Report) -> str:
     lines: list[str] = []
     match report.state:
         case "working":
-            lines.append(f"Session {report.session} works. Read its result with {READ_RESULT}.")
+            lines.append(f"Session {report.session} is running. Read its result with {READ_RESULT}.")
         case "asking":
-            lines.append(f"Session {report.session} waits for an answer of the user.")
+            lines.append(f"Session {report.session} is waiting for the user's answer.")
         case "done" | "idle":
             pass
         case state:
-            why = report.reason or "no reason is known"
+            why = report.reason or "reason unknown"
             lines.append(f"The task ended early: {state}{f', {why}' if why != state else ''}.")
     if report.answer:
         lines.append(report.answer)
     elif report.state in ("done", "idle"):
-        lines.append("It said nothing.")
+        lines.append("It gave no answer.")
     if report.changed:
         more = f" and {len(report.changed) - 20} more" if len(report.changed) > 20 else ""
         lines.append(f"Changed files: {', '.join(report.changed[:20])}{more}")

@@ -57,7 +57,7 @@ def approval_hint(request: PermissionRequested) -> str:
     always = f", a always ({request.rule}, for this session)" if request.rule else ""
     edit = ""
     if _command(request) is not None:
-        edit = ", e and another command, which is then shown for approval,"
+        edit = ", e and another command, which swecli then shows for approval,"
     elif len(request.hunks) > 1:
         edit = f", e and the numbers of the changes to apply, 1 to {len(request.hunks)},"
     note = f" {request.rule_note}" if request.rule_note else ""
@@ -156,7 +156,7 @@ def question_lines(question: Question, place: int, count: int) -> Sequence[str]:
 
 def _label(question: Question, number: int) -> str:
     if not 1 <= number <= len(question.options):
-        raise NotUnderstood(f"There are options 1 to {len(question.options)}. {question_hint(question)}")
+        raise NotUnderstood(f"Options are 1 to {len(question.options)}. {question_hint(question)}")
     return question.options[number - 1].label
 
 
@@ -505,7 +505,7 @@ class LinearFrontEnd:
         commands = await asyncio.to_thread(commands_of, self._session) if stripped.startswith("/") else COMMANDS
         found = parse(stripped, commands)
         if isinstance(found, UnknownCommand) and self._session.tools.pending:
-            self._output.say(["Waiting for MCP servers, which may have this command."])
+            self._output.say(["Waiting for MCP servers, which may provide this command."])
             await self._session.extensions_settled()
             found = parse(stripped, await asyncio.to_thread(commands_of, self._session))
         if found is None:

@@ -219,7 +219,7 @@ class Actions:
                 case "change":
                     self._change_plan()
                 case _:
-                    self._screen.activity.flash("Still planning; /plan go carries the plan out")
+                    self._screen.activity.flash("Still planning; /plan go carries out the plan")
 
         self._screen.dock.show(PlanPanel(plan, chosen))
 
@@ -228,7 +228,7 @@ class Actions:
         view = self._session.view
         plan = view.plan if view is not None else None
         if view is None or plan is None or not plan.path:
-            self._screen.activity.flash("There is no written plan that waits for your word")
+            self._screen.activity.flash("No written plan is waiting for your approval")
             return
         self._screen.run_worker(self._edit_plan(view.cwd / plan.path, plan.text), group="editor")
 
@@ -255,7 +255,7 @@ class Actions:
             else:
                 self._session.send(Submit(f"Change the plan: {text}"))
 
-        self._screen.dock.show(Picker("What should change in the plan?", (), said, free=True))
+        self._screen.dock.show(Picker("What should the plan change?", (), said, free=True))
 
     def offer(self, offer: Offer) -> None:
         """Ask whether something is to be done; Enter does it, Esc leaves it."""
@@ -283,14 +283,14 @@ class Actions:
         """What to do with a large message: "send", "keep" only paths of what it brings, or "cancel"."""
         from swecli.tui.dock.picker import Choice
 
-        choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.fits else []
+        choices = [Choice("send", "Send it unchanged", "all of it goes to the model")] if weight.fits else []
         if pastes or mentions:
             keep = (
                 "Keep it as a file, send its path"
                 if pastes
                 else f"Send only the {'path' if mentions == 1 else 'paths'}"
             )
-            choices.append(Choice("keep", keep, "the model reads the parts that it needs"))
+            choices.append(Choice("keep", keep, "the model reads the parts it needs"))
         choices.append(Choice("cancel", "Cancel", "back into the prompt"))
         fits = "" if weight.fits else ": too large to send"
         return await self._chosen(f"This message takes {weight.shown}{fits}", choices)
@@ -311,7 +311,7 @@ class Actions:
                 self._screen.post_message(self.CommandChosen(f"/usage price {model} {text}"))
             else:
                 self._screen.prompt.receive(text)
-                self._screen.activity.flash("That is no price: it is in your prompt, not sent")
+                self._screen.activity.flash("That is not a price; it is back in your prompt and was not sent")
 
         title = f"Price of {safe_line(model)}, $ per million tokens: input output [cached], such as 3 15 0.3"
         self._screen.dock.show(Picker(title, (), typed, free=True))
@@ -321,7 +321,7 @@ class Actions:
         from swecli.tui.dock.picker import Choice
 
         choices = [
-            Choice("here", f"Add it to {here}", "the instructions of this folder"),
+            Choice("here", f"Add it to {here}", "this folder's instructions"),
             Choice("own", f"Add it to {safe_line(own)}", "your own"),
             Choice("send", "Send it as a message", "nothing is added"),
             Choice("cancel", "Cancel", "back into the prompt"),
@@ -487,7 +487,7 @@ class Actions:
             self._tell(f"{file} is unchanged.")
             return
         done = "Edited" if before and after else "Wrote" if after else "Deleted"
-        self._tell(f"{done} {file} in your editor. New conversations (/clear) begin with it as it is now.")
+        self._tell(f"{done} {file} in your editor. New conversations (/clear) use the new version.")
 
     def _tell(self, text: str, level: NoticeLevel = "info") -> None:
         """Say something in the transcript."""
@@ -595,7 +595,7 @@ class Actions:
 
         port, view = self._backend.sessions(), self._session.view
         if port is None:
-            self.flash("Nothing is stored here, so there is no session to resume")
+            self.flash("Sessions are not stored here, so there is none to resume")
             return
         page = SessionsPage(
             port,
@@ -629,8 +629,8 @@ class Actions:
         changed = changed_words(point)
         choices = [
             Choice("both", "Conversation and files", f"{since(point)}, {changed}"),
-            Choice("conversation", "Conversation only", "files stay as they are now"),
-            Choice("files", "Files only", "the conversation stays"),
+            Choice("conversation", "Conversation only", "files are unchanged"),
+            Choice("files", "Files only", "the conversation is unchanged"),
             Choice("no", "Cancel", "nothing changes"),
         ]
         choices = choices if point.files else [choices[1], choices[3]]
@@ -746,7 +746,7 @@ class Actions:
         """Continue in a copy of the open session, under a name of its own where one is given."""
         view = self._session.view
         if view is None or self._backend.sessions() is None:
-            self.flash("Nothing is stored here, so there is no session to fork")
+            self.flash("Sessions are not stored here, so there is none to fork")
         elif view.busy:
             self.flash("A turn is running; press Esc to interrupt it, then fork")
         elif (port := self._session.port) is not None:

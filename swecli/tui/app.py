@@ -343,7 +343,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         editor = self.main.prompt.editor
         if editor.text and again:
             editor.kill_all()
-            self.main.activity.flash(f"Cleared; {self.keymap.shown('yank')} brings the text back")
+            self.main.activity.flash(f"Cleared; {self.keymap.shown('yank')} restores the text")
         elif editor.text:
             self.main.activity.flash("Esc again clears", keymap.ESCAPE_WINDOW)
         elif again:
@@ -578,7 +578,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def on_transcript_at_compaction(self, message: Transcript.AtCompaction) -> None:
         key = self.keymap.shown("block_undo")
-        what = "brings this compaction back" if message.undone else "takes this compaction back, with all later ones"
+        what = "redoes this compaction" if message.undone else "undoes this compaction and all later ones"
         self.actions.flash(f"{key} {what}")
 
     def on_transcript_undo_requested(self, message: Transcript.UndoRequested) -> None:

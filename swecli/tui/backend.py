@@ -345,7 +345,7 @@ class Backend:
 
     async def try_model(self, ref: str) -> tuple[bool, str]:
         """Asks a model (``provider/name``) something short: whether it answers, and a sentence for the user."""
-        return False, f"{ref} can't be asked here"
+        return False, f"{ref} cannot be asked here"
 
     def keep_model(self, ref: str) -> str:
         """Makes a model the user's default. Returns a sentence that says where; empty where the model is only for this
@@ -359,4 +359,4 @@ class Backend:
 
     def remember(self, key: str, value: str) -> str:
         """Writes a setting (a dotted key and its value) to the user's file. Returns where it was written."""
-        raise ValueError("settings can't be written here")
+        raise ValueError("settings cannot be changed here")

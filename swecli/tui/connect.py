@@ -176,7 +176,7 @@ class Connection:
         try:
             said = TextBlock(await asyncio.to_thread(self._backend.keep_model, ref), "dim")
         except ValueError as error:
-            said = TextBlock(f"The next start will ask again: {error}", "warning")
+            said = TextBlock(f"The next start asks again: {error}", "warning")
         if said.text:
             self._screen.transcript.show((said,))
 
@@ -204,7 +204,7 @@ class Connection:
         def done(key: str) -> None:
             self._screen.run_worker(self._store_key(provider, key))
 
-        note = "It is kept in the system keyring, or else in a file only you can read."
+        note = "swecli stores it in the system keyring, or in a file only you can read."
         self._screen.dock.show(SecretPanel(f"Key for {provider}", note, done))
 
     async def _store_key(self, provider: str, key: str) -> None:

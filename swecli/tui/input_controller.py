@@ -116,7 +116,7 @@ class InputController:
                 await self.own_commands()
                 meaning = interpret(message.text, self._actions.commands)
                 if isinstance(meaning, NotSent) and session.port is not None and session.port.tools.pending:
-                    with self._screen.activity.beside("Waiting for MCP servers, which may have this command…"):
+                    with self._screen.activity.beside("Waiting for MCP servers, which may provide this command…"):
                         await session.port.extensions_settled()
                     await self.own_commands()
                     meaning = interpret(message.text, self._actions.commands)
@@ -223,7 +223,7 @@ class InputController:
                     return (await asyncio.to_thread(keep_as_files, message.typed, message.pastes, cwd), ())
                 except OSError as error:
                     why = error.strerror or str(error)
-                    self._screen.activity.flash(f"The file can't be written ({why}); nothing was sent", 8.0)
+                    self._screen.activity.flash(f"Cannot write the file ({why}); nothing was sent", 8.0)
             case _:
                 self._screen.activity.flash("Not sent; the message is back in the prompt")
         editor = self._screen.prompt.editor

@@ -97,11 +97,11 @@ class Dock(Vertical):
         edits = sum(request.acceptable for request in self._waiting)
         match mode:
             case "accept-edits" if edits:
-                return f"accepts {plural(edits, 'waiting edit')} unless you go on"
+                return f"accepts {plural(edits, 'waiting edit')} unless you continue"
             case "plan":
-                return f"refuses {plural(len(self._waiting), 'waiting request')} unless you go on"
+                return f"rejects {plural(len(self._waiting), 'waiting request')} unless you continue"
             case "auto":
-                return "settles what it may run unless you go on"
+                return "decides what it may run unless you continue"
             case _:
                 return ""
 

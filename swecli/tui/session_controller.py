@@ -278,7 +278,7 @@ class SessionController:
         transcript.earlier = bool(self.earlier)
         if self.earlier:
             named = "1 earlier message is" if self.earlier == 1 else f"{self.earlier:,} earlier messages are"
-            text = f"{named} not shown; PgUp at the top brings more, Home or a search all of the session"
+            text = f"{named} not shown; PgUp at the top loads more, Home or a search loads the whole session"
             transcript.show((TextBlock(text, "dim"),))
 
     def show_all(self) -> None:
@@ -304,14 +304,14 @@ class SessionController:
             return
         if self.state.busy:
             transcript.earlier = True  # it can be asked for again
-            self._screen.activity.flash("Earlier messages can be shown when the turn ends")
+            self._screen.activity.flash("Earlier messages load when the turn ends")
             return
         total = port.view.totals.turns
         self._turns = min(turns or total, total)
         self.earlier, self._replayed, self._place = total - self._turns, self._newest, place
         transcript.clear()
         self._tell_earlier()
-        self._screen.activity.flash("Reading all of the session…" if not self.earlier else "Reading earlier messages…")
+        self._screen.activity.flash("Loading the whole session…" if not self.earlier else "Loading earlier messages…")
         before = self._showing
         self._showing = asyncio.create_task(self._stream(port, self._turns if self.earlier else None))
         before.cancel()

@@ -161,7 +161,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     if not state.busy and not state.running:
         return "", ""
     seconds = duration(max(0, int(now - state.turn_since - state.waited))) if state.busy else ""
-    stop = "esc to skip it" if state.hooks else "esc to go on without" if state.awaits else "esc to interrupt"
+    stop = "esc to skip it" if state.hooks else "esc to continue without" if state.awaits else "esc to interrupt"
     if state.interrupting:
         return "Interrupting…", ""
     if state.requests:
@@ -574,7 +574,7 @@ class StatusScript:
                 stdin=text,
             )
         except OSError as error:
-            self._failed(f"cannot be started: {error.strerror or error}")
+            self._failed(f"could not start: {error.strerror or error}")
             return
         if ran.timed_out:
             self._failed(f"took longer than {self._timeout:g} s and was stopped")

@@ -283,9 +283,9 @@ async def test_where_nothing_is_stored_nothing_is_forked_or_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with bench(tmp_path, monkeypatch, TALK, store=False) as made:
-        with pytest.raises(RequestError, match="nothing is stored here"):
+        with pytest.raises(RequestError, match="sessions are not stored here"):
             await made.connection.fork_session(session_id=made.session, cwd=str(made.folder), mcp_servers=[])
-        with pytest.raises(RequestError, match="nothing is stored here"):
+        with pytest.raises(RequestError, match="sessions are not stored here"):
             await made.connection.ext_method("session/delete", {"sessionId": made.session})
 
 
@@ -301,7 +301,7 @@ async def test_modes_are_set_by_both_sides(tmp_path: Path, monkeypatch: pytest.M
         for config, value in (("mode", "zzz"), ("nothing", "x"), ("model", "no/such")):
             with pytest.raises(RequestError):
                 await made.connection.set_config_option(session_id=made.session, config_id=config, value=value)
-        with pytest.raises(RequestError, match="no mode"):
+        with pytest.raises(RequestError, match="unknown mode"):
             await made.connection.set_session_mode(session_id=made.session, mode_id="yolo")
 
 
@@ -421,7 +421,7 @@ async def test_what_is_attached_reaches_the_model(tmp_path: Path, monkeypatch: p
     [
         ([], "empty"),
         (text("  "), "empty"),
-        ([ImageContentBlock(type="image", data="no", mime_type="image/png")], "no PNG, JPEG"),
+        ([ImageContentBlock(type="image", data="no", mime_type="image/png")], "not a base64-encoded PNG, JPEG"),
     ],
 )
 async def test_a_prompt_that_can_not_be_sent_is_refused(
@@ -474,7 +474,7 @@ text = "Nothing."
         ).session_id
         await made.prompt("ask the hub")
         assert made.editor.said().endswith("Heard.")
-        assert "inside is one that only the editor can reach" in made.editor.said()
+        assert "inside: only the editor can reach it" in made.editor.said()
         ((call, _),) = made.editor.asked
         assert call.title == "mcp my-hub echo from the hub"
 

@@ -63,4 +63,4 @@ async def test_an_editor_that_does_not_answer_is_not_asked_again(
         assert made.editor.said() == "Edited."
         assert len(made.editor.reads) == 1
         assert (made.folder / "a.txt").read_text() == "1\n"
-        assert any("read from disk from now on" in line for line in made.editor.log)
+        assert any("from now on swecli reads files from disk" in line for line in made.editor.log)

@@ -153,9 +153,9 @@ async def test_the_doctor_names_providers_windows_and_keys_but_no_key(tmp_path: 
     for piece in (
         "from OPENAI_API_KEY",
         "stored",
-        "1,050,000 tokens (the catalogue), the server was not asked",
+        "1,050,000 tokens (the catalogue), server not contacted",
         "$2 in, $10 out per million tokens",
-        "openai/gpt-6-sol is the model; whether it answers was not asked.",
+        "openai/gpt-6-sol is the model; the server was not contacted.",
     ):
         assert piece in text
     assert "https://models.example.com/v1" in text
@@ -177,7 +177,7 @@ async def test_the_doctor_says_what_is_missing(tmp_path: Path) -> None:
     assert "select one with swecli -m openai/NAME" in text
     text, healthy = await report(supply(tmp_path, {}), "nobody/m")
     assert not healthy
-    assert "no such provider" in text
+    assert "its provider is unknown" in text
 
 
 async def test_online_each_provider_is_asked(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_online_each_provider_is_asked(tmp_path: Path) -> None:
         models = supply(tmp_path, {"VLLM_BASE_URL": server.url})
         text, healthy = await report(models, "vllm/qwen", online=True)
         assert healthy
-        assert "4,096 tokens (the server says so)" in text
+        assert "4,096 tokens (reported by the server)" in text
         assert "not asked" not in text
         assert "reached, 1 models" in text
         text, _ = await report(models, "vllm/other", online=True)

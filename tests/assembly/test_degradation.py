@@ -137,8 +137,8 @@ async def test_a_database_that_takes_nothing_in_the_middle_of_a_session(
         assert await run.say("Begin.") == "done"
         with trouble(opened[0]):
             assert await run.say("Read the log. " + "It matters. " * 2_000) == "done"
-            assert "can't be stored right now" in run.notices
-            assert "Long results stay in the context, shortened in their middle." in run.notices
+            assert "Cannot store" in run.notices
+            assert "Long results remain in the context, shortened in the middle." in run.notices
             assert "line 0 of the log" in run.results[-1]
             assert "line 999 of the log" in run.results[-1]
         await until(lambda: "stored again; nothing is missing" in run.notices)
@@ -162,7 +162,7 @@ async def test_a_vocabulary_that_can_not_be_had(
     async with running(project, script) as run:
         assert await run.say("Read this. " + "word " * 11_000) == "done"  # more than half: exact counts are wanted
         assert await run.say("And now?") == "done"
-        await until(lambda: "Exact token counts are not available, estimates are used" in run.notices)
+        await until(lambda: "Exact token counts are not available; swecli uses estimates" in run.notices)
         assert await run.say("Go on.") == "done"
         assert run.notices.count("Exact token counts") == 1
         assert run.session.view.budget is not None

@@ -63,4 +63,4 @@ def test_a_grant_lifts_neither_a_deny_nor_what_is_dangerous(work: Path, tmp_path
 def test_what_cannot_be_kept_is_told(work: Path, tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
     startup = read_startup(work, {"SWECLI_HOME": str(tmp_path / "home")}, {})
-    assert "could not be stored" in rule_saver(grants_of(startup, work))("Bash(make *)", "project")
+    assert "Could not store" in rule_saver(grants_of(startup, work))("Bash(make *)", "project")

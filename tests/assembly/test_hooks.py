@@ -90,7 +90,7 @@ def test_vouching_lets_them_run_once_and_says_so(work: Work) -> None:
     write_trust(work.data, work.folder, "trusted")
     startup = work.read(vouched=True)
     assert [hook.waiting for hook in startup.hooks.hooks] == [""]
-    assert "--trust lets 1 hook of this project run: ./check.sh" in startup.notices[0]
+    assert "--trust allows 1 hook of this project to run: ./check.sh" in startup.notices[0]
     assert work.running == []
 
 

@@ -136,7 +136,7 @@ async def test_safe_mode_has_no_memory_and_no_instructions(work: Path) -> None:
     ("settings", "changes", "said"),
     [
         ("", {"safe_mode": True}, "off in safe mode"),
-        ("", {"trust": "declined"}, "none until you trust this folder"),
+        ("", {"trust": "declined"}, "off until you trust this folder"),
         ('[instructions]\nmerge = "none"\n', {}, "off by your settings (instructions.merge)"),
         ("", {}, "AGENTS.md"),
     ],
@@ -176,7 +176,7 @@ CALLS: tuple[tuple[dict[str, object], str], ...] = (
     ({"command": "insert", "path": "/memories/b.md", "insert_line": 2, "insert_text": "three"}, "Memory changed"),
     ({"command": "rename", "old_path": "/memories/b.md", "new_path": "/memories/c/d.md"}, "Memory changed"),
     ({"command": "view", "path": "/memories"}, "c/"),
-    ({"command": "view", "path": "/memories/../a"}, "no path of a memory"),
+    ({"command": "view", "path": "/memories/../a"}, "not a memory path"),
     ({"command": "view", "path": "/memories-x"}, "not below /memories"),
     ({"command": "view", "path": "/memories/gone.md"}, "does not exist"),
     ({"command": "delete", "path": "/memories"}, "itself"),
@@ -245,7 +245,7 @@ async def test_a_memory_is_shown_once_and_without_a_call(work: Path) -> None:
         "ports/a.md": "Use port 8123.",
         "ports": "/memories/ports/a.md  14 bytes",
         "b.md": "No memory /memories/b.md. There is: /memories/ports/a.md.",
-        "../a": "is no path of a memory",
+        "../a": "is not a memory path",
     }
     try:
         with patch.object(session, "run_tool", side_effect=AssertionError):
@@ -260,7 +260,7 @@ async def test_a_memory_is_shown_once_and_without_a_call(work: Path) -> None:
 WRITTEN = (
     ("a.md", "Written to /memories/a.md."),
     ("user/b.md", "Written to /memories/user/b.md."),
-    ("../c.md", "Nothing was changed. '../c.md' is no path of a memory"),
+    ("../c.md", "Nothing was changed. '../c.md' is not a memory path"),
 )
 
 

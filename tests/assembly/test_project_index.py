@@ -102,7 +102,7 @@ async def test_places_in_files_that_a_rule_covers_are_not_shown(tmp_path: Path) 
     rules = ReadRules((Rule("deny", "Read(keys/**)", "user"),), (str(bench.folder),))
     context = replace(bench.context, read_rules=lambda: rules)
     outcome = await Locate(retrieval, lambda: "").run(LocateParams(query="pricing"), context)
-    assert outcome.text == "b.py:1 pricing\n(files that Read(keys/**) covers are left out)"
+    assert outcome.text == "b.py:1 pricing\n(files covered by Read(keys/**) are left out)"
     assert outcome.detail == "1 place"
 
 

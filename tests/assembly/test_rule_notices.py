@@ -17,8 +17,8 @@ from swecli.launch import LaunchOptions, StartError
     [
         ("Bashh(rm *)", "Bashh takes no pattern"),
         ("Bash(", "expected Tool or Tool(pattern)"),
-        ("Bassh", "there is no tool 'Bassh'"),
-        ("run_comand", "there is no tool 'run_comand'"),
+        ("Bassh", "unknown tool 'Bassh'"),
+        ("run_comand", "unknown tool 'run_comand'"),
         ("", "expected Tool or Tool(pattern)"),
     ],
 )

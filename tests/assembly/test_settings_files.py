@@ -63,7 +63,7 @@ def test_each_setting_has_its_origin(place: Place) -> None:
         ("agent.max_steps", "0", "greater than or equal to 1"),
         ("agent.max_steps", "many", "is not a TOML value"),
         ("agent.max_steps", '"9"', "integer"),
-        ("agent.hard_block", "0.5", "must not be above"),
+        ("agent.hard_block", "0.5", "must not exceed"),
         ("approval.mode", "fast", "must be"),
         ("approval.allow", "Bash(*x y)", "not a rule"),
         ("keys.find", "ctrl+nothing", "no key named"),
@@ -173,7 +173,7 @@ def test_no_sessions_and_damaged_ones_are_no_error(place: Place) -> None:
 
 
 def test_a_theme_that_does_not_exist_is_no_value(place: Place) -> None:
-    with pytest.raises(ValueError, match=r"there is no theme 'nrod'\. Did you mean nord\?"):
+    with pytest.raises(ValueError, match=r"unknown theme 'nrod'\. Did you mean nord\?"):
         place.settings.write("ui.theme", "nrod", "user")
     assert not place.file.exists()
     for name in ("nord", "auto"):

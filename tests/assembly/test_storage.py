@@ -35,7 +35,7 @@ def begin(folder: Path, title: str, process: Process) -> str:
 
 
 def test_a_session_that_is_open_elsewhere_is_named_with_its_process(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="There is no session to continue"):
+    with pytest.raises(StartError, match="This folder has no session to continue"):
         open_storage(CONTINUE, tmp_path, "")
     held = begin(tmp_path, "Fix the bug", ELSEWHERE)
     with pytest.raises(StartError) as raised:
@@ -59,9 +59,13 @@ def test_what_is_wrong_with_the_database_is_said_where_nothing_can_be_continued(
     database = tmp_path / DATABASE
     sound = database.read_bytes()
     database.write_bytes(b"\xff" * len(sound))
-    with pytest.raises(StartError, match=r"was damaged .*No session in it can be read\. There is no session to conti"):
+    with pytest.raises(
+        StartError, match=r"was damaged .*It contains no readable session\. This folder has no session to conti"
+    ):
         open_storage(CONTINUE, tmp_path, "")
-    with pytest.raises(StartError, match=r"^There is no session .* The damaged database was kept as .*\.corrupt-"):
+    with pytest.raises(
+        StartError, match=r"^This folder has no session .* The damaged database was kept as .*\.corrupt-"
+    ):
         open_storage(CONTINUE, tmp_path, "")
     open_database(database, migrations=(*MIGRATIONS, ("CREATE TABLE extra(x)",))).close()
     for options in (CONTINUE, LaunchOptions(Path("/work"), continue_newest=True, look_only=True)):
@@ -173,7 +177,7 @@ def test_folders_that_are_gone_are_named_with_how_to_take_their_sessions(tmp_pat
     with pytest.raises(StartError) as raised:
         open_storage(CONTINUE, tmp_path / "new", "")
     relink = f"`swecli sessions relink {gone}` moves them here."
-    assert str(raised.value).endswith(f"{gone} is gone and has 1 session; {relink}")
+    assert str(raised.value).endswith(f"{gone} no longer exists and has 1 session; {relink}")
 
 
 def test_a_long_title_is_cut_visibly(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def instructions(folder: Path) -> Instructions:
 
 
 async def test_what_init_wrote_is_trusted_at_the_next_start(plain: Path) -> None:
-    assert "is written" in await init(plain)
+    assert "Wrote OPENCLI.md" in await init(plain)
     assert (plain / "OPENCLI.md").is_file()
     assert WorkspaceTrust(LaunchOptions(cwd=plain)).question() is None
     assert [(file.name, file.quoted) for file in instructions(plain).files] == [("OPENCLI.md", False)]

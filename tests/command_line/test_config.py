@@ -87,7 +87,7 @@ def test_the_model_that_was_picked_last_is_the_one_of_the_next_start(file: Path)
     file.write_text('# mine\n[ui]\ntheme = "nord"\n')
     options = LaunchOptions(cwd=file.parent)
     for flagged in (replace(options, base_url="http://localhost:1/v1"), replace(options, settings=file)):
-        with pytest.raises(ValueError, match="applies to one run"):
+        with pytest.raises(ValueError, match="applies to this run only"):
             keep_model(flagged, "openai/c")
     assert "model" not in file.read_text()
     for ref in ("openai/a", "anthropic/b"):

@@ -87,7 +87,7 @@ def test_a_damaged_database_is_told_once_and_ends_with_a_failure(
     open_database(database).close()
     assert doctor(["--repair", "recover"]) == ExitCode.OK
     said = capsys.readouterr().out
-    assert said == "Every session that can be read is here already. The damaged file stays.\n"
+    assert said == "All readable sessions are already here. The damaged file is kept.\n"
 
 
 def test_a_recovery_with_nothing_to_read_is_a_failure(
@@ -97,9 +97,9 @@ def test_a_recovery_with_nothing_to_read_is_a_failure(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert doctor(["--repair", "recover"]) == ExitCode.OK
-    assert capsys.readouterr().out == "No damaged database was put aside here.\n"
+    assert capsys.readouterr().out == "There is no damaged database here.\n"
     database = user_paths({"SWECLI_HOME": str(tmp_path / "home")}).workspace_data(tmp_path) / DATABASE
     open_database(database).close()
     database.with_name(f"{DATABASE}.corrupt-1").write_bytes(b"nonsense" * 2_000)
     assert doctor(["--repair", "recover"]) == ExitCode.FAILURE
-    assert capsys.readouterr().out == f"No session can be read in {DATABASE}.corrupt-1. The damaged file stays.\n"
+    assert capsys.readouterr().out == f"{DATABASE}.corrupt-1 has no readable session. The damaged file is kept.\n"

@@ -62,11 +62,11 @@ def test_what_is_understood_is_an_option_here(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_has_no_counterpart_is_answered() -> None:
-    with pytest.raises(UsageError, match="--mcp-config is not an option here: servers come from swecli mcp add"):
+    with pytest.raises(UsageError, match="swecli has no --mcp-config: add servers with swecli mcp add"):
         parsed(["--mcp-config", "x.json", "hello"])
-    with pytest.raises(UsageError, match="--yes-always is not an option here: use --permission-mode"):
+    with pytest.raises(UsageError, match="swecli has no --yes-always: use --permission-mode"):
         parsed(["--yes-always"])
-    assert answer_to(["--verbose"]).startswith("--verbose is not an option here: -p with")
+    assert answer_to(["--verbose"]).startswith("swecli has no --verbose: -p with")
     assert answer_to(["--", "--verbose"]) == ""
     assert "/agents lists them" in answer_to(["--agent=review"])
     assert not [answer for answer in ANSWERS.values() if "not available" in answer]

@@ -68,7 +68,7 @@ def test_taken_over_from_another_program(home: Path, capsys: pytest.CaptureFixtu
     servers = {"a": {"command": "x"}, "b": {"url": "https://y/mcp"}}
     (home / "work" / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     mcp(["import"])
-    assert "Take them with --all." in capsys.readouterr().out
+    assert "Import them with --all." in capsys.readouterr().out
     assert mcp(["import", "--only", "b"]) == 0
     mcp(["list"])
     assert "b  on  https://y/mcp" in capsys.readouterr().out
@@ -79,7 +79,7 @@ def test_taken_over_from_another_program(home: Path, capsys: pytest.CaptureFixtu
     [
         (["frob"], "has no 'frob'"),
         (["add", "x"], "give a command after --"),
-        (["add", "a b", "--", "x"], "its name must have"),
+        (["add", "a b", "--", "x"], "its name must use"),
         (["add", "x", "-e", "novalue", "--", "y"], "wants NAME=VALUE"),
         (["remove", "x"], "no server 'x'"),
         (["test", "x"], "there are: none"),

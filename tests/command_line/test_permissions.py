@@ -60,10 +60,10 @@ def test_a_command_is_judged_with_the_sandbox_of_the_folder(
 def test_the_reason_about_a_substitution_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["permissions", "check", "--", "ls $(cat x)"]) == 0
     said = capsys.readouterr().out
-    assert "what $(…) gives here is not known to be names of files" in said
+    assert "the text from $(…) may not be file names" in said
     assert "xargs" not in said
     assert main(["permissions", "check", "--", "cat x | xargs ls"]) == 0
-    assert "what xargs hands on is not known to be names of files" in capsys.readouterr().out
+    assert "the text xargs passes on may not be file names" in capsys.readouterr().out
 
 
 def test_words_that_the_shell_took_apart_are_one_argument_each(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def test_places_as_text_and_as_json(shop: Path, capsys: pytest.CaptureFixture[st
     assert [one["score"] for one in listed] == sorted((one["score"] for one in listed), reverse=True)
     assert (shop.parent / "home" / "cache" / "retrieval").exists()
     assert retrieve(["-C", str(shop), "xylophone"]) == 0
-    assert "nothing in this folder" in capsys.readouterr().err
+    assert "no file in this folder" in capsys.readouterr().err
 
 
 def test_a_batch_answers_each_line(shop: Path, tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_a_batch_answers_each_line(shop: Path, tmp_path: Path) -> None:
     answers = [json.loads(line) for line in batch([*map(json.dumps, requests), "", "no json"])]
     assert answers[0][0]["path"] == "src/mail/smtp.py"
     assert answers[1] == []
-    assert "is no folder" in answers[2]["error"]
-    assert "not a line such as" in answers[3]["error"]
+    assert "is not a folder" in answers[2]["error"]
+    assert "expected a line such as" in answers[3]["error"]
     assert answers[4] == []
-    assert "not a line such as" in answers[5]["error"]
+    assert "expected a line such as" in answers[5]["error"]
 
 
 def test_what_makes_no_sense_is_told() -> None:

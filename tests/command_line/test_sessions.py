@@ -112,7 +112,7 @@ def test_a_session_is_renamed_and_deleted(place: Place, run: Run) -> None:
 def test_old_sessions_are_purged_as_asked_or_as_the_settings_say(place: Place, run: Run) -> None:
     place.session("old", days=100)
     young = place.session("young", days=3)
-    assert "no rule" in run("purge")[2]
+    assert "no limit" in run("purge")[2]
     assert len(place.ids()) == 2
     (place.home / "config.toml").write_text("[sessions]\ndelete_after_days = 1\n")
     assert "1 session would be deleted" in run("purge", "--dry-run")[1]
@@ -139,7 +139,7 @@ def test_what_can_not_be_written_is_listed_and_searched_and_nothing_is_said_to_b
     code, out, err = run("purge", "--older-than", "2")
     assert (code, "deleted," in out, "Nothing was deleted" in err) == (42, False, True)
     code, out, err = run("search", "words")
-    assert (code, out.startswith(kept), "Nothing in it is changed" in err) == (0, True, True)
+    assert (code, out.startswith(kept), "It was not changed" in err) == (0, True, True)
     assert kept in run("list")[1]
     code, _, err = run("show", kept)
     assert (code, err.count("can't be used"), "warning" in err) == (42, 1, False)

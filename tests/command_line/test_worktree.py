@@ -102,7 +102,7 @@ def test_one_that_another_works_in_stays(project: Path, capsys: pytest.CaptureFi
         return 0
 
     in_worktree(options, outer)
-    assert "another swecli works in it" in capsys.readouterr().err
+    assert "another swecli is using it" in capsys.readouterr().err
     assert not folders[0].exists()
 
 
@@ -125,14 +125,14 @@ def test_its_session_is_found_again(project: Path, tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "-x", ".hidden", "x.lock", "a..b", "x" * 80])
 def test_bad_names(project: Path, name: str) -> None:
-    with pytest.raises(StartError, match="can't name a worktree"):
+    with pytest.raises(StartError, match="cannot name a worktree"):
         in_worktree(replace(options_of(), worktree=name), lambda _: 0)
 
 
 def test_where_there_is_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StartError, match="is in no git repository"):
+    with pytest.raises(StartError, match="is not in a git repository"):
         in_worktree(options_of("-w"), lambda _: 0)
 
 

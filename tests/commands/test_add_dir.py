@@ -34,7 +34,7 @@ async def test_what_is_no_new_folder_is_told(tmp_path: Path) -> None:
         ("sub", "is already part of this session"),
         ("file", "not a directory"),
         ("gone", "no such directory"),
-        ("~nobody-here/x", "can't be used"),
+        ("~nobody-here/x", "cannot use"),
         ("a\0b", "Nothing was added"),
     ):
         result = await ADD_DIR.run(port, name)

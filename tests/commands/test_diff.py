@@ -30,7 +30,7 @@ async def shown(changed: Difference, line: str) -> CommandResult:
 async def test_each_file_is_a_diff_with_its_path_as_the_user_knows_it() -> None:
     *diffs, said = (await shown(Difference(FILES), "/diff")).blocks
     assert [block.path for block in diffs if isinstance(block, DiffBlock)] == ["a.py", "sub/new.py", "/else/c"]
-    ways = "/undo reverts the newest change, /rewind all since a message"
+    ways = "/undo reverts the newest change, /rewind every change since a message"
     assert said == TextBlock(f"3 files changed in this session (1 new, 1 removed); {ways}.", "dim")
 
 

@@ -72,16 +72,16 @@ async def test_lists_name_source_state_and_problems(places: Places) -> None:
         assert "Say $1" in shown(await run(made, "/commands git:say"))
         assert "Fill forms" in shown(await run(made, "/skills /pdf"))
         assert "Mode: " in shown(await run(made, "/agents explore"))
-        assert "no nope among the skills" in shown(await run(made, "/skills nope"))
+        assert "Unknown name nope; /skills lists the skills" in shown(await run(made, "/skills nope"))
 
 
 async def test_what_waits_is_shown_and_approved(places: Places) -> None:
     async with bench(ANSWERS, places.project, extension_files=places.open(at_once=False)) as made:
         assert "/commands approve git:say" in shown(await run(made, "/git:say x"))
         assert "Say $1" in shown(await run(made, "/commands git:say"))
-        assert "Not used" in shown(await run(made, "/skills"))
-        assert "Nothing waits for approval: nope" in shown(await run(made, "/skills approve nope"))
-        assert "Approved as they are now: pdf" in shown(await run(made, "/skills approve"))
+        assert "Ignored" in shown(await run(made, "/skills"))
+        assert "Nothing needs approval: nope" in shown(await run(made, "/skills approve nope"))
+        assert "Approved in their current version: pdf" in shown(await run(made, "/skills approve"))
         assert "Fill forms" in shown(await run(made, "/skills"))
         assert len(places.kept) == 1
         assert made.bodies(Notice) == []
@@ -104,4 +104,4 @@ async def test_an_empty_list_says_where_to_put_one(tmp_path: Path) -> None:
         assert ".swecli, .agents or .claude" in shown(await run(made, "/skills"))
         assert "explore" in shown(await run(made, "/agents"))
     async with bench(ANSWERS, tmp_path) as made:
-        assert "no skills in this session" in shown(await run(made, "/skills"))
+        assert "This session has no skills" in shown(await run(made, "/skills"))

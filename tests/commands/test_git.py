@@ -85,8 +85,8 @@ async def test_a_review_is_one_turn_with_the_diff(repository: Path) -> None:
         assert notices == ["Reviewing the uncommitted changes, above all: for errors."]
         text = made.model.requests[0].messages[0].text
         assert "+two" in text
-        assert "above all at this: for errors" in text
-        assert "not in the diff, to be read too: new.txt" in text
+        assert "focus on: for errors" in text
+        assert "outside the diff; read them too: new.txt" in text
 
 
 @pytest.mark.parametrize("word", ["nosuchbranch/mcp", "gone.py", "abcdef1234", "gone..main", "HEAD~9"])
@@ -94,7 +94,7 @@ async def test_a_word_that_names_nothing_is_an_error_that_says_what_there_is(rep
     (repository / "a.txt").write_text("two\n")
     async with bench(ANSWERS, repository) as made:
         said = shown(await REVIEW.run(made.session, word))
-        assert f"no branch, commit, range or file {word} here. Branches: main. Changed: a.txt." in said
+        assert f"No branch, commit, range or file is named {word}. Branches: main. Changed: a.txt." in said
         assert "Nothing was sent." in said
         assert made.model.requests == []
     for focus in ("errors", "security/tests and docs", "races, e.g. in the cache"):
@@ -160,13 +160,13 @@ async def test_a_note_with_the_no_makes_the_proposal_anew(repository: Path) -> N
     async with bench(answers, repository, tools=[RunCommand()]) as made:
         running = asyncio.create_task(COMMIT.run(made.session, ""))
         request = await made.asked()
-        assert request.reason == "Commits a.txt. Stays out, as git does not track it: n.txt."
+        assert request.reason == "Commits a.txt. Not included (not tracked by git): n.txt."
         made.send(ReplyPermission(request.request, "reject", "shorter subject please"))
         await until(lambda: len(made.bodies(PermissionRequested)) == 2)
         made.send(ReplyPermission(made.bodies(PermissionRequested)[1].request, "once"))
         assert "Committed: Add it." in shown(await running)
         said = made.model.requests[1].messages[0].text
-        assert "Add a long line\n\nThe user rejects it and says: shorter subject please" in said
+        assert "Add a long line\n\nThe user rejected it and says: shorter subject please" in said
 
 
 @pytest.mark.parametrize(("untracked", "words"), [(False, "work tree is clean"), (True, "does not track yet: n.txt")])

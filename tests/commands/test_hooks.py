@@ -22,7 +22,7 @@ ANSWER = "[[step]]\ntext = 'hello'\n"
 def made(folder: Path) -> Hooks:
     hooks = (
         Hook("Stop", "echo secret-output; exit 3", origin="/w/config.toml:3"),
-        Hook("Stop", "./new.sh", source="project", waiting="you have not allowed it as it is now"),
+        Hook("Stop", "./new.sh", source="project", waiting="you have not allowed its current version"),
     )
     return Hooks(hooks, HookPlace(folder, {"PATH": os.environ.get("PATH", os.defpath)}))
 

@@ -56,7 +56,7 @@ async def test_a_front_end_with_a_screen_shows_that_unless_the_list_is_asked_for
 async def test_output_is_shown_on_demand() -> None:
     (block,) = await blocks(session_with(BUILD), "/jobs j2")
     assert block == TerminalBlock("make", "output of j2", 2, duration=65.0)
-    assert await text(session_with(BUILD), "/jobs j9") == "There is no job 'j9'."
+    assert await text(session_with(BUILD), "/jobs j9") == "Unknown job 'j9'."
 
 
 async def test_a_subagent_is_shown_as_one() -> None:

@@ -66,7 +66,7 @@ async def test_it_lists_and_explains(tmp_path: Path) -> None:
         nothing = await shown(it.session, "zebra")
         assert nothing.startswith("Nothing in the playbook matches 'zebra'. Use /playbook")
         one = await shown(it.session, "tes-00001")
-        for said in ("session s-1 t2 t3 abc123", "pytest is run", "helpful 1, harmful 0"):
+        for said in ("session s-1 t2 t3 abc123", "pytest runs", "helpful 1, harmful 0"):
             assert said in one
         assert await shown(it.session, "why tes-00001") == one
         assert await shown(it.session, "evidence tes-00001") == one
@@ -82,7 +82,7 @@ async def test_it_lists_and_explains(tmp_path: Path) -> None:
         ("down tes-00001", "counts as harmful 5 times more; it is archived", "archived", False, 1),
         ("freeze tes-00001", "is frozen", "probation", True, 1),
         ("off tes-00001", "is off", "off", False, 1),
-        ("delete tes-00001", "is not learned again", "deleted", False, 0),
+        ("delete tes-00001", "does not learn it again", "deleted", False, 0),
     ],
 )
 async def test_a_bullet_is_changed(
@@ -101,15 +101,15 @@ async def test_a_bullet_is_changed(
 async def test_texts_are_changed_and_written_down_only_where_they_are_of_this_project(tmp_path: Path) -> None:
     async with bench(ANSWER, tmp_path, playbook=opener(tmp_path, TESTS)) as it:
         assert "now says" in await shown(it.session, "edit tes-00001 Use `python -m pytest -p no:cov` here.")
-        assert "as it was" in await shown(it.session, "edit tes-00001 Run tests after changes")
-        assert "There is no bullet 'x'" in await shown(it.session, "edit x Use `python -m pytest -p no:cov` here.")
+        assert "unchanged" in await shown(it.session, "edit tes-00001 Run tests after changes")
+        assert "Unknown bullet 'x'" in await shown(it.session, "edit x Use `python -m pytest -p no:cov` here.")
         refused = await shown(it.session, "add Write clean code")
         assert "Nothing was added" in refused
-        assert "/playbook add --anyway TEXT insists" in refused
+        assert "/playbook add --anyway TEXT adds it anyway" in refused
         assert "secret" in await shown(it.session, "add --anyway Use the key token=abcdefgh12345678")
         assert "Write clean code" in await shown(it.session, "add --anyway Write clean code")
-        assert "was added" in await shown(it.session, "add Use pnpm, not npm.")
-        assert "was added" in await shown(it.session, "everywhere Use tabs, not spaces.")
+        assert "Added" in await shown(it.session, "add Use pnpm, not npm.")
+        assert "Added" in await shown(it.session, "everywhere Use tabs, not spaces.")
         assert "everywhere" in await shown(it.session)
         assert "Use /playbook" in await shown(it.session, "up")
     assert sorted(one.content for one in stored(tmp_path).bullets()) == [
@@ -130,11 +130,11 @@ async def test_what_the_user_made_their_own_is_not_taken_back(before: str, word:
         await shown(it.session, before)
         for _ in range(2):
             assert await shown(it.session, "undo") == (
-                f"tes-00001 was {word} since it was learned, so it stays. /playbook delete tes-00001 deletes it."
+                f"tes-00001 was {word} since it was learned, so it is kept. /playbook delete tes-00001 deletes it."
             )
         assert len(stored(tmp_path).bullets()) == 1
         await shown(it.session, "delete tes-00001")
-        assert "taken back already" in await shown(it.session, "undo")
+        assert "already undone" in await shown(it.session, "undo")
 
 
 async def test_what_another_session_learned_is_seen_and_told(tmp_path: Path) -> None:
@@ -150,10 +150,10 @@ async def test_what_another_session_learned_is_seen_and_told(tmp_path: Path) -> 
 
 async def test_what_was_learned_is_taken_back_and_the_session_can_do_without(tmp_path: Path) -> None:
     async with bench(ANSWER * 2, tmp_path, playbook=opener(tmp_path, TESTS)) as it:
-        assert "Nothing was learned" in await shown(it.session, "undo")
+        assert "learned nothing" in await shown(it.session, "undo")
         it.session.playbook.learned.append(TESTS)
-        assert "tes-00001 is deleted" in await shown(it.session, "undo")
-        assert "taken back already" in await shown(it.session, "undo")
+        assert "Deleted tes-00001" in await shown(it.session, "undo")
+        assert "already undone" in await shown(it.session, "undo")
         assert stored(tmp_path).bullets() == []
         assert "off for this session" in await shown(it.session, "off")
         assert "off for this session" in await shown(it.session)

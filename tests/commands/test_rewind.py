@@ -75,7 +75,7 @@ async def test_a_preview_changes_nothing() -> None:
 async def test_what_makes_no_sense_is_answered() -> None:
     made = session()
     for words, said in (
-        ("9", "there are 1 to 3"),
+        ("9", "messages: 1 to 3"),
         ("x", "/rewind N both"),
         ("1 nothing", "/rewind N both"),
         ("0", "1 to 3"),
@@ -87,9 +87,9 @@ async def test_what_makes_no_sense_is_answered() -> None:
 
 async def test_rename_without_a_name_shows_it_and_changes_nothing() -> None:
     made = session()
-    assert "has no name" in text(await result(made, "rename"))
+    assert "but no name" in text(await result(made, "rename"))
     await result(made, "rename login fix")
     assert text(await result(made, "rename")).startswith("This session is called login fix. /rename NAME")
     assert made.called == "login fix"
-    assert "no name now" in text(await result(made, "rename --clear"))
+    assert "now has a title but no name" in text(await result(made, "rename --clear"))
     assert made.called == ""

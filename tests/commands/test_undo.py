@@ -70,7 +70,7 @@ async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> Non
     assert "Undid: t3 rm b.txt" in text
     assert "b.txt    restored" in text
     assert "/else/c  removed" in text
-    assert "1 file was left alone:\n  a.txt: it was changed since" in text
+    assert "1 file left alone:\n  a.txt: it was changed since" in text
     assert "Not tracked:\n  big: larger than 2 MB" in text
     assert "/redo reapplies it" in text
     assert session.files.targets == [Target()]

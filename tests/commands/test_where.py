@@ -22,21 +22,21 @@ def reason(files: int) -> str:
 
 
 def test_a_tiny_folder_is_named_as_the_reason() -> None:
-    assert "in a folder of 1 file words tell too little" in reason(1)
-    assert "in a folder of 3 files words tell too little" in reason(3)
+    assert "in a folder of 1 file, words say too little" in reason(1)
+    assert "in a folder of 3 files, words say too little" in reason(3)
     ranked = (Ranked("shop/o1.py", 1.0),)
     said = result_of(Retrieval(ranked=ranked), IndexState(60)).blocks[-1]
     assert isinstance(said, TextBlock)
-    assert "they fit too many files" in said.text
+    assert "they match too many files" in said.text
 
 
 def test_what_is_not_indexed_is_said() -> None:
     assert indexed(IndexState(1)) == "1 file is indexed."
-    assert indexed(IndexState(3, building=True)) == "3 files are indexed; it is being made."
+    assert indexed(IndexState(3, building=True)) == "3 files are indexed; indexing continues."
     said = indexed(IndexState(20_000, complete=False, left_out=(("gen/", 61_204), ("./", 2))))
     assert said == (
-        "20,000 files are indexed. There are more: programs come first, then tests, and the others are left out. "
-        "Most of them are in gen/ (61,204), ./ (2)."
+        "20,000 files are indexed. There are more, which were left out: programs come first, then tests. "
+        "Most are in gen/ (61,204), ./ (2)."
     )
     (nothing,) = result_of(Retrieval(), IndexState(20_000, complete=False)).blocks
     assert isinstance(nothing, TextBlock)

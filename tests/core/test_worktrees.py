@@ -63,7 +63,7 @@ def test_one_with_changes_is_kept(repository: Path, tmp_path: Path, how: str) ->
 
 @pytest.mark.parametrize("name", ["../up", "", "a b", "-b", ".", "x.lock"])
 def test_a_name_that_can_not_be_one_is_refused(repository: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(WorkTreeError, match="can't name a worktree"):
+    with pytest.raises(WorkTreeError, match="cannot name a worktree"):
         add_worktree(repository, tmp_path / "trees", name, ENVIRONMENT)
 
 
@@ -75,7 +75,7 @@ def test_a_name_twice_says_where_the_first_is(repository: Path, tmp_path: Path) 
 
 
 def test_a_folder_without_repository_is_told(tmp_path: Path) -> None:
-    with pytest.raises(WorkTreeError, match="no git repository"):
+    with pytest.raises(WorkTreeError, match="not in a git repository"):
         add_worktree(tmp_path, tmp_path / "trees", "fix", ENVIRONMENT)
 
 
@@ -108,7 +108,7 @@ def test_they_are_where_tools_may_write(tmp_path: Path) -> None:
 
 def test_one_that_is_there_goes_on(repository: Path, tmp_path: Path) -> None:
     first = add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT)
-    with pytest.raises(WorkTreeError, match="exists already"):
+    with pytest.raises(WorkTreeError, match="already exists"):
         add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT)
     again = add_worktree(repository / "src", tmp_path / "trees", "one", ENVIRONMENT, again=True)
     assert (again.root, again.folder) == (first.root, first.root / "src")
@@ -128,5 +128,5 @@ def test_a_folder_of_something_else_is_not_taken_for_one(repository: Path, tmp_p
     place = add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT).root.with_name("two")
     place.mkdir()
     git(place, "init", "-q")
-    with pytest.raises(WorkTreeError, match="exists already"):
+    with pytest.raises(WorkTreeError, match="already exists"):
         add_worktree(repository, tmp_path / "trees", "two", ENVIRONMENT, again=True)

@@ -176,7 +176,7 @@ def test_claude_code() -> None:
     ]
     assert (session.title, session.cwd, session.model) == ("Fix the login", "/w", "")
     (told,) = session.left_out
-    for words in ("1 of subagents", "1 of branches that were left", "1 not understood"):
+    for words in ("1 of subagents", "1 of abandoned branches", "1 not understood"):
         assert words in told
 
 
@@ -216,7 +216,7 @@ def test_pi() -> None:
         "assistant: Done.",
     ]
     assert session.title == "My work"
-    assert "1 of branches" in session.left_out[0]
+    assert "1 of abandoned branches" in session.left_out[0]
 
 
 def test_nothing_of_it_has_power() -> None:
@@ -248,7 +248,7 @@ def test_what_is_none_is_refused(text: str) -> None:
 
 
 def test_a_file_without_words_is_refused_by_name() -> None:
-    with pytest.raises(PortableError, match="a session file of Codex, but nothing"):
+    with pytest.raises(PortableError, match="a session file of Codex, but contains no messages"):
         read_foreign(json.dumps(CODEX[0]))
 
 

@@ -139,7 +139,7 @@ def test_the_model_of_a_fresh_session_is_told_every_answer(tmp_path: Path) -> No
         "the token has expired",
         "Branch: fix-login",
         "Session: 2026-01-02-03-04-05-abcd",
-        "2 of 3 changed files are here as the bundle has them; new.py different here",
+        "2 of 3 changed files match the bundle; new.py different here",
     ):
         assert words in note, words
 
@@ -190,9 +190,9 @@ def test_a_session_without_a_message_has_nothing_to_hand_over(tmp_path: Path) ->
     [
         ("", "no data block"),
         ("# Notes\n\nNothing here.", "no data block"),
-        ("{}", "no handoff bundle"),
-        ('{"format": "swecli-session"}', "no handoff bundle"),
-        ('{"format": "swecli-handoff", "version": 2}', "later swecli"),
+        ("{}", "not a handoff bundle"),
+        ('{"format": "swecli-session"}', "not a handoff bundle"),
+        ('{"format": "swecli-handoff", "version": 2}', "newer swecli"),
         ('{"format": "swecli-handoff", "version": 1, "goal": 3}', "damaged data block"),
         ("```json swecli-handoff\n{\n```\n", "damaged data block"),
         ("```json swecli-handoff\n{}\n```\n```json swecli-handoff\n{}\n```\n", "several data blocks"),
@@ -208,6 +208,6 @@ def test_a_file_that_is_no_bundle_is_refused_with_a_reason(tmp_path: Path, text:
 
 def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    for name, why in ((".", "is no file"), ("none", "No such file"), ("binary", "no UTF-8")):
+    for name, why in ((".", "is not a file"), ("none", "No such file"), ("binary", "no UTF-8")):
         with pytest.raises(StartError, match=why):
             read_bundle(tmp_path / name, tmp_path)

@@ -112,7 +112,7 @@ def test_ways_back_are_told_once_with_what_became_of_files() -> None:
         files,
         Rewound("u1", "1 file restored.", "", "files", "w1"),
         files,
-        RewindUndone("w1", "1 file brought back."),
+        RewindUndone("w1", "1 file restored."),
         files,
         Rewound("u1", "1 file restored.", "first", "both", "w2"),
         CompactionRedone("c1"),
@@ -124,13 +124,13 @@ def test_ways_back_are_told_once_with_what_became_of_files() -> None:
     ]
     text = markdown(in_order(bodies))
     assert "_Files rewound to before “first”. 1 file restored._" in text
-    assert "_Rewind undone: what came after it counts again. 1 file brought back._" in text
-    assert "_Rewound to before “first”: what came after it no longer counts. 1 file restored._" in text
+    assert "_Rewind undone: the later entries count again. 1 file restored._" in text
+    assert "_Rewound to before “first”: later entries no longer count. 1 file restored._" in text
     assert text.count("Compaction") == text.count("_Compaction redone: 9,000 to 4,000 tokens._") == 1
     assert "_Subagent agent-1 ended after 1 step and 4,000 tokens._" in text
     assert "_Pointed the model to a.py_" in text
-    assert text.count("Changes of files undone: /work/a.py.") == 1
-    assert text.rstrip().endswith("Changes of files undone: /work/a.py._")
+    assert text.count("File changes undone: /work/a.py.") == 1
+    assert text.rstrip().endswith("File changes undone: /work/a.py._")
 
 
 def test_subagents_count_in_the_sum_only() -> None:

@@ -164,7 +164,7 @@ def test_no_rule_waiting_message_or_address_is_taken_over() -> None:
     assert state.queue == ()
     assert "evil" not in repr([event.body for event in taken.events if isinstance(event.body, SessionStarted)])
     said = " ".join(taken.left_out)
-    for words in ("evil.example", "Permissions", "Messages that waited"):
+    for words in ("evil.example", "Permissions", "Queued messages"):
         assert words in said
     assert read_portable(portable_document(_portable(in_order(stranger)), COVER)).model == ""
 
@@ -180,27 +180,27 @@ def _moved(event: Event, by: int) -> Event:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no JSON"),
-        ("[]", "no export of a session"),
-        ('{"format": "other"}', "no export of a session"),
-        ('{"format": "swecli-session", "version": 99}', "later swecli"),
+        ("", "not JSON"),
+        ("[]", "not a session export"),
+        ('{"format": "other"}', "not a session export"),
+        ('{"format": "swecli-session", "version": 99}', "newer swecli"),
         ('{"format": "swecli-session", "version": 1}', "missing"),
         ('{"format":"swecli-session","version":1,"session":{"id":"../x"},"events":[]}', "no usable id"),
         ('{"format":"swecli-session","version":1,"session":{"id":"x"},"events":[]}', "no events"),
-        ('{"format":"swecli-session","version":1,"session":{"id":"x"},"events":[1]}', "event 1 can't be read"),
+        ('{"format":"swecli-session","version":1,"session":{"id":"x"},"events":[1]}', "cannot read event 1"),
         (
             '{"format":"swecli-session","version":1,"session":{"id":"x"},"events":[{"seq":1,"turn":0,"body":{"type":'
             '"turn_started"}}]}',
-            "event 1 can't be read",
+            "cannot read event 1",
         ),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
         (
             '{"format":"swecli-session","version":1,"session":{"id":"x"},"events":[{"seq":1,"turn":0,"body":'
             + '{"type":"later","x":'
             + "[" * 300
             + "]" * 300
             + "}}]}",
-            "event 1 can't be read .it is nested",
+            "cannot read event 1 .it is nested",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_what_the_flags_say_is_in_it(program: Program) -> None:
 def test_what_makes_no_request_is_an_error(program: Program) -> None:
     command = program.run("-p", "/context", "--dry-run")
     assert command.code == 2
-    assert "slash command sends none" in command.stderr
+    assert "slash commands send none" in command.stderr
     nothing = program.run("-p", "--dry-run")
     assert nothing.code == 42
     both = program.run("--dry-run", "--input-format", "stream-json")

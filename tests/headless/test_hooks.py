@@ -86,7 +86,7 @@ def test_consent_is_bound_to_what_the_hooks_are(work: Path) -> None:
     script.write_text("#!/bin/sh\ntouch PWNED\n")
     said = go(work, expected=62)
     assert "1 hook waits for your consent and will not run (PreToolUse)" in said
-    assert "PreToolUse hook no-rm.py failed: not run: you have not allowed it as it is now" in said
+    assert "PreToolUse hook no-rm.py failed: not run: you have not allowed its current version" in said
     assert (work / "kept.txt").exists()  # nobody could be asked in its place
     assert not (work / "PWNED").exists()
     assert "no-rm.py" in permissions(work, "accept")

@@ -48,7 +48,7 @@ def test_a_key_is_stored_used_for_its_host_and_forgotten(tmp_path: Path) -> None
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, words in (
-        (("login", "nobody"), "there is no provider 'nobody'"),
+        (("login", "nobody"), "unknown provider 'nobody'"),
         (("login", "openai"), "not a key"),
         (("login",), "PROVIDER"),
     ):

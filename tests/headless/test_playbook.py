@@ -57,7 +57,7 @@ def test_one_bullet_is_learned_and_told_before_the_failure_comes_again(project: 
     learned = [event for event in first.events if event["type"] == "bullet_learned"]
     assert [(one["bullet"], len(one["evidence"])) for one in learned] == [(bullet["id"], 2)]
     notices = [event for event in first.events if event["type"] == "notice"]
-    assert (f"Learned: {BULLET}", "/playbook undo takes it back") in [(one["text"], one["hint"]) for one in notices]
+    assert (f"Learned: {BULLET}", "/playbook undo undoes it") in [(one["text"], one["hint"]) for one in notices]
 
     second, asked = run(project, "Please run the tests", "--trust")
     told = next(event for event in second.events if event["type"] == "bullets_told")

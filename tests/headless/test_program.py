@@ -282,7 +282,7 @@ def test_imperfect_calls_are_answered_not_executed(project: Path) -> None:
       { tool = "read_file", arguments = { path = "nowhere.py" } },
     ]
     [[step]]
-    expect = { last_result = ["JSON", "no tool named", "nowhere.py"] }
+    expect = { last_result = ["JSON", "Unknown tool", "nowhere.py"] }
     text = "ok"
     """
     for protocol in ("openai", "anthropic"):
@@ -391,7 +391,7 @@ def test_an_unwritable_data_directory_is_told_and_the_work_is_done(project: Path
     with server(HELLO) as provider:
         ended = program(project, provider, SWECLI_HOME=str(blocked)).run("-p", "x", "-m", "openai/m")
     assert (ended.code, ended.stdout) == (0, "Hello there.\n")
-    assert "kept in memory only" in ended.stderr
+    assert "stay in memory only" in ended.stderr
     assert silent(ended)
 
 

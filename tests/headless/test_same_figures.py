@@ -31,11 +31,11 @@ CASES = {
         32_000,
         "assumed",
         "estimated",
-        "32,000 tokens (assumed; nothing is known about it)",
+        "32,000 tokens (assumed; unknown)",
     ),
     "set by the user": ("office/m", 50_000, "user", "measured", "50,000 tokens (your settings)"),
     "capped by the user": ("openai/gpt-6-sol", 60_000, "settings", "measured", "60,000 tokens (your settings)"),
-    "local server": ("ollama/qwen3", 40_960, "endpoint", "measured", "40,960 tokens (the server says so)"),
+    "local server": ("ollama/qwen3", 40_960, "endpoint", "measured", "40,960 tokens (reported by the server)"),
     "told by an error": ("office/m", 65_536, "learned", "estimated", "65,536 tokens (reported in a server error)"),
 }
 
@@ -99,7 +99,7 @@ def test_a_continued_session_has_the_figures_of_its_run_on_every_surface(tmp_pat
     used, effective, words = (
         second["context"]["used"],
         second["context"]["effective"],
-        "40,960 tokens (the server says so)",
+        "40,960 tokens (reported by the server)",
     )
     assert (first["model"], second["model"]) == ("openai/mine", "openai/mine")
     assert first["session"] == second["session"]

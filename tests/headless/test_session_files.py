@@ -87,7 +87,7 @@ def test_a_session_exported_deleted_and_imported_is_the_same(program: Program) -
     assert program.run("sessions", "export", session).stdout == shown
     assert request(program, "-r", session) == before
     assert "stored as r" in before
-    for name, why in (("a.md", "for reading"), (".", "no file")):
+    for name, why in (("a.md", "for reading"), (".", "not a file")):
         refused(program.run("sessions", "import", name), why)
 
 
@@ -119,7 +119,7 @@ def test_a_bundle_starts_a_session_elsewhere(program: Program, tmp_path: Path) -
     body = json.dumps(json.loads(ended.stdout)["body"])
     for words in ("Fix it. Never print ***", "a.py: created, sha256", "a.py different here", "Go on."):
         assert words in body
-    refused(elsewhere.run("-p", "x", "--from", str(other / "a.py")), "no handoff bundle", "Nothing was started")
+    refused(elsewhere.run("-p", "x", "--from", str(other / "a.py")), "not a handoff bundle", "Nothing was started")
     assert elsewhere.run("-p", "x", "--from", str(bundle), "-c").code == 2
 
 

@@ -100,9 +100,9 @@ def test_events_that_cannot_be_read_are_left_out_and_counted(events: Sequence[Ev
 
 
 def test_a_session_without_a_request_says_so(events: Sequence[Event]) -> None:
-    with pytest.raises(NotReplayable, match="no request to a model"):
+    with pytest.raises(NotReplayable, match="no model request"):
         Recording.of("s", [event for event in events if not isinstance(event.body, StepStarted)])
-    with pytest.raises(NotReplayable, match="no request to a model"):
+    with pytest.raises(NotReplayable, match="no model request"):
         Recording.of("s", [])
 
 
@@ -148,7 +148,7 @@ def test_settings_are_proposed_and_not_written(base: Path, capsys: pytest.Captur
     ("arguments", "said"),
     [
         (["replay", "nope"], "No session 'nope'"),
-        (["replay", "--strategy", "foo"], "'foo' is no strategy"),
+        (["replay", "--strategy", "foo"], "unknown strategy 'foo'"),
         (["replay", "--strategy", "agent.compact_trigger=7"], "agent.compact_trigger"),
         (["replay", "--strategy", "agent.nothing=7"], "agent.nothing"),
         (["replay", "--strategy", "nothing.at_all=7"], "nothing"),

@@ -81,7 +81,7 @@ def test_bad_lines_are_answered_and_the_connection_goes_on(tmp_path: Path) -> No
         assert hear(process, "error")["error"]["code"] == -32700
         assert hear(process, "0")["result"]["serverInfo"]["name"] == "swecli"
         say(process, request(1, "tools/call", name="rm_rf", arguments={}))
-        assert "there is no tool" in hear(process, "1")["error"]["message"]
+        assert "unknown tool" in hear(process, "1")["error"]["message"]
         say(process, request(2, "tools/call", name="run_task", arguments={"prompt": "x" * 20_000_000}))
         assert hear(process, "2")["result"]["isError"]
         say(process, request(3, "tools/call", name="run_task", arguments=["x"]))

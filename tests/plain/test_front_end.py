@@ -139,7 +139,7 @@ async def test_questions_are_answered_one_after_the_other() -> None:
     ask = QuestionAsked("q1", "t1", (Question("Which?", (Option("A"), Option("B"))), Question("Why?")))
     session, lines = await play("go\n7\n2\nbecause\n", (ask,))
     assert session.commands[-1] == Answer("q1", (("B",), ("because",)))
-    assert any("There are options 1 to 2" in line for line in lines)
+    assert any("Options are 1 to 2" in line for line in lines)
     assert "Question 2 of 2: Why?" in lines
 
 

@@ -253,7 +253,7 @@ class FakeSession:
         for job in self._state.jobs:
             if job.id == name:
                 return job
-        raise JobsError(f"There is no job {name!r}.")
+        raise JobsError(f"Unknown job {name!r}.")
 
     def report_defect(self, error: BaseException) -> None:
         self.defects.append(error)

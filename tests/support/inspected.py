@@ -107,7 +107,7 @@ class Inspected:
         for number, (profile, title, report) in enumerate(told, 1):
             call = self.said.call("task", {"description": title, "prompt": title, "agent": profile}, report)
             self._agent(f"agent-{number}", call, profile, title, done=bool(report))
-        call = self.said.call("task", {"description": "Review it"}, "agent-3 (review) works in the background.")
+        call = self.said.call("task", {"description": "Review it"}, "agent-3 (review) is running in the background.")
         self._agent("agent-3", call, "review", "Review it", cost=None)
         report = note("[agent-3 (review) is done: 4 steps.]\nNothing to change.")
         self.said.tell(ItemStarted("n90", "note"), ItemCompleted("n90", "ok", (TextPart(report),)))

@@ -56,7 +56,7 @@ async def test_with_yolo_there_are_two_modes_and_the_screen_names_it() -> None:
 @pytest.mark.parametrize(
     ("typed", "kept", "shown"),
     [
-        ("and now the tests", "and now the tests", "it is in your prompt, not sent"),
+        ("and now the tests", "and now the tests", "back in your prompt and was not sent"),
         ("3", "", "Unknown command /usage"),
         ("/other", "", "Unknown command /other"),
     ],

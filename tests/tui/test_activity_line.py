@@ -141,7 +141,7 @@ async def test_escape_twice_clears_the_prompt_and_the_text_can_be_had_back() -> 
         await it.type("a long thought")
         await _escape_twice(it)
         assert it.text == ""
-        await it.shows("Ctrl+Y brings the text back")
+        await it.shows("Ctrl+Y restores the text")
         await it.press("ctrl+y")
         assert it.text == "a long thought"
 

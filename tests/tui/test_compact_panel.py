@@ -59,7 +59,7 @@ async def test_a_compaction_that_was_made_is_taken_back_and_brought_back_by_a_ke
         await it.until(lambda: it.app.loaded and it.editor.has_focus)
         await it.press("tab")
         await it.until(lambda: it.app.main.transcript.has_focus)
-        await it.shows("u takes this compaction back, with all later ones")
+        await it.shows("u undoes this compaction and all later ones")
         await it.press("u")
         await it.until(lambda: it.session.sent(UndoCompaction) == [UndoCompaction("k1")])
         assert it.text == ""
@@ -78,4 +78,4 @@ async def test_the_key_means_nothing_on_other_lines() -> None:
         await it.until(lambda: it.app.main.transcript.has_focus)
         await it.press("u")
         assert not it.session.sent(UndoCompaction)
-        assert "takes this compaction back" not in it.screen()
+        assert "undoes this compaction" not in it.screen()

@@ -246,7 +246,7 @@ def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None
 def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
     waiting = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"))
     now = waiting.turn_since + 20
-    assert status_bar.describe(waiting, now=now) == ("Waiting for tools: hub · 20 s", "esc to go on without")
+    assert status_bar.describe(waiting, now=now) == ("Waiting for tools: hub · 20 s", "esc to continue without")
     on = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"), Notice("Continuing", "warning", "tools"))
     assert status_bar.describe(on, now=on.turn_since + 20)[0].startswith("Waiting for the model…")
     waiting.interrupting = True

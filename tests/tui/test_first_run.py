@@ -91,7 +91,7 @@ async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
         kept.append(ref)
         return f"{ref} is now your default model: model.name in /config.toml."
 
-    for said in ("now your default model", "The next start will ask again: the file can't be written."):
+    for said in ("now your default model", "The next start asks again: the file can't be written."):
         async with running(session=alone(*OFFERS), try_model=Test(), keep_model=keep, size=(100, 30)) as it:
             await it.shows("Connect a model")
             await it.press(*"broken", "enter")

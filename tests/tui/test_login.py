@@ -57,11 +57,11 @@ async def test_no_key_is_asked_for_a_provider_that_does_not_exist() -> None:
     store = Store()
 
     def problem(provider: str) -> str:
-        return "" if provider == "openai" else f"there is no provider {provider!r}"
+        return "" if provider == "openai" else f"unknown provider {provider!r}"
 
     async with running(commands=WITH_LOGIN, store_key=store, no_provider=problem) as it:
         await it.say("/login nosuch")
-        await it.shows("there is no provider 'nosuch'")
+        await it.shows("unknown provider 'nosuch'")
         assert "Key for" not in it.screen()
         await it.say("/login openai")
         await it.shows("Key for openai")

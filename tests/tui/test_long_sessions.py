@@ -76,7 +76,7 @@ async def test_while_a_turn_runs_it_is_put_off_and_can_be_asked_for_again() -> N
         it.session.emit(TurnStarted("u900"))
         await it.until(lambda: it.app.session.state.busy)
         it.app.main.transcript.action_scroll_home()
-        await it.shows("Earlier messages can be shown when the turn ends")
+        await it.shows("Earlier messages load when the turn ends")
         it.session.emit(TurnEnded("done"))
         await it.until(lambda: not it.app.session.state.busy)
         it.app.main.transcript.action_scroll_home()

@@ -162,7 +162,7 @@ SCENES: dict[str, Scene] = {
     "panel-trust": Scene(waits("/work"), options=guarded()),
     "panel-trust-setting": Scene(waits("/work", "1"), options=guarded(ITEM)),
     "panel-first-run": Scene(waits("running here"), session=nobody, options={**LOGINS, "open_demo": lambda: None}),
-    "panel-plan": Scene(asks("Carry out this plan?"), session=planning),
+    "panel-plan": Scene(asks("Go ahead with this plan?"), session=planning),
     "panel-mode": Scene(says("/mode", "accept-edits")),
     "panel-effort": Scene(effort),
     "panel-price": Scene(

@@ -104,7 +104,7 @@ async def test_flooding_and_missing_folders(tmp_path: Path) -> None:
     assert seen.lines == ["y"]
     script.update({"n": 1}, tmp_path / "gone")
     await until(lambda: seen.told)
-    assert "cannot be started" in seen.told[0]
+    assert "could not start" in seen.told[0]
     await script.close()
 
 

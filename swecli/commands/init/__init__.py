@@ -18,7 +18,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
 
 INIT = SlashCommand(
     "init",
-    "Write OPENCLI.md, a guide to this project for agents, or improve what is there",
+    "Write OPENCLI.md, a project guide for agents, or improve the existing one",
     _run,
     arguments="[--dry-run]",
     while_busy=False,

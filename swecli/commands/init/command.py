@@ -39,7 +39,7 @@ async def run(session: Session, arguments: str) -> CommandResult:
         existing = await asyncio.to_thread(read_instructions, folder / target, folder)
     except OSError as error:
         return CommandResult.text(
-            f"{target} exists but cannot be updated: {error.strerror or error}. Nothing was changed.", "error"
+            f"{target} exists but swecli cannot update it: {error.strerror or error}. Nothing was changed.", "error"
         )
     project = await asyncio.to_thread(Project, folder)
     if not project.scan.files:
@@ -49,12 +49,12 @@ async def run(session: Session, arguments: str) -> CommandResult:
     make = build_guide if is_own else improve_guide
     guide = await asyncio.to_thread(make, project, prose or Prose(), existing, date.today().isoformat())
     misnamed = ", ".join(f"`{name}`" for name in project.misnamed(existing)[:8]) if not is_own else ""
-    doubts = [f"{target} names what the project does not have; check it: {misnamed}."] if misnamed else []
+    doubts = [f"{target} mentions things the project does not have; check it: {misnamed}."] if misnamed else []
     if guide.text == existing or (is_own and _same(existing, guide.text, project.commit)):
         return CommandResult.text("\n".join([f"{target} is up to date. Nothing was changed.", *doubts]))
     if arguments.strip().lstrip("-").lower() in ("dry-run", "dry", "preview", "plan"):
         change = DiffBlock(target, existing or None, guide.text)
-        said = "\n".join([*doubts, f"Nothing was written; /init writes {target} when you agree."])
+        said = "\n".join([*doubts, f"Nothing was written; /init writes {target} once you agree."])
         return CommandResult((change, TextBlock(said)))
     if kept := _kept(target, guide):
         session.notice(kept)  # before the question, which shows all of the file as overwritten
@@ -89,20 +89,20 @@ def _kept(target: str, guide: Guide) -> str:
     if not target.endswith(FILE_NAME) or not guide.kept:
         return ""
     names = ("the text before the first section" if key == TOP else key.replace("-", " ") for key in guide.kept)
-    return f"{target} keeps as you wrote it: {', '.join(names)}."
+    return f"Sections of {target} kept as you wrote them: {', '.join(names)}."
 
 
 def _report(target: str, guide: Guide, prose: Prose | None, project: Project) -> Iterator[str]:
     if not target.endswith(FILE_NAME):
         keys = ", ".join(key.replace("-", " ") for key in guide.kept)
-        yield f"{target} has {keys} now, and is otherwise as you wrote it."
+        yield f"{target} now has {keys}; the rest is as you wrote it."
         return
-    yield f"{target} is written: about {guide.tokens:,} tokens."
+    yield f"Wrote {target}: about {guide.tokens:,} tokens."
     if prose is None:
-        yield "Written without a model, from the project's files only."
+        yield "Written without a model, only from the project's files."
     elif prose.dropped:
         yield f"Dropped {prose.dropped} of the model's statements because they named things that do not exist."
     if guide.tokens > MAX_TOKENS:
         yield f"Your own sections alone exceed {MAX_TOKENS:,} tokens; shorten them."
     if not project.scan.complete:
-        yield "The project is large; only part of it was read."
+        yield "The project is large; swecli read only part of it."

@@ -208,8 +208,8 @@ class Checkpoints:
             await asyncio.wait((self._copying,), timeout=self._wait)
         if not self._copying.done() and report:
             self.tell(
-                "This workspace is large and its first copy is not complete yet, so /undo can't revert the command "
-                "that runs now. Edits can be undone."
+                "swecli is still copying this large workspace for the first time, so /undo can't revert the "
+                "command now running. It can revert edits."
             )
         return self._copying.done() and not self.failure
 
@@ -268,7 +268,7 @@ class Checkpoints:
             async with self._trees:
                 return await uninterrupted(asyncio.to_thread(work, history))
         except _FAILURES as error:
-            return FilesRestored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
+            return FilesRestored(shown, reason=f"Cannot use the checkpoint store ({error}). Nothing was changed.")
 
     async def rewind(self, turn: int, name: str) -> FilesRestored:
         """Undo the changes of ``turn`` and later ones; ``unwind`` finds them by ``name``."""
@@ -300,7 +300,7 @@ class Checkpoints:
             await self._copied(report=False)
             return await uninterrupted(asyncio.to_thread(history.recent, LISTED))
         except _FAILURES as error:
-            return Recent(reason=f"The checkpoint store can't be read ({error}).")
+            return Recent(reason=f"Cannot read the checkpoint store ({error}).")
 
     async def difference(self, below: str = "") -> Difference:
         if self.failure:
@@ -309,7 +309,7 @@ class Checkpoints:
             history = await self._history.get()
             return await uninterrupted(asyncio.to_thread(history.difference, below))
         except _FAILURES as error:
-            return Difference(reason=f"The checkpoint store can't be read ({error}).")
+            return Difference(reason=f"Cannot read the checkpoint store ({error}).")
 
     async def close(self) -> None:
         """Stop background work and close the store."""

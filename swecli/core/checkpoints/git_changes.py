@@ -48,7 +48,7 @@ class GitChanges(Struct, frozen=True):
 
 
 _WHY: Final = {
-    "not started": "git can't be started ({}).",
+    "not started": "cannot start git ({}).",
     "too slow": f"git took longer than {SECONDS:g} s. Nothing was changed.",
     "failed": "git says: {}.",
 }
@@ -91,7 +91,7 @@ def _git(cwd: str, roots: Sequence[str], environment: Mapping[str, str]) -> _Git
         raise GitRefused("failed", "git is not installed; /diff shows this session's changes.")
     problem = facts.program_problem("git", cwd, roots) or git_problem(cwd, environment, roots, submodules=False)
     if problem is not None:
-        raise GitRefused("unsafe", f"swecli does not start git here, as it might run a program: {problem}.")
+        raise GitRefused("unsafe", f"swecli does not start git here because it might run a program: {problem}.")
     return _Git(program, top, environment)
 
 
@@ -126,7 +126,7 @@ _REVISION: Final = re.compile(r"[A-Za-z0-9@_/.][^\s\x00-\x1f:?*\[\\]{0,200}")
 
 def _tree(git: _Git, revision: str) -> str:
     """The tree of a revision; the empty one for HEAD before the first commit."""
-    unknown = GitRefused("no revision", f"git knows no revision {revision}.")
+    unknown = GitRefused("no revision", f"unknown git revision {revision}.")
     if _REVISION.fullmatch(revision) is None or ".." in revision:
         raise unknown
     try:
@@ -155,7 +155,7 @@ def _untracked(git: _Git) -> list[str]:
 
 def _names(data: bytes) -> list[str]:
     if len(data) > _MAX_NAME_BYTES:
-        raise GitRefused("failed", "More files differ than swecli can show; git diff tells more.")
+        raise GitRefused("failed", "More files differ than swecli can show; git diff shows all.")
     return [os.fsdecode(name) for name in data.split(b"\0") if name]
 
 
@@ -198,7 +198,7 @@ def _block(one: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlo
         # git converts line ends both ways; only other differences are changes.
         after = after.replace("\r\n", "\n") if after.replace("\r\n", "\n") != before else after
     if before == after:
-        return DiffBlock(path, before, after, f"mode {one.mode[-3:]} is now {mode or 0:o}" if mode is not None else "")
+        return DiffBlock(path, before, after, f"mode {one.mode[-3:]} -> {mode or 0:o}" if mode is not None else "")
     return DiffBlock(path, before, after)
 
 
@@ -219,7 +219,7 @@ def _present(path: str) -> tuple[str | None, str, int | None]:
         with open_regular(Path(path)) as (descriptor, now):
             text, why = _shown(read_all(descriptor, now.st_size))
     except OSError as error:
-        return None, f"can't be read ({error.strerror})", mode
+        return None, f"cannot read it ({error.strerror})", mode
     return text, why, mode
 
 

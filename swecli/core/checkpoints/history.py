@@ -147,7 +147,7 @@ def _block(connection: sqlite3.Connection, span: Span) -> DiffBlock:
     if note:  # without one of the texts, no changed line is known
         old, new = (None if image.kind == "absent" else "" for image in (span.before, span.after))
     elif old == new:
-        note = f"mode {span.before.mode:o} is now {span.after.mode:o}"
+        note = f"mode {span.before.mode:o} -> {span.after.mode:o}"
     return DiffBlock(span.path, old, new, note)
 
 
@@ -172,7 +172,7 @@ def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str
 
 _MAX_EDITED = 16_000_000
 """Bytes of a file stored for a tool's edit: more than any tool edits."""
-UNFINISHED = "the first copy of the workspace was not complete when it ran"
+UNFINISHED = "the first copy of the workspace was incomplete when it ran"
 
 
 class CheckpointOptions(Struct, frozen=True):

@@ -174,7 +174,7 @@ class Shadow:
     def _walk(self, rules: TrackedPaths) -> Iterator[_Seen]:
         """Changed entries, including removed ones."""
         now = time.time_ns()
-        beyond = f"beyond the {self._sizes.entries:,} entries that swecli scans"
+        beyond = f"beyond the first {self._sizes.entries:,} entries, which swecli scans"
         waiting: list[tuple[str, os.stat_result | None, bool]] = [(rules.root, None, self._is_beyond(rules.root))]
         entries, limit = 0, self._sizes.entries
         while waiting:

@@ -163,7 +163,7 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
     mode = stat.S_IMODE(status.st_mode)
     stamp = f"?{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
     if secret:
-        return Image("file", mode, stamp, twin=twin, note="may hold secrets, judged by name")
+        return Image("file", mode, stamp, twin=twin, note="may hold secrets, judging by its name")
     if status.st_size > limit:
         return Image("file", mode, stamp, twin=twin, note=f"larger than {limit / 1_000_000:g} MB")
     try:

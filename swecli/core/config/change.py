@@ -306,7 +306,7 @@ def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
         changed = change(cast("Table", document))
         text = tomlkit.dumps(document)
     except (TOMLKitError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError([ConfigProblem(str(path), None, f"{key} can't be set here: {error}")]) from None
+        raise ConfigError([ConfigProblem(str(path), None, f"cannot set {key} here: {error}")]) from None
     if not changed:
         return False
     try:
@@ -318,5 +318,5 @@ def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
             new.chmod(target.stat().st_mode & 0o777)
         new.replace(target)
     except OSError as error:
-        raise ConfigError([ConfigProblem(str(path), None, f"can't be written: {error.strerror or error}")]) from None
+        raise ConfigError([ConfigProblem(str(path), None, f"cannot write it: {error.strerror or error}")]) from None
     return True

@@ -154,7 +154,7 @@ class KeyStore:
         ring = self._keyring()
         try:
             if ring is None:
-                raise KeyringError("there is none")
+                raise KeyringError("no key is stored")
             bounded(lambda: ring.set_password(SERVICE, entry.account, key))
             known[entry] = ""
             self._read_before[entry] = key
@@ -183,13 +183,11 @@ class KeyStore:
         if entry not in self._read_before:
             ring = self._keyring()
             if ring is None:
-                raise KeyStoreError(
-                    f"the key of {entry.provider} is in a keyring that is not available; /login stores it again"
-                )
+                raise KeyStoreError(f"the {entry.provider} key is in an unavailable keyring; /login stores it again")
             try:
                 self._read_before[entry] = bounded(lambda: ring.get_password(SERVICE, entry.account)) or ""
             except KeyringError as error:
-                raise KeyStoreError(f"the key of {entry.provider} can't be read: {error}") from error
+                raise KeyStoreError(f"cannot read the {entry.provider} key: {error}") from error
         return self._read_before[entry]
 
     def _delete(self, entry: StoredKey) -> None:
@@ -201,7 +199,7 @@ class KeyStore:
             if bounded(lambda: ring.get_password(SERVICE, entry.account)) is not None:
                 bounded(lambda: ring.delete_password(SERVICE, entry.account))
         except KeyringError as error:
-            raise KeyStoreError(f"the key of {entry.provider} was not removed: {error}") from error
+            raise KeyStoreError(f"could not remove the {entry.provider} key: {error}") from error
 
     # --- the file -------------------------------------------------------------------------------------------------
 
@@ -227,7 +225,7 @@ class KeyStore:
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except OSError as error:
-            raise KeyStoreError(f"{self._path} can't be read: {error.strerror}") from error
+            raise KeyStoreError(f"cannot read {self._path}: {error.strerror}") from error
         with os.fdopen(descriptor, "rb") as file:
             state = os.fstat(file.fileno())
             mine = not hasattr(os, "getuid") or state.st_uid == os.getuid()
@@ -247,4 +245,4 @@ class KeyStore:
             make_private(self._path.parent)
             write_whole(self._path, json.dumps({"version": _VERSION, "keys": items}, indent=1) + "\n")
         except OSError as error:
-            raise KeyStoreError(f"{self._path} can't be written: {error.strerror}; nothing was changed") from error
+            raise KeyStoreError(f"cannot write {self._path}: {error.strerror}; nothing was changed") from error

@@ -78,7 +78,7 @@ def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] |
             raise problem(f"no such file; {required} names it") from None
         return None
     except OSError as error:
-        raise problem(f"can't be read: {error.strerror or error}") from None
+        raise problem(f"cannot read it: {error.strerror or error}") from None
     if raw is None:
         raise problem(f"must be a regular file of at most {MAX_BYTES} bytes")
     try:
@@ -258,8 +258,8 @@ _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
 SAFE = (
-    "Safe mode ignores the project's settings, instructions and memories, the playbook, and your own keys, themes, "
-    "hooks and status line command in this run."
+    "Safe mode: this run ignores the project's settings, instructions and memories, the playbook, and your own "
+    "keys, themes, hooks and status line command."
 )
 
 Path_ = tuple[str, ...]
@@ -344,7 +344,7 @@ def load(
     else:
         ignored = [str(path) for _, path in project_files if path.is_file()]
         if ignored:
-            notices.append(f"{' and '.join(ignored)} not read: this workspace is not trusted (--trust for one run).")
+            notices.append(f"{' and '.join(ignored)} ignored: this workspace is not trusted (--trust for one run).")
     consent = Consent(accepted)
     for layer, path in files:
         try:
@@ -453,8 +453,8 @@ def _file(
             notices.append(f"{origin}: {_unknown(key)}")
         elif layer in ("project", "local") and not _is_hook(key) and consent.refuses(key, value, str(origin)):
             notices.append(
-                f"{origin}: {'.'.join(key)} is ignored here: files of a project can only tighten. "
-                "Set it in your own settings, or see `swecli permissions accept`."
+                f"{origin}: {'.'.join(key)} is ignored here: project files can only tighten. Set it in your own "
+                "settings, or see `swecli permissions accept`."
             )
         elif key in found:
             same = f"{'.'.join(written)} is {'.'.join(key)}, which line {found[key].origin.line} already sets"
@@ -521,7 +521,7 @@ def _unknown(key: Path_) -> str:
     choices = list(Settings.model_fields) if len(key) == 1 else [*_fields(key[0]), *other_names(key[0])]
     near = get_close_matches(key[-1], choices, 1)
     hint = f" Did you mean {near[0]}?" if near else f" Known here: {', '.join(choices)}."
-    return f"{name} is not a setting and was ignored.{hint}"
+    return f"{name} is not a setting; ignored.{hint}"
 
 
 # --- merging -------------------------------------------------------------------------------------------------------
@@ -608,7 +608,7 @@ def _section(
 def _add_rules(rules: list[ConfiguredRule], effect: RuleList, value: object, origin: Origin) -> ConfigProblem | None:
     items = cast("tuple[object, ...]", value) if isinstance(value, tuple) else None
     if items is None or not all(isinstance(item, str) for item in items):
-        return ConfigProblem(origin.source or origin.layer, origin.line, f"approval.{effect} must be a list of texts")
+        return ConfigProblem(origin.source or origin.layer, origin.line, f"approval.{effect} must be a list of strings")
     scope = _SCOPES.get(origin.layer, "project")
     rules.extend(ConfiguredRule(effect, str(item), scope, str(origin)) for item in items)
     return None

@@ -116,7 +116,7 @@ class RetentionSettings(Section):
     def _one_action(self) -> RetentionSettings:
         given = [name for name in RETENTION_ACTIONS if getattr(self, name)]
         if len(given) != 1:
-            found = f"not {' and '.join(given)}" if given else "none is there"
+            found = f"not {' and '.join(given)}" if given else "it has none"
             raise ValueError(f"must have exactly one of {', '.join(RETENTION_ACTIONS)}: {found}")
         if self.kind == "arguments" and given[0] in ("until_file_changes", "head_tail"):
             raise ValueError(f"must not have {given[0]}: it applies to results, and this rule to arguments")
@@ -348,7 +348,7 @@ class ProviderSettings(Section):
 
 def _place(value: str) -> str:
     if "\0" in value or not value.startswith(("/", "~/")):
-        raise ValueError("must be an absolute path, or begin with ~/")
+        raise ValueError("must be an absolute path, or start with ~/")
     return value
 
 
@@ -780,7 +780,7 @@ def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], st
                 known = ", ".join(sorted(settings.models.aliases)) or "none"
                 yield (
                     ("model", key),
-                    f'must be "provider/model" or an alias (there are: {known}); {reference!r} is neither',
+                    f'must be "provider/model" or an alias (known: {known}), not {reference!r}',
                 )
 
 
@@ -794,14 +794,14 @@ def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
     if agent.compact_trigger > agent.hard_block:
         yield (
             (trigger, block),
-            f"{agent.compact_trigger:g} must not be above agent.hard_block {agent.hard_block:g}: "
-            "requests would be blocked before swecli compacts",
+            f"{agent.compact_trigger:g} must not exceed agent.hard_block {agent.hard_block:g}: swecli would block "
+            "requests before it compacts",
         )
     if context.warn > agent.compact_trigger:
         yield (
             (("context", "warn"), trigger),
-            f"{context.warn:g} must not be above agent.compact_trigger {agent.compact_trigger:g}: "
-            "swecli would compact before the warning",
+            f"{context.warn:g} must not exceed agent.compact_trigger {agent.compact_trigger:g}: swecli would "
+            "compact before the warning",
         )
     yield from _sizes(settings)
     if context.min_score_threshold > max(
@@ -809,7 +809,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
     ):
         yield (
             (("context", "min_score_threshold"),),
-            f"{context.min_score_threshold:g} must not be above every score: no older message could be kept",
+            f"{context.min_score_threshold:g} must not exceed every score: no older message could be kept",
         )
 
 
@@ -820,7 +820,7 @@ def _sizes(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
     if budget is not None and window is not None and budget > window:
         yield (
             (budget_key, where),
-            f"{budget:,} must not be above the window of the model, which {'.'.join(where)} says is {window:,} tokens",
+            f"{budget:,} must not exceed the model's window, which is {window:,} tokens in {'.'.join(where)}",
         )
     total, key = (budget, budget_key) if budget is not None else (window, where)
     if total is None:

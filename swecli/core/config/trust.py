@@ -61,9 +61,11 @@ def read_trust(data: Path, directory: Path) -> TrustReading:
     try:
         entries = _read(data)
     except DamagedFile as error:
-        return TrustReading("unknown", f"{error}, and no workspace is trusted now.")
+        return TrustReading("unknown", f"{error}, so no workspace is trusted.")
     except OSError as error:
-        return TrustReading("unknown", f"{data / TRUST_FILE} can't be read ({error.strerror}): nothing is trusted.")
+        return TrustReading(
+            "unknown", f"Cannot read {data / TRUST_FILE} ({error.strerror}), so no workspace is trusted."
+        )
     key = trust_key(directory)
     entry = entries.get(str(key))
     if entry is not None and _state(entry) != "unknown":
@@ -138,7 +140,7 @@ def _change(data: Path, directory: Path, change: Callable[[Mapping[str, Any]], d
         try:
             entries = dict(_read(data))
         except DamagedFile as error:
-            entries, notice = {}, f"{error}, and no other workspace is trusted now."
+            entries, notice = {}, f"{error}, so no other workspace is trusted."
         key = str(trust_key(directory))
         changed = change(entries.pop(key, {}))
         if changed is not None:
@@ -217,7 +219,7 @@ def without_links(
     """Project files that are not links: a link could pull in any file of the user's."""
     for layer, path in files:
         if path.is_symlink() or path.parent.is_symlink():
-            notices.append(f"{path} not read: it is a link or inside one.")
+            notices.append(f"{path} ignored: it is a link or inside one.")
         else:
             yield layer, path
 

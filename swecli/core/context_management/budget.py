@@ -38,8 +38,8 @@ _ADVICE = {
     SYSTEM: "Use a model with a larger window.",
     USER_INSTRUCTIONS: "Shorten your own instruction file.",
     PROJECT_INSTRUCTIONS: "Shorten the project's instruction files.",
-    MEMORY: "Remove notes that you no longer need from memory.",
-    PLAYBOOK: "Switch bullets off with /playbook.",
+    MEMORY: "Remove outdated notes from memory.",
+    PLAYBOOK: "Disable bullets with /playbook.",
     SKILLS: "Use fewer skills at a time.",
     TOOLS: "Use fewer tools or servers.",
     RESULTS: "/compact frees space.",
@@ -68,7 +68,7 @@ class ComponentLimits(Struct, frozen=True):
             if amount is None:
                 continue
             if not (0 < amount <= 1 if isinstance(amount, float) else amount >= 1):
-                raise ValueError(f"{name} must be a share above 0 and up to 1, or tokens from 1 on: not {amount}")
+                raise ValueError(f"{name} must be a share above 0 and up to 1, or at least 1 token: not {amount}")
 
     def of_component(self, name: str) -> Amount | None:
         """The limit of a component by its name in the budget; that of tools applies to each source of tools."""
@@ -138,8 +138,8 @@ def much_fixed(budget: Budget) -> str:
     largest = max(_fixed_parts(budget), key=lambda part: part.tokens)
     return (
         f"The fixed part of every request takes {tokens:,} of the {budget.effective:,} tokens available "
-        f"({tokens / budget.effective:.0%}), so the conversation is compacted often. The largest part is "
-        f"{largest.name} with {largest.tokens:,}. {_advice(largest.name)}"
+        f"({tokens / budget.effective:.0%}), so swecli compacts often. The largest part is {largest.name} with "
+        f"{largest.tokens:,}. {_advice(largest.name)}"
     )
 
 

@@ -204,10 +204,10 @@ class CacheWatch:
 def _unseen(before: _Known, now: _Known, cleared: bool, idle: float) -> PrefixChange:
     """Reason for a miss of an unchanged prefix. ``idle`` is seconds, 0 while too few for the provider to forget."""
     if cleared:
-        return PrefixChange("clearing", "the provider removed old results by itself", RESULTS)
+        return PrefixChange("clearing", "the provider removed old results", RESULTS)
     if now.prefix.effort != before.prefix.effort:
         old, new = before.prefix.effort or "default", now.prefix.effort or "default"
-        return PrefixChange("settings", f"the effort was changed from {old} to {new}", EFFORT)
+        return PrefixChange("settings", f"the effort changed from {old} to {new}", EFFORT)
     if idle:
         return PrefixChange("expired", f"the cache expired: {_minutes(idle)} between two requests")
     return PrefixChange("provider", "the provider did not find the prompt in its cache, for an unknown reason")
@@ -246,7 +246,7 @@ def _digest(text: str) -> str:
 def _changed(before: _Known, now: _Known, summaries: set[str]) -> PrefixChange | None:
     """The first changed section, and the cause."""
     if now.model != before.model:
-        return PrefixChange("model", f"the model was switched from {before.model} to {now.model}")
+        return PrefixChange("model", f"the model changed from {before.model} to {now.model}")
     if now.prefix.tools != before.prefix.tools:
         return _tool_change(before.prefix.tools, now.prefix.tools)
     if now.prefix.system != before.prefix.system:
@@ -609,6 +609,6 @@ def _rewrite(event: Event) -> PrefixChange | None:
         case Rewound(item=item, scope=scope, name=name) if name and scope != "files":
             return PrefixChange("rewind", "the conversation was rewound", "", item)
         case RewindUndone():
-            return PrefixChange("rewind", "a rewind was taken back")
+            return PrefixChange("rewind", "a rewind was undone")
         case _:
             return None

@@ -467,10 +467,10 @@ class LearnedRatios:
             self._write(_newest({**self._read(), model: entry}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            self._report_once(f"The token ratio of {model} could not be saved to {self._path}: {reason}.")
+            self._report_once(f"Could not save the token ratio of {model} to {self._path}: {reason}.")
             return
         if aside is not None:
-            self._report_once(f"{self._path} was broken; it is kept as {aside}.")
+            self._report_once(f"{self._path} was damaged; it was kept as {aside}.")
 
     def _report_once(self, text: str) -> None:
         if not self._told:

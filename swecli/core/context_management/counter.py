@@ -295,7 +295,7 @@ class O200kTokenizer:
         for piece in pieces(text):
             encoded = self._encode_piece(piece)
             if encoded is None:
-                raise ValueError("the encoder gave up on a piece of the text")
+                raise ValueError("the encoder could not process a piece of the text")
             tokens += encoded
         return tokens
 
@@ -358,7 +358,7 @@ def encoding_arguments(
         raise ImportError("this version of tiktoken reads the o200k_base ranks differently")
     arguments = cast("dict[str, Any]", FunctionType(define.__code__, names)())
     if arguments.get("mergeable_ranks") is not ranks:
-        raise ImportError("tiktoken builds o200k_base in a way that is not known")
+        raise ImportError("this version of tiktoken builds o200k_base in an unknown way")
     return arguments
 
 
@@ -468,7 +468,7 @@ class HybridCounter:
                 self._known.clear()  # estimates
                 self._tokenizer = tokenizer
         except (ImportError, OSError, RanksError) as error:
-            self.tell(f"Exact token counts are not available, estimates are used: {error}.")
+            self.tell(f"Exact token counts are not available; swecli uses estimates: {error}.")
 
     def _remembered(self, text: str) -> int | None:
         if len(text) < _REMEMBERED_FROM:

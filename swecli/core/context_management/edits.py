@@ -86,9 +86,9 @@ class _Batch:
         """Make one change. Returns the reason if it is impossible, or an empty text."""
         entry = self._ledger.entries.get(change.id)
         if entry is None:
-            return f"There is no item {change.id!r} in this session."
+            return f"Unknown item {change.id!r}."
         if not self._ledger.is_sound(entry):
-            return f"{entry.id} can't be changed: a part of it can't be read in the record of this session."
+            return f"{entry.id} can't be changed: part of it is unreadable in this session's record."
         match change.action:
             case "pin":
                 return self._pin(entry) or self._restore(entry)
@@ -112,7 +112,7 @@ class _Batch:
     def _pin(self, entry: Entry) -> str:
         if entry.kind in THOUGHT:
             led = next((one.id for one in led_by(self._ledger, entry)), "")
-            return f"{entry.id} is reasoning, which stays with what it leads to{f'; pin {led}' if led else ''}."
+            return f"{entry.id} is reasoning and belongs to the answer after it{f'; pin {led}' if led else ''}."
         self.pinned.add(entry.id)
         return ""
 
@@ -132,11 +132,11 @@ class _Batch:
         if held:
             return held
         if self._kind(entry.id) == "gone":
-            return f"{entry.id} is not in the context word for word: a summary stands for it, or it was left out."
+            return f"{entry.id} is not in the context word for word: it was summarised or removed."
         if entry.kind in THOUGHT:
             led = [one.id for one in led_by(self._ledger, entry) if self._kind(one.id) not in ("dropped", "gone")]
             if led:
-                return f"{entry.id} leads to {led[0]} and goes with it; drop {led[0]}."
+                return f"{entry.id} belongs to {led[0]}; drop {led[0]}."
         for one in both:
             form = self._form(one.id)
             text = form.text if form is not None and form.kind == "stub" else ""
@@ -149,20 +149,20 @@ class _Batch:
 
     def _offload(self, entry: Entry) -> str:
         if entry.kind in THOUGHT:
-            return f"{entry.id} is reasoning, which has no short form; drop the answer that it leads to."
+            return f"{entry.id} is reasoning, which has no short form; drop the answer after it."
         held = self._held([entry], entry)
         if held:
             return held
         if self._kind(entry.id) in ("gone", "dropped"):
             return f"{entry.id} is not in the context word for word; restore it first."
         if self._kind(entry.id) == "stub":
-            return f"{entry.id} is offloaded already."
+            return f"{entry.id} is already offloaded."
         if entry.kind == "call" and entry.item not in self._ledger.items:
             return f"{entry.id} is still running."
         tokens = self._sizes.entry(entry)
         stub = arguments_stub(entry, tokens) if entry.kind == "call" else result_stub(entry, tokens, "offloaded")
         if self._sizes.text(stub) >= tokens:
-            return f"{entry.id} has {tokens:,} tokens; a reference to it would take as many."
+            return f"{entry.id} has {tokens:,} tokens; a reference to it would need as many."
         self._set(entry.id, ViewEntry("stub", entry.id, stub, rule=BY_HAND))
         return ""
 
@@ -171,7 +171,7 @@ class _Batch:
             one for one in unit(self._ledger, entry) if one.id == entry.id or self._kind(one.id) in ("gone", "dropped")
         ]
         if self._kind(entry.id) == "gone" and entry.id not in self._behind and not self._was_left_out(entry):
-            return f"{entry.id} is no longer part of the conversation: it was rewound."
+            return f"{entry.id} is no longer part of the conversation because of a rewind."
         for one in (*self._missing_thoughts(entry), *wanted):
             form = self._form(one.id)
             if one.id != entry.id and form is not None and form.kind == "dropped" and form.text:

@@ -123,7 +123,7 @@ def stubbed(part: Part, text: str) -> Part:
 
 
 def _unreadable(part: Part, error: OSError) -> Part:
-    text = f"this can't be read back ({error}); the record of the session still has it"
+    text = f"cannot read this back ({error}); the session's record still has it"
     return stubbed(part, json.dumps({"unreadable": text}) if isinstance(part, ToolCallPart) else f"[{text}]")
 
 

@@ -46,7 +46,7 @@ def read_head(path: Path, limit: int, within: Path | None = None) -> FileHead:
     """
     resolved = Path(os.path.realpath(path))
     if within is not None and not resolved.is_relative_to(os.path.realpath(within)):
-        raise OutsideError(f"{path.name} is a link to a file outside of the project")
+        raise OutsideError(f"{path.name} is a link to a file outside the project")
     with open_regular(resolved) as (descriptor, status):
         data = _read(descriptor, limit + 1)
     whole = len(data) <= limit
@@ -85,7 +85,7 @@ MAX_BYTES = 48 * 1024
 LONG_TOKENS = 4_000
 """A file of more tokens is reported to the user with its cost."""
 
-_CUT_NOTE = "(The file goes on; read it with `read_file` when you need the rest.)"
+_CUT_NOTE = "(The file continues; read it with `read_file` when you need the rest.)"
 
 
 class InstructionFile(Struct, frozen=True):
@@ -218,7 +218,7 @@ class _Reader:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self.notices.append(f"{path} is not used as project instructions: {error.strerror or error}.")
+                self.notices.append(f"{path} is ignored as project instructions: {error.strerror or error}.")
                 continue
             if head.text.strip():
                 self._add(path, head, within, ())
@@ -233,7 +233,7 @@ class _Reader:
             return
         name = self._name(path, within)
         if len(head.text) > self._left:
-            self.notices.append(f"{name} is left out: instruction files have more than {MOST_BYTES:,} bytes together.")
+            self.notices.append(f"{name} is left out: the instruction files exceed {MOST_BYTES:,} bytes together.")
             return
         self.seen.add(head.digest)
         self._left -= len(head.text)
@@ -269,26 +269,26 @@ class _Reader:
         target = Path(os.path.normpath(path.parent / Path(word).expanduser())) if word != "~" else path.parent
         trouble = ""
         if within is not None and not target.is_relative_to(within):
-            trouble = "it is outside of the project"
+            trouble = "it is outside the project"
         elif is_secret(str(target)):
-            trouble = "its name says that it holds secrets"
+            trouble = "its name suggests secrets"
         elif len(chain) > IMPORT_DEPTH:
-            trouble = f"imports go {IMPORT_DEPTH} files deep"
+            trouble = f"imports nest at most {IMPORT_DEPTH} files deep"
         elif self._imported >= MOST_IMPORTS:
-            trouble = f"at most {MOST_IMPORTS} files are imported"
+            trouble = f"at most {MOST_IMPORTS} files can be imported"
         if not trouble:
             try:
                 head = read_head(target, MAX_BYTES, within)
             except FileNotFoundError:
                 trouble = "it does not exist" if target.suffix in _PROSE else ""
             except (OSError, ValueError) as error:
-                trouble = f"{error.strerror or error}" if isinstance(error, OSError) else "it is no path"
+                trouble = f"{error.strerror or error}" if isinstance(error, OSError) else "it is not a path"
             else:
                 if "\0" in head.text:
-                    trouble = "it is no text"
+                    trouble = "it is not text"
                 elif target in chain:
                     circle = [self._name(one, within) for one in (*chain[chain.index(target) :], target)]
-                    self.notices.append(f"Imports go in a circle ({' -> '.join(circle)}); each file is read once.")
+                    self.notices.append(f"Imports form a circle ({' -> '.join(circle)}); each file is read once.")
                 elif head.text.strip():
                     self._imported += 1
                     self._add(target, head, within, chain)

@@ -226,8 +226,8 @@ INTERRUPTED = "interrupted"
 INTERRUPTION_NOTE = "[The user interrupted your previous answer; what you had written until then is above.]"
 CUT_NOTE = "[Your previous answer was cut off by a failure of the connection; what had arrived is above.]"
 GO_ON_NOTE = (
-    "[Your previous answer was cut off by a failure of the connection. Go on exactly where it stops, without repeating "
-    "what is above; none of its tool calls was executed.]"
+    "[Your previous answer was cut off by a failure of the connection. Continue exactly where it stops, without "
+    "repeating what is above; none of its tool calls was executed.]"
 )
 CONTINUATION = "[The conversation continues.]"
 

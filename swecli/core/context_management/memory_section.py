@@ -93,4 +93,4 @@ def _framed(file: MemoryFile, text: str) -> str:
 def _pointer(files: Sequence[MemoryFile]) -> str:
     names = [file.place.path for file in files[:_NAMED]]
     more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
-    return f"Read with the memory tool when they matter: {', '.join(names)}{more}." if names else ""
+    return f"Read these with the memory tool when they matter: {', '.join(names)}{more}." if names else ""

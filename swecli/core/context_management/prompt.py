@@ -195,10 +195,10 @@ def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
     if budget is None or budget.level == "ok":
         return ""
     text = (
-        f"The context window is {percent(budget)}% full. Read narrow ranges, keep output short, and bring what you "
-        "are doing to a state that can be resumed."
+        f"The context window is {percent(budget)}% full. Read narrow ranges, keep output short, and bring your "
+        "work to a state that can be resumed."
     )
-    return f"{text} Before large work free space with compact_context." if can_compact else text
+    return f"{text} Before large work, free space with compact_context." if can_compact else text
 
 
 def _todo_text(todos: Iterable[Todo]) -> str:

@@ -98,9 +98,9 @@ def _object(line: str) -> dict[str, Any]:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadLine(f"no JSON: {error}") from error
+        raise BadLine(f"not JSON: {error}") from error
     if not isinstance(data, dict):
-        raise BadLine("no JSON object")
+        raise BadLine("not a JSON object")
     return cast("dict[str, Any]", data)
 
 
@@ -118,7 +118,7 @@ def _request(data: dict[str, Any]) -> _Request:
     if not isinstance(name, str):
         raise BadLine("name: the tool's name is missing")
     if mode not in get_args(Mode):
-        raise BadLine(f"mode: {mode!r} is none of {', '.join(get_args(Mode))}")
+        raise BadLine(f"mode: {mode!r} is not one of {', '.join(get_args(Mode))}")
     if not os.path.isdir(cwd):
         raise BadLine(f"cwd: {cwd} is not a directory")
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)

@@ -66,7 +66,7 @@ from swecli.core.protocol.messages import Message
 
 FREE = "Free space without a model"
 SUMMARISE = "Compact with a summary"
-LEAVE = "Leave it as it is"
+LEAVE = "Leave it unchanged"
 
 
 class LimitNotices:
@@ -238,7 +238,7 @@ class Compactions:
         self._wanted = True
         budget = self._recorder.state.budget
         size = f" ({budget.used:,} of {budget.effective:,} tokens are in use)" if budget else ""
-        return f"The conversation will be compacted before your next step{size}."
+        return f"swecli will compact the conversation before your next step{size}."
 
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
@@ -307,7 +307,7 @@ class Compactions:
         stopped = self._breaker.open(self._recorder.state.steps)
         if stopped is not None:
             self._report_once(
-                f"Automatic compaction has stopped: {stopped}. When no request fits, swecli frees space without a "
+                f"Automatic compaction stopped: {stopped}. When no request fits, swecli frees space without a "
                 "model. /context shows what fills the context, /clear starts over."
             )
             if not forced:
@@ -435,11 +435,11 @@ class Compactions:
         wanted = item or ledger.undoable or ""
         view = ledger.view_without(wanted)
         if view is None:
-            self._notice(f"Compaction {item} is not in force." if item else "There is no compaction to undo.")
+            self._notice(f"Compaction {item} is not active." if item else "There is no compaction to undo.")
             return
         too_much = self._does_not_fit(view, client)
         if too_much:
-            self._notice(f"The compaction stays: {too_much} /context restores single items.", "warning")
+            self._notice(f"Cannot undo the compaction: {too_much} /context restores single items.", "warning")
             return
         before, count = ledger.view, 0
         while ledger.view_without(wanted) is not None and ledger.undoable is not None:
@@ -453,7 +453,7 @@ class Compactions:
         wanted = item or ledger.redoable or ""
         if ledger.view_with(wanted) is None:
             self._notice(
-                f"Compaction {item} was not undone, or later work took its place."
+                f"Compaction {item} was not undone, or later work replaced it."
                 if item
                 else "There is no compaction to redo."
             )
@@ -462,7 +462,7 @@ class Compactions:
         while ledger.view_with(wanted) is not None and ledger.redoable is not None:
             self._recorder.emit(CompactionRedone(ledger.redoable))
             count += 1
-        self._report_moved("redone", count, before, client, f"/compact undo takes {_it(count)} back.")
+        self._report_moved("redone", count, before, client, f"/compact undo undoes {_it(count)}.")
 
     def _report_moved(self, how: str, count: int, before: View, client: ModelClient | None, back: str) -> None:
         """Say that compactions were undone or redone, what that did to the size, and the way ``back``."""
@@ -492,7 +492,7 @@ class Compactions:
         over = max(1, after.upper - after.block_at)
         likely = f"{after.used:,}" if after.upper == after.used else f"about {after.used:,}, at most {after.upper:,}"
         return (
-            f"with what comes back the context has {likely} tokens, up to {over:,} more than fit: "
+            f"with the restored items the context has {likely} tokens, up to {over:,} more than fit: "
             f"{client.info.ref} has room for {after.block_at:,}."
         )
 
@@ -505,11 +505,11 @@ class Compactions:
         done = edited(ledger, wish.changes, EntrySizes(context.monitor, client.info))
         refused = [refusal.reason for refusal in done.refusals]
         if refused:
-            more = f" ({len(refused) - 1} more could not be made either)" if len(refused) > 1 else ""
+            more = f" ({len(refused) - 1} more failed too)" if len(refused) > 1 else ""
             self._notice(f"Nothing was changed: {refused[0]}{more}", "warning")
             return
         if not done.changes_anything:
-            self._notice("Nothing was changed: the items are as you want them already.")
+            self._notice("Nothing was changed: the items already have this state.")
             return
         too_much = self._does_not_fit(done.view, client)
         if too_much:
@@ -588,7 +588,7 @@ def _it(count: int) -> str:
 
 def session_facts(state: SessionState) -> SessionFacts:
     """What a record tells besides the ledger."""
-    running = tuple(f"{job.job} `{job.command}` runs" for job in state.jobs.values() if job.status == "running")
+    running = tuple(f"{job.job} `{job.command}` is running" for job in state.jobs.values() if job.status == "running")
     plan, open_steps = state.plan, any(todo.status != "completed" for todo in state.todos)
     counts = plan is not None and (not plan.accepted or open_steps or not state.todos)
     return SessionFacts(state.mode, state.todos, running, plan if counts else None)

@@ -254,7 +254,7 @@ class PreparedCall(Struct, frozen=True):
             typed=False,
             effects=self.tool.effects(params, ctx),
             title=self.tool.title(params, ctx),
-            amended=f"[{who} changed this call before it ran. What ran, in place of what you wrote: {text}]",
+            amended=f"[{who} changed this call before it ran. What ran instead of your call: {text}]",
         )
 
     def as_proposed(self) -> PreparedCall:
@@ -279,7 +279,7 @@ def amended(call: PreparedCall, preview: Preview, reply: ReplyPermission) -> Pre
     """
     ways = (reply.arguments is not None, reply.hunks is not None, bool(reply.texts))
     if sum(ways) > 1:
-        raise ToolError("A reply has either arguments, hunks or texts.")
+        raise ToolError("A reply contains either arguments, hunks or texts.")
     if reply.arguments is not None:
         return call.with_arguments(reply.arguments)
     if reply.hunks is not None:
@@ -304,11 +304,11 @@ def _with_hunks(call: PreparedCall, preview: Preview, numbers: Sequence[int], no
 
 
 def _with_texts(call: PreparedCall, preview: Preview, texts: Sequence[EditedText], note: str) -> PreparedCall:
-    lines = ["The user edited the proposed text. From what you proposed to what is written instead:"]
+    lines = ["The user edited the proposed text. From your proposal to the written text:"]
     for one in texts:
         block = preview.blocks[one.block] if 0 <= one.block < len(preview.blocks) else None
         if not isinstance(block, DiffBlock) or block.new is None:
-            raise ToolError(f"Block {one.block} has no text to edit.")
+            raise ToolError(f"Block {one.block} has no editable text.")
         before, after = block.new.splitlines(), one.text.splitlines()
         lines += [line.rstrip("\n") for line in unified_diff(before, after, block.path, block.path, n=1, lineterm="")]
     if all(one.text == _text(preview.blocks[one.block]) for one in texts):

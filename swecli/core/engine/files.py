@@ -46,7 +46,7 @@ from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
 from swecli.core.workspace.text_file import open_regular, read_all, read_bytes
 
 OFF = "Checkpoints are off for this session, so file changes cannot be undone."
-OFF_DIFF = "Checkpoints are off for this session, so it is not known what it changed; git diff may tell."
+OFF_DIFF = "Checkpoints are off for this session, so its changes are unknown; git diff may show them."
 
 
 class SessionFiles:
@@ -351,7 +351,7 @@ def _examined(mention: Mention, model: ModelInfo | None) -> Mention:
         if is_binary(head):
             problem = f"it is a binary file ({binary_kind(head)}, {readable_size(status.st_size)})"
     elif model is not None and model.images is False:
-        problem = f"{model.ref} can't see images"
+        problem = f"{model.ref} does not support images"
     elif status.st_size > MAX_IMAGE:
-        problem = f"the image has {readable_size(status.st_size)}, more than {readable_size(MAX_IMAGE)}"
+        problem = f"the image is {readable_size(status.st_size)}, more than {readable_size(MAX_IMAGE)}"
     return Mention(mention.word, mention.path, problem=problem) if problem else mention

@@ -107,7 +107,7 @@ class SessionHooks:
         try:
             record.hook = await asyncio.to_thread(self._services.allow_hook, record.hook)
         except OSError as error:
-            return f"Your consent could not be stored ({error.strerror or error}); the hook stays off."
+            return f"Could not store your consent ({error.strerror or error}); the hook remains off."
         return ""
 
     def skip(self) -> bool:
@@ -247,7 +247,7 @@ class SessionHooks:
             raise HookBlocked(self._stopped, verdict.by)
         if verdict.wish == "block":
             raise HookBlocked(verdict.reason, verdict.by)
-        asked = (verdict.reason or "a hook wants you to decide") if verdict.wish == "ask" else ""
+        asked = (verdict.reason or "a hook asks you to decide") if verdict.wish == "ask" else ""
         arguments = arguments_of(use, verdict.updated) if verdict.updated is not None else None
         return ToolWishes(asked, arguments, verdict.context)
 
@@ -293,8 +293,8 @@ class SessionHooks:
         verdict = await self._run(event, shown, item, use=use)
         if verdict.stop:
             self._stopped = verdict.stop_reason or "a hook ended the turn"
-        replaced = f"[A {event} hook of the user replaced the output.]" if verdict.output is not None else ""
-        blocked = f"[A {event} hook of the user objects: {verdict.reason}]" if verdict.wish == "block" else ""
+        replaced = f"[The user's {event} hook replaced the output.]" if verdict.output is not None else ""
+        blocked = f"[The user's {event} hook objects: {verdict.reason}]" if verdict.wish == "block" else ""
         context = f"[Added by the user's {event} hook]\n{verdict.context}" if verdict.context else ""
         return "\n".join(filter(None, (replaced, blocked, context))), verdict.output
 

@@ -76,7 +76,7 @@ class Inspection:
 
     def compaction_state(self, record: CompactionRecord) -> str:
         """What became of a compaction, in two words."""
-        states = {"undo": "in force", "redo": "undone"}
+        states = {"undo": "active", "redo": "undone"}
         return states.get(self.turn_back(record.item), "replaced" if not record.in_force else "rewound")
 
     def picture(self) -> Picture | None:

@@ -70,7 +70,7 @@ def invocation_of(files: ExtensionFiles | None, message: Invoke | Queued) -> Inv
         waiting = next((one for one in now.waiting if one.name == name), None) if now is not None else None
         if waiting is not None:
             raise NotInvoked(f"/{name} was not sent. {unapproved(waiting)}")
-        raise NotInvoked(f"There is no command or skill /{name}. Nothing was sent.")
+        raise NotInvoked(f"Unknown command or skill /{name}. Nothing was sent.")
     from swecli.core.extensions.markdown_commands import InvocationError, invocation
 
     try:
@@ -81,8 +81,8 @@ def invocation_of(files: ExtensionFiles | None, message: Invoke | Queued) -> Inv
 
 def unapproved(waiting: Waiting) -> str:
     return (
-        f"{waiting.origin.shown} is new or has changed since you trusted this folder; "
-        f"/{waiting.kind} approve {waiting.name} lets it count."
+        f"{waiting.origin.shown} is new or has changed since you trusted this folder; /{waiting.kind} approve "
+        f"{waiting.name} enables it."
     )
 
 
@@ -170,6 +170,6 @@ def _lines(change: Change) -> list[str]:
         more = f" and {len(waiting) - 5} more" if len(waiting) > 5 else ""
         lines.append(
             f"{names}{more} are new or have changed since you trusted this folder; /skills, /commands and /agents "
-            "with the word approve let them count."
+            "with the word approve enable them."
         )
     return lines

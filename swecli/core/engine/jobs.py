@@ -58,7 +58,7 @@ class JobWatch:
             return ""
         turn = self._recorder.turn
         lines = [
-            f"{job.job} `{_short(job.command)}` ended when swecli was stopped."
+            f"{job.job} `{_short(job.command)}` ended when swecli stopped."
             for job in self._lost
             if self._reported.setdefault(job.job, turn) == turn
         ]
@@ -151,7 +151,7 @@ async def run_shell(recorder: Recorder, services: Services, results: Results, jo
 
 def _interrupted(item: str, command: str, output: str, cut: bool) -> ItemCompleted:
     """The end of a command that the user interrupted, with the end of what it wrote until then."""
-    said = harmless(as_read(output)) if output else "It wrote nothing until then."
+    said = harmless(as_read(output)) if output else "It wrote nothing before that."
     part = TextPart(f"I ran this command myself and interrupted it: {command}\n{said}")
     block = TerminalBlock(command, output, None, truncated=cut)
     return ItemCompleted(item, "interrupted", (part,), (block,), "interrupted")

@@ -97,7 +97,7 @@ class ModelChoice:
         own = self._ref
         trouble = self._connection.connect(model)
         if trouble is not None:
-            text = f"The command asks for the model {model}, which is not available; {own} answers."
+            text = f"The command requests the model {model}, which is not available; {own} answers."
             self._recorder.emit(Notice(text, "warning", "model", trouble))
         elif self._ref != own:
             self._own_model = own
@@ -241,7 +241,7 @@ class ModelChoice:
         """Whoever talks to a server of their own must not go on elsewhere unaware. A switch in the middle of a
         conversation loses the provider's cache of it: say what that costs."""
         if before.address and not self.address:
-            text = f"{self._ref} uses its provider's own address, no longer {before.address}."
+            text = f"{self._ref} now uses its provider's own address, not {before.address}."
             self._recorder.emit(Notice(text, "warning", "model"))
         budget = self._recorder.state.budget
         if not self._recorder.ledger.view or budget is None:

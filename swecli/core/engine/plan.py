@@ -23,7 +23,7 @@ from swecli.core.workspace.text_file import NotRegularError, TooLargeError, deco
 ACCEPTED = "plan accepted"
 """Why the mode changed."""
 GO_AHEAD = "Go ahead with the plan."
-WITH_TODOS = f"{GO_AHEAD} Its steps are in the todo list; keep that current."
+WITH_TODOS = f"{GO_AHEAD} Its steps are in the todo list; keep it current."
 CHANGED = "I changed it; this is the plan now:"
 AS_CHANGED = "I changed it."
 MOST_STEPS = 30
@@ -117,7 +117,7 @@ class Plans:
         try:
             path = await asyncio.to_thread(self._write, plan.text)
         except OSError as error:
-            text = f"The plan could not be written to {self._services.memory.plans}: {error.strerror or error}."
+            text = f"Could not write the plan to {self._services.memory.plans}: {error.strerror or error}."
             self._recorder.emit(Notice(f"{text} It is in the conversation.", "warning", "plan"))
             path = ""
         self._recorder.emit(PlanChanged(plan.text, path))
@@ -148,7 +148,7 @@ class Plans:
             return ""
         folder.mkdir(parents=True, exist_ok=True)
         if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(cwd)):
-            raise OSError(f"{folder} leads out of the project")
+            raise OSError(f"{folder} leads outside the project")
         known = self._recorder.state.plan
         if (
             known is not None
@@ -176,7 +176,7 @@ def _free(folder: Path, name: str) -> Path:
         place = folder / f"{name}{f'-{number}' if number > 1 else ''}.md"
         if not os.path.lexists(place):
             return place
-    raise OSError(f"{folder} has {_SAME_DAY} plans of this name")
+    raise OSError(f"{folder} already has {_SAME_DAY} plans of this name")
 
 
 def go_ahead(plan: ProposedPlan, shown: str, *, todos: bool) -> tuple[str, str]:
@@ -184,7 +184,7 @@ def go_ahead(plan: ProposedPlan, shown: str, *, todos: bool) -> tuple[str, str]:
     model wrote it."""
     said = WITH_TODOS if todos else GO_AHEAD
     if plan.path:
-        said = f"{said} It is written in {plan.path}."
+        said = f"{said} It is in {plan.path}."
     if plan.text.strip() == shown.strip():
         return GO_AHEAD, said
     return f"{GO_AHEAD} {AS_CHANGED}", f"{said} {CHANGED}\n\n{plan.text}"

@@ -248,13 +248,13 @@ class SessionPlaybook:
             books, loaded = await asyncio.to_thread(_load, self._open)
         except OSError as error:
             self._broken = (
-                f"The playbook can't be read ({error.strerror or error}); this session neither uses nor learns lessons."
+                f"Cannot read the playbook ({error.strerror or error}); this session neither uses nor learns lessons."
             )
             self._say(self._broken, "warning")
             return False
         self._books, self._loaded = books, loaded
         for problem in (*books.project.problems, *books.own.problems):
-            self._say(f"{problem}. The file is put aside before it is written again.", "warning")
+            self._say(f"{problem}. swecli sets the file aside before it writes a new one.", "warning")
         turn = next((at for at, event in enumerate(self._waiting) if isinstance(event.body, TurnStarted)), 0)
         if turn:  # something happened before the first turn
             waiting, self._waiting = self._waiting[turn:], self._waiting[:turn]
@@ -274,14 +274,14 @@ class SessionPlaybook:
             project, own, stale = await asyncio.to_thread(_read_again, books, loaded)
         except OSError as error:
             why = error.strerror or error
-            self._say(f"The playbook can't be read again ({why}); this session keeps the version it read before.")
+            self._say(f"Cannot read the playbook again ({why}); this session keeps its earlier version.")
             return
         if project is not loaded.project:
             loaded.project, loaded.own, loaded.stale = project, own, stale
             loaded.usable = _usable(project, own, stale)
         for problem in (*books.project.problems, *books.own.problems):
             if problem not in told:
-                self._say(f"{problem}. The file is put aside before it is written again.", "warning")
+                self._say(f"{problem}. swecli sets the file aside before it writes a new one.", "warning")
 
     def _say(self, text: str, level: Literal["info", "warning"] = "info", hint: str = "") -> None:
         self._recorder.emit(Notice(text, level, TOPIC, hint))
@@ -312,7 +312,7 @@ class SessionPlaybook:
                 events = bullet.evidence[-1].events if bullet.evidence else ()
                 self.learned.append(copy(bullet))
                 self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, events))
-                self._say(f"Learned: {bullet.content}", hint="/playbook undo takes it back")
+                self._say(f"Learned: {bullet.content}", hint="/playbook undo undoes it")
 
     async def _what_is_known(self, books: Playbooks) -> Known:
         from swecli.core.playbook.novelty import Known
@@ -331,7 +331,7 @@ class SessionPlaybook:
         except OSError as error:
             if not self._unwritable:  # once is enough: each turn would say it again
                 self._say(
-                    f"The playbook could not be written ({error.strerror or error}); nothing of it was changed.",
+                    f"Could not write the playbook ({error.strerror or error}); it was not changed.",
                     "warning",
                 )
             self._unwritable = True
@@ -393,7 +393,7 @@ class SessionPlaybook:
         """Let a model propose changes by what happened since it last did. Returns what came of it, as a sentence."""
         books, loaded = self._books, self._loaded
         if books is None or loaded is None:
-            return "Nothing has happened yet that a model could reflect upon."
+            return "This session has nothing to reflect on yet."
         from swecli.core.playbook import reflection
         from swecli.core.playbook.bullet import Source
 
@@ -403,10 +403,10 @@ class SessionPlaybook:
         try:
             answer = await asyncio.wait_for(self._ask(reflection.SYSTEM, text), REFLECTION_SECONDS)
         except TimeoutError:
-            return f"The model did not answer within {REFLECTION_SECONDS:g} s; the playbook is as it was."
+            return f"The model did not answer within {REFLECTION_SECONDS:g} s; the playbook is unchanged."
         deltas = reflection.deltas_of(answer or "")
         if not deltas:
-            return "The model proposes no change of the playbook."
+            return "The model proposes no change to the playbook."
         known, source = await self._what_is_known(books), Source(self._recorder.session)
         results = await self._change(
             books.project,
@@ -417,7 +417,7 @@ class SessionPlaybook:
             if one.delta.op == "ADD" and (bullet := loaded.project.get_bullet(one.bullet)) is not None:
                 self.learned.append(copy(bullet))
                 self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, one.delta.evidence))
-                self._say(f"Learned: {bullet.content}", hint="/playbook undo takes it back")
+                self._say(f"Learned: {bullet.content}", hint="/playbook undo undoes it")
         refused = "; ".join(dict.fromkeys(one.reason for one in results or () if one.reason))
         return f"{len(done)} of {len(deltas)} proposed changes were made.{f' Refused: {refused}.' if refused else ''}"
 
@@ -457,14 +457,14 @@ class SessionPlaybook:
         await self._ready()
         books, loaded = self._books, self._loaded
         if books is None or loaded is None:
-            raise ChangeRefused(self._broken or "There is no playbook in this session.")
+            raise ChangeRefused(self._broken or "This session has no playbook.")
         own = loaded.own.get_bullet(bullet_id) is not None
         file = books.own if own else books.project
 
         def apply(playbook: Playbook) -> str | ChangeRefused:
             bullet = playbook.get_bullet(bullet_id)
             if bullet is None or bullet.status == "deleted":
-                return ChangeRefused(f"There is no bullet {bullet_id!r}. /playbook lists them.")
+                return ChangeRefused(f"Unknown bullet {bullet_id!r}. /playbook lists them.")
             try:
                 return change(playbook, bullet, books.clock())
             except ChangeRefused as refused:
@@ -483,7 +483,7 @@ class SessionPlaybook:
 
         known = ACTIONS.get(action)
         if known is None:
-            raise ChangeRefused(f"{action!r} is not an action; choose one of {', '.join(ACTIONS)}.")
+            raise ChangeRefused(f"Unknown action {action!r}; choose one of {', '.join(ACTIONS)}.")
         return await self.change(bullet_id, known)
 
     async def edit(self, bullet_id: str, text: str, *, anyway: bool = False) -> str:
@@ -501,14 +501,14 @@ class SessionPlaybook:
         await self._ready()
         books = self._books
         if books is None or self._loaded is None:
-            raise ChangeRefused(self._broken or "There is no playbook in this session.")
+            raise ChangeRefused(self._broken or "This session has no playbook.")
 
         def apply(playbook: Playbook) -> str | ChangeRefused:
             try:
                 bullet = written_down(playbook, content, books.clock(), books.masked, anyway=anyway)
             except ChangeRefused as refused:
                 return refused
-            return f"{bullet.id} was added: {bullet.content}"
+            return f"Added {bullet.id}: {bullet.content}"
 
         done = await self._change(books.own if own else books.project, apply)
         if isinstance(done, ChangeRefused):
@@ -525,9 +525,7 @@ class SessionPlaybook:
             self._taken_back = bool(self.learned.pop())
         if not self.learned:
             raise ChangeRefused(
-                "All that was learned in this session is taken back already."
-                if self._taken_back
-                else "Nothing was learned in this session."
+                "This session's lessons are already undone." if self._taken_back else "This session learned nothing."
             )
         said = await self.change(self.learned[-1].id, take_back(self.learned[-1]))
         self.learned.pop()

@@ -303,7 +303,7 @@ def _joined(found: _Written, bodies: Sequence[EntryBody]) -> Reductions:
             return deque(msgspec.convert(value, list[get_args(kind)[0]]))
         if origin is Counter:
             return Counter(cast("dict[str, int]", value))
-        raise TypeError(f"{kind} can't be read back")
+        raise TypeError(f"cannot read {kind} back")
 
     def taken(value: T, text: msgspec.Raw) -> T:
         fields = msgspec.json.decode(text, type=FIELDS[type(value)], dec_hook=made)

@@ -230,7 +230,7 @@ class RepeatGuard:
     def _tell(self, found: Repetition) -> None:
         if found.about != self._reported:
             self._reported = found.about
-            text = f"The model is in a loop: {_described(found)}. swecli has told it so."
+            text = f"The model is in a loop: {_described(found)}. swecli has pointed this out to it."
             self._recorder.emit(Notice(text, "info", "loop"))
 
     async def _ask(self, found: Repetition) -> Verdict:
@@ -239,7 +239,7 @@ class RepeatGuard:
             f"The model is in a loop: {_described(found)}. Continue?",
             (
                 Option(STOP, "end the turn; its changes are kept"),
-                Option(CONTINUE, "swecli asks again if the loop does not end"),
+                Option(CONTINUE, "swecli asks again if the loop continues"),
             ),
             header="Repetition",
         )
@@ -269,9 +269,9 @@ def _note(found: Repetition) -> str:
     done = f"You are in a loop: {_described(found)}. Repeating it will not change the result."
     match found.kind:
         case "failing":
-            advice = "Read the error, then change the arguments or the approach, or say what stops you."
+            advice = "Read the error, then change the arguments or the approach, or say what blocks you."
         case "looking":
             advice = "You have these results. Work with them, look somewhere else, or say what you are missing."
         case "running":
-            advice = "If you wait for something, wait longer in one command; else do something different."
+            advice = "If you are waiting for something, wait longer in one command; otherwise do something different."
     return f"{done} {advice}"

@@ -71,7 +71,7 @@ def does_not_fit(result: ResultFacts, room: int | None) -> str:
     """Why the result is stored for want of room; empty when it fits. ``room`` is None when it is not known."""
     if room is None or result.tokens is None or result.tokens * GUARD <= room:
         return ""
-    return f"about {result.tokens:,} tokens do not fit the {max(0, room):,} that are left"
+    return f"about {result.tokens:,} tokens do not fit in the {max(0, room):,} left"
 
 
 def correction(budget: Budget, usage: Usage | None) -> float:
@@ -319,7 +319,7 @@ class Results:
             self._reported = True
             self._recorder.emit(
                 Notice(
-                    f"{error} Long results stay in the context, shortened in their middle.",
+                    f"{error} Long results remain in the context, shortened in the middle.",
                     "warning",
                     "context",
                     "Free disk space, or close the program that locks the database.",

@@ -30,8 +30,8 @@ from swecli.core.workspace.text_file import shown_path
 
 LISTED = 200
 """Messages whose changes are looked up, the newest; older ones can be named all the same."""
-UNRECORDED = "no record of what it was before"
-HANDED_OVER = "Handoff: what was done since, from the record"
+UNRECORDED = "no record of its earlier state"
+HANDED_OVER = "Handoff: work done since, from the record"
 _NAMED = 3
 
 
@@ -94,13 +94,13 @@ class Rewinds:
         """Start to go back; what became of it comes as ``Rewound``, or as a ``Notice`` that says why not."""
         state, ledger = self._recorder.state, self._recorder.ledger
         if not ledger.can_rewind(command.item):
-            self._notice(f"There is no message {command.item!r} in the conversation.")
+            self._notice(f"Unknown message {command.item!r}.")
         elif command.scope == "conversation":
             self._rewound(command, "")
         elif command.item not in state.asked:
-            self._notice(f"Files can only go back to a message that began a turn, and {command.item!r} did not.")
+            self._notice(f"Files can only go back to a message that started a turn, and {command.item!r} did not.")
         elif self._services.checkpoints is None:
-            self._notice(f"{OFF} /rewind can take the conversation back alone.")
+            self._notice(f"{OFF} /rewind can restore the conversation alone.")
         else:
             self._work.begin(self._with_files(command))
 
@@ -142,7 +142,7 @@ class Rewinds:
                 return
             restored = await checkpoints.unwind(done.name, done.turn)
             self._recorder.emit(restored)
-            words = files_words(restored, "brought back", self._services.workspace.cwd)
+            words = files_words(restored, "restored", self._services.workspace.cwd)
         self._went(RewindUndone(done.name, words))
 
     def _rewound(self, command: Rewind, reason: str) -> None:

@@ -314,7 +314,7 @@ class Services(Struct):
     """Tells what an edit broke, and where names are; None where no language server can be."""
     checkpoints: Checkpoints | None = None
     """The record of changed files; without it nothing can be taken back."""
-    keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are kept nowhere here."
+    keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are not stored here."
     """Keeps an allow rule beyond the session. Returns a sentence where that failed."""
     keep_file: Callable[[str, str], str] = lambda path, sha256: ""
     """Remembers that the user approved a file of the project with this content, so that later runs need not ask what it

@@ -120,7 +120,7 @@ class ToolRun(Struct, frozen=True):
     def why(self) -> str:
         """Why it failed, for the user: ``text`` is for the model."""
         if self.said is not None:
-            return "You said no."
+            return "You rejected it."
         return "It needs an approval, and no user is present in this run." if unattended(self.text) else self.text
 
 
@@ -450,7 +450,7 @@ class Session:
                 if trouble is not None:
                     self.notice(trouble, "error")
             case Rewind() | UndoRewind() if self._agents is not None and self._agents.in_background:
-                self.notice("A subagent works in the background; rewind when it ends.", "warning", "/jobs")
+                self.notice("A subagent is running in the background; rewind when it ends.", "warning", "/jobs")
             case Rewind():
                 self.rewinds.begin(command)
             case UndoRewind():
@@ -474,9 +474,7 @@ class Session:
             case ChangeContext():
                 self._compactions.change(client, command)
             case UndoFiles() | RedoFiles() if self._agents is not None and self._agents.in_background:
-                self.notice(
-                    "A subagent works in the background; files can be restored when it ends.", "warning", "/jobs"
-                )
+                self.notice("A subagent is running in the background; restore files when it ends.", "warning", "/jobs")
             case UndoFiles():
                 self.files.begin("undo", Target(command.scope, command.turn, command.name))
             case RedoFiles():
@@ -742,7 +740,7 @@ class Session:
         where = await asyncio.to_thread(self._services.keep_silenced, wanted)
         await self.follow_settings()
         if set(self.sentinel.silenced) != set(wanted):
-            raise ValueError(f"It was written to {where}, but context.sentinel_silenced elsewhere counts before it.")
+            raise ValueError(f"Written to {where}, but another context.sentinel_silenced takes precedence.")
         return where
 
     async def facts(self) -> Sequence[Event]:

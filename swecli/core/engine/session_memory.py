@@ -109,7 +109,7 @@ class InstructionNews:
                 f"were told of it.\n\n{_told(changed)}"
             )
         if gone:
-            texts.append(f"What {', '.join(gone)} said no longer holds: it was removed.")
+            texts.append(f"{', '.join(gone)} was removed; its instructions no longer apply.")
         title = f"Instructions changed: {', '.join(filter(None, (names, *(f'{name} removed' for name in gone))))}"
         self._tell_model(title, "\n\n".join(texts))
 
@@ -174,7 +174,8 @@ class InstructionNews:
         names = ", ".join(file.name for file in files)
         folder = os.path.dirname(files[0].name) or "."
         self._tell_model(
-            f"Instructions of {folder}: {names}", f"For work in {folder} this holds too.\n\n{_told(files)}"
+            f"Instructions of {folder}: {names}",
+            f"For work in {folder} these instructions also apply.\n\n{_told(files)}",
         )
 
     # --- what is no longer before the model -------------------------------------------------------------------
@@ -285,11 +286,11 @@ class SessionMemory:
         self._keeps = False
         folder, written = self._options.notes, self._written
         if folder is None or not written:
-            return "This session has put nothing into the session notes."
+            return "This session added nothing to the session notes."
         self._written = {}
         changed = await asyncio.to_thread(write_notes, folder, written, {}, self._options.title)
-        done = "What this session noted is taken out of" if changed else "Nothing of this session is in"
-        return f"{done} {NOTES}; it notes nothing more."
+        done = "This session's notes were removed from" if changed else "This session has no notes in"
+        return f"{done} {NOTES}; it takes no more notes."
 
     def _lines(self) -> Lines:
         return notes_lines(self._log, self._recorder.state.todos, self._cwd, self._options.cover)
@@ -306,5 +307,5 @@ class SessionMemory:
             return
         self._written = lines
         if changed and not there:  # in later sessions it is no news
-            text = f"Notes of this session are kept in .swecli/memory/{NOTES}."
-            self._recorder.emit(Notice(text, "info", "memory", "/memory undo removes them again"))
+            text = f"This session takes notes in .swecli/memory/{NOTES}."
+            self._recorder.emit(Notice(text, "info", "memory", "/memory undo removes them"))

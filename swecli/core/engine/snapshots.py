@@ -156,7 +156,7 @@ def _final_parts(item: OpenItem, answered: bool, agent: str | None) -> tuple[Par
         if not answered:
             return ()
         text = EFFECT_UNKNOWN if item.running else NOT_EXECUTED
-        text += f' The transcript of what was done: read_result with ref_id "{agent}".' if agent else ""
+        text += f' The transcript of its work: read_result with ref_id "{agent}".' if agent else ""
         return (ToolResultPart(item.part.call_id, item.part.name, text, is_error=True),)
     return (item.part,) if item.part is not None and item.kind in ("text", "reasoning", "opaque") else ()
 
@@ -244,10 +244,10 @@ class SessionSnapshots:
                 if snapshot is not None:
                     self._restore(snapshot)
         except SnapshotError as error:
-            self._notice(f"The snapshot of this session is damaged ({error}); its whole record was read instead.")
+            self._notice(f"This session's snapshot is damaged ({error}), so swecli read its whole record.")
         else:
             if self._newest is None and self._recorder.ledger.undoable is not None:  # each compaction saves one
-                self._notice("This session has no snapshot; its whole record was read instead.", warn=False)
+                self._notice("This session has no snapshot, so swecli read its whole record.", warn=False)
 
     def adopt_sizes(self, client: ModelClient) -> int:
         """Take over the sizes that the snapshot knows. Returns the newest event whose size it told; 0 for none."""
@@ -274,8 +274,8 @@ class SessionSnapshots:
             return  # what is lost did not matter
         recorder.emit(found)
         self._notice(
-            "Parts of this session's record can't be read. The model continues from the snapshot "
-            f"({len(snapshot.messages)} messages); the record shows only what can be read."
+            "Parts of this session's record are unreadable. The model continues from the snapshot "
+            f"({len(snapshot.messages)} messages); the transcript shows only the readable parts."
         )
 
     def _notice(self, text: str, *, warn: bool = True) -> None:

@@ -97,7 +97,7 @@ def _of_money(span: Span, limit: Decimal | None, used: Spent, following: Spent) 
     if limit is None:
         return None
     if used.unpriced or following.unpriced:
-        reason = f"the budget of {shown(limit)} for {_named(span)} cannot be kept, because a price is unknown"
+        reason = f"swecli cannot enforce the budget of {shown(limit)} for {_named(span)} because a price is unknown"
         return Crossing(span, "dollars", limit, None, reason)
     if used.dollars < limit and used.dollars + following.dollars <= limit:
         return None
@@ -258,7 +258,7 @@ class SpendingGate:
         waits as a message, which they send or not."""
         if words and words != STOP:
             enqueue(self._recorder, Submit(words))
-            text = "The turn stops at the budget. What you wrote was not sent; it waits as your next message."
+            text = "The turn stops at the budget. Your text was not sent; it waits as your next message."
             self._recorder.emit(Notice(text, "info", "budget"))
 
     async def _ask(self, found: Crossing) -> Verdict | None:
@@ -268,9 +268,9 @@ class SpendingGate:
         options = (
             Option(STOP, "end the turn; the conversation and all changes are kept"),
             Option(ONCE, "send this request, and ask again before the next"),
-            Option("Continue without this budget", f"until the session ends; {found.setting} stays as it is")
+            Option("Continue without this budget", f"until the session ends; {found.setting} is unchanged")
             if unknown
-            else Option(f"{RAISE} to {raised}", f"for this session; {found.setting} stays as it is"),
+            else Option(f"{RAISE} to {raised}", f"for this session; {found.setting} is unchanged"),
         )
         text = f"{found.reason[0].upper()}{found.reason[1:]}."
         answers = await self._asker.ask("", (Question(f"{text} Continue?", options, header="Budget"),))

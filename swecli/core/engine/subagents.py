@@ -130,7 +130,7 @@ class Report(Struct, frozen=True):
 def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
     """What the agent that gave the task gets, at most so many tokens as ``count`` counts them."""
     record = report.record
-    how = "is done" if report.done else f"ended early ({record.outcome}: {record.reason or 'no reason is known'})"
+    how = "is done" if report.done else f"ended early ({record.outcome}: {record.reason or 'reason unknown'})"
     lines = [
         f"[{record.id} ({record.started.profile}) {how}: {plural(record.steps, 'step')}, {record.tokens:,} tokens. "
         f'Its transcript: read_result with ref_id "{record.id}"]'
@@ -141,8 +141,8 @@ def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
     if report.folder:
         lines.append(report.whereabouts)
     if not report.done and report.answer:
-        lines.append("It did not finish. The last that it said:")
-    lines.append(report.answer or "It said nothing.")
+        lines.append("It did not finish. Its last words:")
+    lines.append(report.answer or "It gave no answer.")
     text = "\n".join(lines)
     size = len(text.encode("utf-8", "replace"))
     while (tokens := count(text)) > most and size > 100:
@@ -307,8 +307,8 @@ class Subagents:
         self._recorder.emit(began)
         if task.background:
             run.work = asyncio.create_task(self._in_background(run))
-            text = f"{run.agent} ({run.profile.name}) works in the background. Its result comes as a message."
-            return ToolOutcome(text, detail=f"{run.agent} works in the background")
+            text = f"{run.agent} ({run.profile.name}) is running in the background. Its result comes as a message."
+            return ToolOutcome(text, detail=f"{run.agent} is running in the background")
         output(f'{run.agent} ({run.profile.name}); its transcript: read_result with ref_id "{run.agent}"\n')
         report = await self._carried_out(run)
         blocks: tuple[DisplayBlock, ...] = (MarkdownBlock(report.answer),) if report.answer else ()
@@ -320,9 +320,7 @@ class Subagents:
         try:
             report = await self._carried_out(run)
         except ToolError as error:
-            self._tell(
-                f"{run.agent} could not work: {error}", f"{run.agent} ({run.task.title}) could not work: {error}"
-            )
+            self._tell(f"{run.agent} failed: {error}", f"{run.agent} ({run.task.title}) failed: {error}")
             return
         apart = f". {report.whereabouts}" if report.folder else ""
         self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}{apart}", self._reported(report))
@@ -355,7 +353,7 @@ class Subagents:
                     if run.tree is not None:
                         kept = await uninterrupted(self._kept(run.tree))
             if run.relay.ended is None:
-                problem = run.relay.trouble or "it could not begin"
+                problem = run.relay.trouble or "it could not start"
                 raise ToolError(problem)
         except asyncio.CancelledError:
             if not run.task.background:
@@ -425,7 +423,7 @@ class Subagents:
             return
         base, place = self._services.worktrees, self._services.workspace
         if base is None:
-            raise WorkTreeError("Worktrees can't be made in this run. Give the task without worktree.")
+            raise WorkTreeError("Worktrees are not available in this run. Give the task without worktree.")
         run.tree = await asyncio.to_thread(add_worktree, place.cwd, base, self._name(run), place.environment)
 
     async def _kept(self, tree: WorkTree) -> bool:
@@ -449,15 +447,15 @@ class Subagents:
         profile = self._profile(task.agent)
         names, unknown = tools_of(profile, services.tools.names())
         if not names:
-            raise ToolError(f"The agent {profile.name} has no tools that exist here. Use another agent.")
+            raise ToolError(f"The agent {profile.name} has no available tools. Use another agent.")
         if unknown:
-            text = f"The agent {profile.name} works without {', '.join(unknown)}: there is no such tool."
+            text = f"The agent {profile.name} runs without unknown tools: {', '.join(unknown)}."
             self._recorder.emit(Notice(text, "warning", "agents"))
         model = profile.model or services.subagents.model or state.model
         try:
             client = services.make_client(model)
         except ModelUnavailable as error:
-            raise ToolError(f"The agent {profile.name} can't work with the model {model}: {error}") from error
+            raise ToolError(f"The agent {profile.name} cannot use the model {model}: {error}") from error
         number = self._expected.pop(item, 0) or self._next_number()
         apart = task.worktree or profile.worktree
         relay = Relay(self._recorder, f"agent-{number}", number, profile.name, apart=apart)
@@ -467,7 +465,7 @@ class Subagents:
         profiles = {profile.name: profile for profile in self._services.profiles()}
         found = profiles.get(name) or profiles.get(name.strip().lower())
         if found is None:
-            raise ToolError(f"There is no agent {name!r}. Agents: {', '.join(profiles)}.")
+            raise ToolError(f"Unknown agent {name!r}. Agents: {', '.join(profiles)}.")
         return found
 
     def _inner_services(self, profile: AgentProfile, names: Sequence[str], client: ModelClient, model: str) -> Services:
@@ -587,7 +585,7 @@ class Subagents:
         """All that one did; None where there is none of this name. May take the time of a disk."""
         if agent not in self._recorder.state.agents:
             return None
-        return transcript_of(self._recorder.facts, agent) or "(it has not begun)"
+        return transcript_of(self._recorder.facts, agent) or "(not started)"
 
 
 def _shown(paths: Iterable[str], cwd: Path) -> tuple[str, ...]:

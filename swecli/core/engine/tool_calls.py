@@ -134,7 +134,7 @@ class LiveOutput:
         self._cut.discard(item)
 
 
-INTERRUPTED = "Interrupted by the user while this ran; it may have had part of its effect."
+INTERRUPTED = "Interrupted by the user while this ran; it may have taken effect in part."
 RECORDING = "recording the files first"
 NOT_RUN = "Interrupted by the user before this ran; nothing was done."
 
@@ -297,7 +297,7 @@ class ToolCalls:
         if not written:
             return ToolOutcome(INTERRUPTED, is_error=True, detail="interrupted")
         begin = f"… (only the last {len(written):,} characters are kept)\n" if cut else ""
-        text = f"{INTERRUPTED} What it wrote until then:\n{begin}{as_read(written)}"
+        text = f"{INTERRUPTED} Its output until then:\n{begin}{as_read(written)}"
         block = TerminalBlock(call.effects.command or call.title, written, None, str(call.ctx.cwd), truncated=cut)
         return ToolOutcome(text, (block,), "interrupted", is_error=True)
 

@@ -314,7 +314,7 @@ class Turn:
     def _check_caps(self) -> None:
         limits = self._services.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
-            raise TurnStopped("limit", f"stopped at its cap of {limits.max_steps} model steps", "max_turns")
+            raise TurnStopped("limit", f"stopped at the limit of {limits.max_steps} model steps", "max_turns")
         reached = cap_reached(self._services, self._recorder)
         if reached is not None:
             raise TurnStopped("limit", *reached)
@@ -323,10 +323,10 @@ class Turn:
         """Nothing is sent past a budget unless the user says so."""
         outer = self._services.outer
         if outer is not None and (used_up := await outer.budget()):
-            raise TurnStopped("limit", f"stopped, because {used_up}", BUDGET_KIND)
+            raise TurnStopped("limit", f"stopped because {used_up}", BUDGET_KIND)
         match await self._spending.check(prepared.budget, self._client.info.ref, self._services.clock()):
             case "no user":
-                reason = f"stopped before a budget is crossed: {self._spending.reason}"
+                reason = f"stopped before exceeding a budget: {self._spending.reason}"
                 raise TurnStopped("limit", reason, BUDGET_KIND)
             case "stopped by the user":
                 raise TurnStopped("interrupted", f"stopped at a budget: {self._spending.reason}", BUDGET_KIND)
@@ -409,7 +409,7 @@ class Turn:
     async def _check_repeats(self, calls: tuple[Call, ...]) -> None:
         verdict = await self._repeats.check(calls)
         if verdict == "no user":
-            raise TurnStopped("limit", f"stopped because {self._repeats.reason}; there is no user to ask", "repetition")
+            raise TurnStopped("limit", f"stopped because {self._repeats.reason}; no user to ask", "repetition")
         if verdict == "stopped by the user":
             raise TurnStopped("interrupted", f"stopped because {self._repeats.reason}", "repetition")
 
@@ -448,7 +448,7 @@ def _last_word(message: Message) -> str:
 
 
 _STOP_REASONS: dict[str, str] = {
-    "length": "the answer was cut at the output limit; say “continue” to go on",
+    "length": "the answer was cut at the output limit; say “continue” to get the rest",
     "refusal": "the model refused to answer",
     "content_filter": "the provider's content filter stopped the answer",
     "context_full": "the context window was full; the answer may be incomplete",

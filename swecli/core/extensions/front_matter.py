@@ -88,7 +88,7 @@ def read_front_matter(text: str) -> FrontMatter:
         return FrontMatter({}, text)
     end = next((n for n in range(1, min(len(lines), MOST_LINES)) if lines[n].rstrip() in ("---", "...")), 0)
     if not end:
-        why = "the front matter that begins here has no end: a line with --- is missing"
+        why = "the front matter that starts here has no end: a line with --- is missing"
         return FrontMatter({}, "\n".join(lines[1:]), problems=(Problem(1, why),))
     reader = _Reader(lines[1:end])
     fields = reader.mapping(0, 0)
@@ -117,7 +117,7 @@ class _Reader:
             return -1
         lead = line[: len(line) - len(bare)]
         if "\t" in lead:
-            self._problem(at, "a tab indents this line; YAML takes spaces only")
+            self._problem(at, "a tab indents this line; YAML allows only spaces")
             self._lines[at] = lead.replace("\t", "  ") + bare
             lead = lead.replace("\t", "  ")
         return len(lead)
@@ -138,7 +138,7 @@ class _Reader:
             line = self._lines[at].strip()
             match = _KEY.match(line) if here == indent else None
             if match is None:
-                why = "is indented more than the line before allows" if here > indent else "is no `key: value`"
+                why = "is indented too far" if here > indent else "is not `key: value`"
                 self._problem(at, f"this line {why} and is ignored")
                 self._at += 1
                 continue
@@ -146,7 +146,7 @@ class _Reader:
             self._at += 1
             value = self._value((match[4] or "").strip(), at, indent, depth)
             if key in found:
-                self._problem(at, f"`{key}` appears twice; the first one counts")
+                self._problem(at, f"`{key}` appears twice; the first one applies")
                 continue
             found[key] = value
             if depth == 0:

@@ -58,7 +58,7 @@ def read_command(file: FoundFile) -> MarkdownCommand | None:
     allow, bad = allowed_rules(front)
     problems = [*file.problems, *front.problems, *unknown_fields(front, KNOWN), *bad]
     if not front.body.strip():
-        problems.append(Problem(0, "says nothing: there is no text after the front matter"))
+        problems.append(Problem(0, "is empty: there is no text after the front matter"))
     description = described(front)
     return MarkdownCommand(
         ":".join(parts),
@@ -129,10 +129,10 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
     chain = (*chain, called.name)
     if called.name in chain[:-1]:
         way = " → ".join(f"/{name}" for name in chain)
-        raise InvocationError(f"{way}: the command calls itself without end. Nothing was sent.")
+        raise InvocationError(f"{way}: the command calls itself endlessly. Nothing was sent.")
     if len(chain) > DEEPEST:
         way = " → ".join(f"/{name}" for name in chain)
-        raise InvocationError(f"{way}: more than {DEEPEST} commands inside of each other. Nothing was sent.")
+        raise InvocationError(f"{way}: more than {DEEPEST} nested commands. Nothing was sent.")
     words = _words(arguments)
     used = [False]
     folder = str(called.origin.folder)

@@ -99,7 +99,7 @@ def read_profile(file: FoundFile) -> AgentProfile | None:
         usable = as_name(name) or as_name("-".join(file.stem))
         if name:
             line = front.lines.get("name", 1)
-            problems.append(Problem(line, f"{name!r} is no name for an agent; it is called {usable}"))
+            problems.append(Problem(line, f"{name!r} is not an agent's name; it is called {usable}"))
         name = usable
     if not name:
         return None
@@ -117,7 +117,7 @@ def read_profile(file: FoundFile) -> AgentProfile | None:
     isolation = front.text("isolation")
     if isolation not in ("", "worktree"):
         problems.append(
-            Problem(front.lines.get("isolation", 1), f"isolation {isolation!r} is not known, only worktree")
+            Problem(front.lines.get("isolation", 1), f"unknown isolation {isolation!r}; only worktree is supported")
         )
     return AgentProfile(
         name,
@@ -143,12 +143,12 @@ def resolve_profile(
     if profile.tools is not None:
         wanted, unknown = _named(profile.tools, tools)
         if unknown:
-            problems.append(Problem(0, f"tools that are not available here: {', '.join(unknown)}"))
+            problems.append(Problem(0, f"tools not available here: {', '.join(unknown)}"))
     refused, _ = _named(profile.disallowed, tools)
     kept = tuple(name for name in tools if name in wanted and name not in refused and name not in NEVER)
     model = profile.model
     if model and models is not None and model not in models:
-        problems.append(Problem(0, f"the model {model} is not available here; the session's answers"))
+        problems.append(Problem(0, f"the model {model} is not available here; the session's model answers"))
         model = ""
     own = tightest(profile.mode, mode)
     return ResolvedProfile(profile.name, profile.prompt, kept, model, own, tuple(unknown), tuple(problems))

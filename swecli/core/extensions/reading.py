@@ -61,7 +61,7 @@ def read_catalogue(
     return Catalogue(skills, commands, profiles, tuple(waiting), tuple(dict.fromkeys(problems)))
 
 
-_NO_NAME = "has no usable name: one begins with a letter and has letters, digits and hyphens"
+_NO_NAME = "has no usable name: start with a letter and use letters, digits and hyphens"
 
 
 def _clashes(
@@ -116,9 +116,9 @@ def _for_model(told: Catalogue, now: Catalogue) -> str:
     gone = [name for name in before if name not in after]
     parts = (
         "\n".join(["New skills, which `skill` gives you by name:", *new]) if new else "",
-        "\n".join(["These skills have changed; what you read of them before is out of date:", *renewed])
+        "\n".join(["These skills have changed; your earlier copy of them is out of date:", *renewed])
         if renewed
         else "",
-        f"These skills are gone: {', '.join(gone)}." if gone else "",
+        f"These skills no longer exist: {', '.join(gone)}." if gone else "",
     )
     return "\n\n".join(part for part in parts if part)

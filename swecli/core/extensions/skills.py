@@ -61,11 +61,11 @@ def read_skill(file: FoundFile) -> Skill:
     if not is_name(name):
         if name:
             line = front.lines.get("name", 1)
-            problems.append(Problem(line, f"{name!r} is no name for a skill; its folder's is used"))
+            problems.append(Problem(line, f"{name!r} is not a skill's name; its folder's name is used"))
         name = as_name(folder) or "skill"
     description = described(front)
     if not front.text("description"):
-        problems.append(Problem(1, "has no description, so its first line is used"))
+        problems.append(Problem(1, "has no description; its first line is used"))
     when = front.text("when_to_use") or front.text("when-to-use")
     allow, bad = allowed_rules(front)
     problems += bad
@@ -131,7 +131,7 @@ def unknown_fields(front: FrontMatter, known: Iterable[str]) -> list[Problem]:
 
 HEADING = (
     "# Skills\n\nSkills are instructions for certain tasks, from the user or this project. When a task fits a "
-    "description below, call `skill` with its name before you begin, and follow what it says."
+    "description below, call `skill` with its name before you start, and follow it."
 )
 
 

@@ -121,10 +121,10 @@ class Reader:
                 candidates = list(_candidates(source))
             except OSError as error:
                 if not isinstance(error, FileNotFoundError | NotADirectoryError):
-                    problems.append((source.label, Problem(0, f"can't be listed ({error.strerror or error})")))
+                    problems.append((source.label, Problem(0, f"cannot list it ({error.strerror or error})")))
                 continue
             if len(candidates) > MOST_FILES:
-                text = f"has more than {MOST_FILES:,} {source.kind}; the rest is not read"
+                text = f"has more than {MOST_FILES:,} {source.kind}; the others are ignored"
                 problems.append((source.label, Problem(0, text)))
             for path in candidates[:MOST_FILES]:
                 now = self._look(path, source)
@@ -149,9 +149,9 @@ class Reader:
         except FileNotFoundError:
             if not os.path.islink(name):
                 return None
-            return _Seen((), None, (shown, Problem(0, "is a link to nothing")))
+            return _Seen((), None, (shown, Problem(0, "is a broken link")))
         except OSError as error:
-            return _Seen((), None, (shown, Problem(0, f"can't be read ({error.strerror or error})")))
+            return _Seen((), None, (shown, Problem(0, f"cannot read it ({error.strerror or error})")))
         known = self._seen.get(name)
         if known is not None and known.signature == signature:
             return known
@@ -161,7 +161,7 @@ class Reader:
         try:
             return _Seen(signature, _read(path, shown, source), None)
         except OSError as error:
-            return _Seen(signature, None, (shown, Problem(0, f"can't be read ({error.strerror or error})")))
+            return _Seen(signature, None, (shown, Problem(0, f"cannot read it ({error.strerror or error})")))
         except ValueError as error:
             return _Seen(signature, None, (shown, Problem(0, str(error))))
 
@@ -170,7 +170,7 @@ def _leads_out(path: Path, source: Source) -> str:
     """The problem with a project path that a link leads out of the project; empty if there is none."""
     if source.project is None or Path(os.path.realpath(path)).is_relative_to(source.project):
         return ""
-    return "is a link that leads out of the project and is not read"
+    return "is a link that leads outside the project and is ignored"
 
 
 def _candidates(source: Source) -> Iterator[str]:
@@ -213,13 +213,13 @@ def _read(path: Path, shown: str, source: Source) -> FoundFile:
         text = f"has {status.st_size:,} bytes; only its first {MOST_BYTES:,} are used"
         problems.append(Problem(0, text))
     if b"\0" in data[:_HEAD]:
-        raise ValueError("is a binary file and is not used")
+        raise ValueError("is a binary file and is ignored")
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problems.append(Problem(line, "is not UTF-8; what can't be read is shown as �"))
+        problems.append(Problem(line, "is not UTF-8; unreadable bytes are shown as �"))
         text = data.decode("utf-8", "replace")
     relative = path.relative_to(source.folder)
     stem = relative.parent.parts if source.kind == "skills" else relative.with_suffix("").parts

@@ -81,9 +81,9 @@ def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> 
         case "not started":
             return _silent(event, name, ran.problem)
         case "changed":
-            return _silent(event, name, f"{ran.problem}; /hooks allow {number} lets it run again", "not run: ")
+            return _silent(event, name, f"{ran.problem}; /hooks allow {number} allows it again", "not run: ")
         case "not allowed":
-            return _silent(event, name, f"{ran.problem}; /hooks allow {number} lets it run", "not run: ")
+            return _silent(event, name, f"{ran.problem}; /hooks allow {number} allows it", "not run: ")
         case "exited":
             pass
     said = ran.stderr.strip()
@@ -117,7 +117,7 @@ def _signal(status: int) -> int:
 
 def _status(status: int | None) -> str:
     if status is None:
-        return "its exit status is not known"
+        return "its exit status is unknown"
     if signal := _signal(status):
         return f"killed by signal {signal}"
     return f"exit {status} ({_CAN_NOT_RUN[status]})" if status in _CAN_NOT_RUN else f"exit {status}"
@@ -131,7 +131,7 @@ def _of_output(event: HookEvent, ran: Ran) -> Answer:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         if ran.cut:
-            return Answer(problem="its output is too long to be read as JSON and was ignored")
+            return Answer(problem="its output is too long to parse as JSON and was ignored")
         return Answer(problem=_line(f"its output looks like JSON but is not ({error}) and was ignored"))
     return _of_json(event, cast("dict[str, Any]", data))
 
@@ -172,7 +172,7 @@ def _wish(
         return "none", reason
     wish = _NAMED.get(word) if isinstance(word, str) else None
     if wish is None:
-        problems.append(f"its decision {word!r} means nothing and was ignored")
+        problems.append(f"its decision {word!r} is unknown and was ignored")
     if wish == "ask" and event not in ("PreToolUse", "PermissionRequest"):
         wish = None
     return wish or "none", reason

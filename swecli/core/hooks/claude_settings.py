@@ -38,13 +38,13 @@ def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
     except (FileNotFoundError, NotADirectoryError):
         return ClaudeHooks()
     except (OSError, UnicodeDecodeError) as error:
-        return ClaudeHooks((), (f"{path}: its hooks are ignored; it can't be read ({error}).",))
+        return ClaudeHooks((), (f"{path}: cannot read it ({error}); its hooks are ignored.",))
     if text is None:
-        return ClaudeHooks((), (f"{path}: its hooks are ignored; it is no regular file of at most {LARGEST} bytes.",))
+        return ClaudeHooks((), (f"{path}: not a regular file of at most {LARGEST} bytes; its hooks are ignored.",))
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return ClaudeHooks((), (f"{path}: its hooks are ignored; it is not JSON ({error}).",))
+        return ClaudeHooks((), (f"{path}: not JSON ({error}); its hooks are ignored.",))
     settings = _object(data)
     notices: list[str] = []
     hooks = tuple(_hooks(_object(settings.get("hooks")), path, source, notices))
@@ -72,15 +72,15 @@ def _hooks(events: Mapping[str, Any], path: Path, source: HookSource, notices: l
     for name, groups in events.items():
         event = _EVENTS.get(name)
         if event is None:
-            notices.append(f"{path}: hooks.{name} is ignored; swecli has no such event.")
+            notices.append(f"{path}: hooks.{name} is ignored: swecli has no such event.")
             continue
         for group in map(_object, _list(groups)):
             matcher = group.get("matcher", "")
             for entry in map(_object, _list(group.get("hooks"))):
                 command, problem = _command(entry)
                 if problem or not isinstance(matcher, str):
-                    problem = problem or "its matcher is no text"
-                    notices.append(f"{path}: a hook for {name} is ignored; {problem}.")
+                    problem = problem or "its matcher is not text"
+                    notices.append(f"{path}: a hook for {name} is ignored: {problem}.")
                     continue
                 condition = entry.get("if")
                 if ignored := _ignored(entry):
@@ -101,7 +101,7 @@ def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
     """The command, or the problem with the hook as a clause."""
     kind, command = entry.get("type", "command"), entry.get("command")
     if kind != "command":
-        return "", f'swecli runs hooks of type "command" only, not {str(kind)[:40]!r}'
+        return "", f'swecli runs only hooks of type "command", not {str(kind)[:40]!r}'
     if not isinstance(command, str) or not command.strip():
         return "", "it has no command"
     words = _list(entry.get("args"))
@@ -120,7 +120,7 @@ def _ignored(entry: Mapping[str, Any]) -> str:
     unknown = sorted(key for key in entry if key not in _KNOWN)
     told = [f"{', '.join(unknown)[:200]} {'has' if len(unknown) == 1 else 'have'} no effect"] if unknown else []
     if not isinstance(entry.get("if", ""), str | None):
-        told.append("its condition is no text and has no effect")
+        told.append("its condition is not text and has no effect")
     if entry.get("async") not in (None, True, False):
         told.append("async is neither true nor false, so swecli waits for it")
     return "; ".join(told)

@@ -101,7 +101,7 @@ def matcher_problem(matcher: str) -> str:
     try:
         re.compile(matcher)
     except (re.error, RecursionError) as error:
-        return f"the matcher {matcher!r} is no regular expression ({error}), so it matches everything"
+        return f"the matcher {matcher!r} is not a regular expression ({error}), so it matches everything"
     return ""
 
 
@@ -179,7 +179,7 @@ OF_CALLS: frozenset[HookEvent] = frozenset(("PreToolUse", "PostToolUse", "PostTo
 
 def problems(hook: Hook) -> Sequence[str]:
     """Parts of a hook without their apparent effect, as clauses."""
-    late = "swecli waits for it all the same, as it ends then" if hook.background and hook.event == "SessionEnd" else ""
+    late = "swecli waits for it anyway because it is ending" if hook.background and hook.event == "SessionEnd" else ""
     return [one for one in (matcher_problem(hook.matcher), _problem(hook.condition, hook.event), late) if one]
 
 
@@ -187,11 +187,11 @@ def _problem(condition: str, event: HookEvent) -> str:
     if not condition:
         return ""
     if event not in OF_CALLS:
-        return f"its condition {condition!r} is about a call, and {event} is not, so it never runs"
+        return f"its condition {condition!r} applies only to calls, so on {event} it never runs"
     try:
         parse_rule(condition)
     except RuleError as error:
-        return f"its condition {condition!r} is no permission rule ({error}), so it runs at every call that matches"
+        return f"its condition {condition!r} is not a permission rule ({error}), so it runs at every matching call"
     return ""
 
 

@@ -109,9 +109,7 @@ def defined(
             continue
         if base is None and not (one.command and one.extensions):
             missing = "command" if not one.command else "extensions"
-            problems.append(
-                f"{origins.get(name, 'settings')}: language server {name!r} is ignored: it has no {missing}."
-            )
+            problems.append(f"{origins.get(name, 'settings')}: ignored language server {name!r}: it has no {missing}.")
             continue
         own.append(_merged(name, one, base or LanguageServer(name, (), {}), origins.get(name, "settings")))
     rest = [server for name, server in known().items() if name not in settings]

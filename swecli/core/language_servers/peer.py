@@ -120,7 +120,7 @@ class Peer:
             if launch is not None:
                 await asyncio.to_thread(launch.end)
             self.ended.set()
-            raise ServerEnded(f"it can't be started: {error}") from error
+            raise ServerEnded(f"it cannot start: {error}") from error
         self._launch = launch
         self._tasks = [asyncio.create_task(self._receive(process)), asyncio.create_task(self._follow(process))]
 
@@ -185,7 +185,7 @@ class Peer:
         except ProtocolError as error:
             self._fail(str(error))
         except OSError as error:
-            self._fail(f"its output can't be read: {error.strerror or error}")
+            self._fail(f"cannot read its output: {error.strerror or error}")
         self._fail(await self._reason(process))
 
     async def _reason(self, process: asyncio.subprocess.Process) -> str:
@@ -226,7 +226,7 @@ class Peer:
                 junk += len(line)
                 self._log.line(f"not a message: {line[:200].decode('utf-8', 'replace').strip()}")
                 if junk > MOST_JUNK:
-                    raise ProtocolError("it writes something else than messages")
+                    raise ProtocolError("it writes something other than messages")
                 await asyncio.sleep(0)
 
     def _take(self, message: Message) -> None:

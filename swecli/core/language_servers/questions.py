@@ -94,7 +94,7 @@ async def _answer(run: RunningServer, method: str, capability: str, params: Mapp
     except ServerEnded as error:
         raise CodeError(f"{name}: {error}") from error
     except TimeoutError as error:
-        raise CodeError(f"{name} did not answer in {ANSWER_SECONDS:.0f} s; search the text instead") from error
+        raise CodeError(f"{name} did not answer within {ANSWER_SECONDS:.0f} s; search the text instead") from error
 
 
 def _place(value: Any) -> CodePlace | None:

@@ -119,7 +119,7 @@ class RunningServer:
         try:
             answer = await self.peer.request("initialize", self._initialize(), START_SECONDS)
         except (Refused, TimeoutError) as error:
-            said = f"it refused to start: {error}" if isinstance(error, Refused) else "it did not answer in 30 s"
+            said = f"it refused to start: {error}" if isinstance(error, Refused) else "it did not answer within 30 s"
             await self.peer.close(said)
             raise ServerEnded(said) from error
         except asyncio.CancelledError:
@@ -208,7 +208,7 @@ class RunningServer:
                 for one in sequence(said.get("unregisterations", said.get("unregistrations"))):
                     self._registered.pop(str(table(one).get("id")), None)
             case "workspace/applyEdit":
-                return {"applied": False, "failureReason": "swecli lets no server change files"}
+                return {"applied": False, "failureReason": "swecli does not let servers change files"}
             case "workspace/workspaceFolders":
                 return [{"uri": uri_of(self.root), "name": self.root.name}]
             case "window/showDocument":
@@ -335,7 +335,7 @@ class RunningServer:
                 answer = await self.peer.request("textDocument/diagnostic", params, ANSWER_SECONDS)
             except Refused as error:
                 if error.code not in _RETRIED:
-                    self._log.line(f"textDocument/diagnostic was refused: {error}")
+                    self._log.line(f"textDocument/diagnostic failed: {error}")
                     break
                 await asyncio.sleep(_PAUSE)
                 continue
@@ -357,10 +357,10 @@ class RunningServer:
                     request = error_request(command, document.uri)
                     answer = await self.peer.request("workspace/executeCommand", request, READY_SECONDS)
                 except Refused as error:
-                    self._log.line(f"{command} was refused: {error}")
+                    self._log.line(f"{command} failed: {error}")
                     break
                 except TimeoutError:
-                    await self.peer.close(f"it did not answer in {READY_SECONDS:.0f} s")
+                    await self.peer.close(f"it did not answer within {READY_SECONDS:.0f} s")
                     raise ServerEnded(self.peer.trouble) from None
                 errors = errors_of(read_json(answer))
                 if errors is not None:

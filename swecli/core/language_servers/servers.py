@@ -151,7 +151,7 @@ class LanguageServers:
                 return
             shown = next((useless[rival.name] for rival in rivals if not rival.quiet), None)
         if self._host is not None and not self._closed and shown is not None:
-            what = "can't be used" if shown.lacks else "failed"
+            what = "is not available" if shown.lacks else "failed"
             reason = f"The language server {shown.name} {what}: {shown.error.rstrip('.')}."
             self._host.notice(f"{reason} Edits continue without its errors.", "warning", "/lsp")
 
@@ -234,7 +234,7 @@ class LanguageServers:
         server = self.server_for(path)
         if server is None:
             endings = sorted({ending for program in self.programs for ending in program.server.languages})
-            raise CodeError(f"no language server is for this file; there are some for {', '.join(endings)}")
+            raise CodeError(f"no language server handles this file; servers handle {', '.join(endings)}")
         return server
 
     def _first_file(self) -> Path:

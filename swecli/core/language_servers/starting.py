@@ -20,7 +20,7 @@ async def start_command(program: Program, root: Path, around: Surroundings) -> C
     server = program.server
     launch = await _contained(root, around.sandbox) if server.sandboxed else None
     if launch is None and program.inside:
-        raise ServerEnded(f"{program.path} is a file of the workspace, and no sandbox holds it; install it elsewhere")
+        raise ServerEnded(f"{program.path} is a file of the workspace and would run unsandboxed; install it elsewhere")
     if launch is None and server.sandboxed and around.contain:
         raise ServerEnded(f"the sandbox is {around.sandbox.state.text}")
     environment = {**around.environment, **(launch.environment if launch is not None else around.environment)}

@@ -20,8 +20,8 @@ from swecli.core.language_servers.protocol import ERROR, Diagnostic, Position, R
 
 SERVER_PACKAGE: Final = "typescript-language-server"
 LACKING: Final = (
-    "it needs TypeScript up to version 6 in the project, beside it or on PATH. "
-    "To install one: npm install --save-dev typescript@6"
+    "it needs TypeScript 6 or older in the project, beside it or on PATH. To install one: npm install --save-dev "
+    "typescript@6"
 )
 FIRST_SERVER: Final = 7
 """First version that is a language server."""

@@ -83,7 +83,7 @@ class Adjustment(Struct, frozen=True):
     @property
     def notice(self) -> str:
         if self.renamed is not None:
-            return f"The server wants {self.renamed} instead of {self.parameter}; swecli sends that from now on."
+            return f"The server wants {self.renamed} instead of {self.parameter}; swecli now sends that."
         if self.in_items:
             return f"The server does not support {self.parameter} in messages; swecli no longer sends it."
         return f"The server does not support the parameter {self.parameter}; swecli no longer sends it."
@@ -225,7 +225,7 @@ class Quarantine:
                 self._read_arguments = True
                 self._parts += calls
                 sentence = error.message[:200]
-                return f"The server can't read the arguments of earlier calls, so swecli leaves them out: {sentence}"
+                return f"The server cannot read the arguments of earlier calls; swecli no longer sends them: {sentence}"
             return ""
         if error.kind != "bad_request" or error.status not in (400, 422):
             return ""
@@ -350,7 +350,7 @@ _NO_IMAGES = re.compile(
     r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string|mmproj",
     re.IGNORECASE,
 )
-NOTICE = "The model can't see images; a sentence replaces each of them."
+NOTICE = "The model does not support images; swecli sends a sentence in place of each."
 
 
 def refuses_images(error: WireError) -> bool:
@@ -388,7 +388,7 @@ def _part(part: Part) -> Part:
 
 def _sentence(image: ImagePart) -> str:
     name = f" {image.name}" if image.name else ""
-    return f"[The image{name} ({image.media_type}) was left out: this model can't see images.]"
+    return f"[The image{name} ({image.media_type}) was left out: this model does not support images.]"
 
 
 _T = TypeVar("_T")
@@ -621,7 +621,7 @@ class HttpModelClient:
                 if decoder.answer.size > longest and not decoder.closed:
                     events += decoder.cut_off()
                     yield StreamNotice(
-                        f"The answer was endless; swecli cut it after {decoder.answer.size:,} characters."
+                        f"The answer did not end; swecli cut it after {decoder.answer.size:,} characters."
                     )
                 for event in events:
                     yield event
@@ -706,5 +706,5 @@ class _Watchdog:
     def _error(self) -> ProviderError:
         return ProviderError(
             "stalled",
-            f"nothing {'more ' if self._begun else ''}came from the model for {self._limit or 0:g} s",
+            f"the model sent nothing {'more ' if self._begun else ''}for {self._limit or 0:g} s",
         )

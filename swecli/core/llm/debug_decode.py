@@ -30,9 +30,9 @@ def _decode_line(line: str) -> JsonObject:
     try:
         record = parse_json(line)
     except ValueError as error:
-        return _invalid(None, f"no JSON: {error}")
+        return _invalid(None, f"not JSON: {error}")
     if not is_object(record):
-        return _invalid(None, "no JSON object")
+        return _invalid(None, "not a JSON object")
     fields = record
     chunks = fields.get("chunks")
     if not is_list(chunks) or not all(isinstance(item, str) for item in chunks):

@@ -680,11 +680,11 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
         return "The server rejected the content of the request: rephrase it, or choose another model with /model."
     if kind == "auth":
         names = " or ".join(context.key_variables) or "the API key"
-        return f"Check the key in {names}: {server} rejected it, or it may not use this model."
+        return f"Check the key in {names}: {server} rejected it, or the key may not use this model."
     if kind == "not_found":
         return (
-            f"Check the model name {context.model!r} (-m {context.provider or 'provider'}/NAME) "
-            f"and the base URL {context.base_url!r}: the server does not know one of them."
+            f"Check the model name {context.model!r} (-m {context.provider or 'provider'}/NAME) and the base URL "
+            f"{context.base_url!r}: the server does not recognise one of them."
         )
     if kind == "quota":
         return f"The account at {server} has no credit left: add some, or choose another model with /model."
@@ -693,7 +693,7 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if kind == "too_large":
         return "The request is larger than the server accepts: /compact, or drop large results in /context."
     if kind == "bad_request":
-        return "The server does not accept the request in this form: the model may not support tools or images."
+        return "The server rejected the form of the request: the model may not support tools or images."
     if kind in ("rate_limit", "overloaded"):
         return "Wait a moment and try again, or choose another model with /model."
     if kind == "protocol":

@@ -104,7 +104,7 @@ def _depth(text: str) -> int:
 
 
 def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _finite(text: str) -> float:

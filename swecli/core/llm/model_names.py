@@ -40,7 +40,7 @@ def find_model(name: str, offers: Sequence[ModelOffer]) -> NamedModel:
         if not chosen[0].usable:
             return NamedModel(problem=_without_key(name, chosen), candidates=refs)
         if len(chosen) > 1:
-            return NamedModel(problem=f"{name} fits {_listed(refs)}; name one of them.", candidates=refs)
+            return NamedModel(problem=f"{name} matches {_listed(refs)}; name one of them.", candidates=refs)
         (ref,) = refs
         ambiguous = len(fitting) > 1 or spelling(name) not in map(spelling, tails(ref))
         return NamedModel(ref, f"{name} is {ref}." if ambiguous else "", candidates=refs)
@@ -137,8 +137,8 @@ def _without_key(name: str, chosen: Sequence[ModelOffer]) -> str:
     refs = _listed([offer.ref for offer in chosen], "or")
     offer = chosen[0]
     provider = offer.ref.partition("/")[0]
-    key = f"set {offer.variable} or use /login {provider}" if offer.variable else f"{provider} can't be used here"
-    return f"{name} is {refs}; no key is set for it: {key}."
+    key = f"set {offer.variable} or use /login {provider}" if offer.variable else f"{provider} is not usable here"
+    return f"{name} is {refs}, which has no key: {key}."
 
 
 def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
@@ -146,7 +146,7 @@ def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
         spelling(offer.ref.rpartition("/")[2]): offer.ref for offer in reversed(offers) if offer.usable
     }
     near = nearest(spelling(name), by_name)
-    lists = "`swecli models` (/model in a session) lists what can be used; provider/name uses any other."
+    lists = "`swecli models` (/model in a session) lists the usable models; provider/name selects any other."
     hint = f"Did you mean {by_name[near]}?" if near else lists
     return f"unknown model {name!r}. {hint}"
 

@@ -190,13 +190,13 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
     if provider is None:
         if not slash or not name:
             raise BadModelReference(
-                f"{reference!r} names no provider: write provider/name, for example openai/{model or name or 'NAME'}"
+                f"unknown model {reference!r}: write provider/name, for example openai/{model or name or 'NAME'}"
             )
         near = difflib.get_close_matches(name.lower(), providers, 1)
         meant = f" Did you mean {near[0]}/{model}?" if near else ""
         raise UnknownProvider(
-            f"there is no provider {name!r}.{meant} Known providers: {', '.join(sorted(providers))}; "
-            "add others in the settings."
+            f"unknown provider {name!r}.{meant} Known providers: {', '.join(sorted(providers))}; add others in "
+            "the settings."
         )
     model = model or provider.default_model
     if not model:
@@ -277,9 +277,7 @@ def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_
         )
     if not is_key(key):
         place = variable or f"the stored key of {provider.name}"
-        raise BadProviderSetting(
-            f"{place} contains characters that no key has: copy it again, without spaces or quotes"
-        )
+        raise BadProviderSetting(f"{place} contains characters no key has: copy it again, without spaces or quotes")
     return key
 
 

@@ -84,7 +84,7 @@ STATUS: Mapping[FaultKind, int] = {
 }
 """HTTP status of the faults that have one."""
 
-DEFAULT_CLOSING = "(The script of this scripted model is over: it has no more answers.)"
+DEFAULT_CLOSING = "(The script of this scripted model has no more answers.)"
 
 
 class Arguments(str):
@@ -203,7 +203,7 @@ def load_script(path: Path, *, python: str = "python3") -> Script:
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScriptError(f"{path}: can't be read: {error}") from error
+        raise ScriptError(f"cannot read {path}: {error}") from error
     return parse_script(source, origin=str(path), python=python)
 
 
@@ -229,7 +229,7 @@ def parse_script(source: str, *, origin: str = "script", python: str = "python3"
             entry = {"chunk": script.chunk, "delay": script.delay, **cast("dict[str, Any]", entry)}
         step = _convert(entry, Step, where)
         if not ("text" in entry or step.reasoning or step.calls or step.fault):
-            raise ScriptError(f'{where}: nothing to answer with; an empty answer is written as text = ""')
+            raise ScriptError(f'{where}: no answer given; write an empty answer as text = ""')
         steps.append(step)
     return structs.replace(script, steps=tuple(steps))
 

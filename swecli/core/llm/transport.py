@@ -70,7 +70,7 @@ class HttpResponse:
         """Problem with a body in an unrequested, unsupported encoding, as a clause; empty if there is none."""
         names = [name.strip().lower() for name in self.headers.get("content-encoding", "").split(",")]
         unknown = [name for name in names if name and not _can_decode(name)]
-        return f"is encoded as {', '.join(unknown)}, which swecli did not request and can't read" if unknown else ""
+        return f"is encoded as {', '.join(unknown)}, which swecli did not request and cannot read" if unknown else ""
 
     async def read(self) -> bytes | None:
         """The next piece of the body as it arrives, None at its end.
@@ -171,9 +171,9 @@ class Transport:
                 "bad_request", "a header contains characters that HTTP does not allow", hint=_HEADER_HINT
             )
         if isinstance(error, ImportError):
-            return _final("a SOCKS proxy can't be used without the Python package socksio", _SOCKS_HINT)
+            return _final("SOCKS proxies need the Python package socksio", _SOCKS_HINT)
         if isinstance(error, ValueError) and not isinstance(error, OSError):
-            return _final(f"the proxy settings can't be used: {words}", _PROXY_HINT)
+            return _final(f"cannot use the proxy settings: {words}", _PROXY_HINT)
         near = is_local(self._base_url)
         hint = _THROUGH_PROXY_HINT if _has_proxy(self._base_url) else _SERVER_HINT if near else _NETWORK_HINT
         if isinstance(error, library.ConnectTimeout):
@@ -190,7 +190,7 @@ class Transport:
         if isinstance(error, library.ConnectError):
             return ProviderError("network", f"no connection to {server}: {words}", hint=hint)
         if isinstance(error, library.DecodingError):
-            text = f"the answer of {server} has an encoding that swecli did not request: {words}"
+            text = f"the answer of {server} has an encoding swecli did not request: {words}"
             return ProviderError("protocol", text, hint=ENCODING_HINT)
         return ProviderError("network", f"the connection to {server} broke: {words}")  # the decoder knows what was kept
 
@@ -287,7 +287,7 @@ def _tls_context(base_url: str) -> ssl.SSLContext | bool:
             return ssl.create_default_context(cafile=file or None, capath=directory or None)
         except OSError as error:
             named = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({directory})"
-            raise CertificateSettingError(f"{named} can't be used: {error.strerror or error}") from error
+            raise CertificateSettingError(f"cannot use {named}: {error.strerror or error}") from error
     context = ssl.create_default_context()
     context.load_verify_locations(str(importlib.import_module("certifi").where()))
     return context
@@ -398,13 +398,13 @@ class ExchangeDump:
                 shutil.rmtree(old, ignore_errors=True)
             self._folder = self._parent / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            self.tell(f"Requests and answers are written to {self._folder}: keys are masked, the conversation is not.")
+            self.tell(f"Writing requests and answers to {self._folder}: keys are masked, the conversation is not.")
         return self._folder
 
     def _fail(self, error: OSError) -> None:
         if not self._broken:
             self._broken = True
-            self.tell(f"Requests and answers can't be written below {self._parent}: {error.strerror or error}")
+            self.tell(f"Cannot write requests and answers below {self._parent}: {error.strerror or error}")
 
 
 class Exchange:

@@ -113,7 +113,7 @@ class LearnedWindows:
             self._write(_newest({**windows, host: models}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            return f"The context window of {model} could not be stored in {self._path}: {reason}."
+            return f"Could not store the context window of {model} in {self._path}: {reason}."
         return f"{self._path} was damaged; it was kept as {aside}." if aside else ""
 
     def _read(self) -> JsonObject:
@@ -395,7 +395,7 @@ def choose_window(
         return _capped(learned.tokens, "learned", f"an error of {learned.day}", maximum)
     if listed is not None:
         return _capped(listed.tokens, listed.source, listed.detail, maximum)
-    return _capped(ASSUMED_WINDOW, "assumed", "nothing is known about this model", maximum)
+    return _capped(ASSUMED_WINDOW, "assumed", "this model is unknown", maximum)
 
 
 def listed_window(provider: str, model: str, found: Found | None) -> KnownWindow | None:

@@ -207,7 +207,7 @@ class Connection:
         if server is None:
             return "the connection ended"
         if server.trouble:
-            return f"swecli ended it: {server.trouble}"
+            return f"swecli stopped it: {server.trouble}"
         status = server.exit_status
         last = self.log.newest.strip().rpartition("\n")[2].strip()[:200]
         said = f" ({last})" if last and not last.startswith("[swecli]") else ""
@@ -313,11 +313,11 @@ class Connection:
             return error
         if isinstance(error, MCPError):
             reason = await self._refusal(error)
-            return LoginNeeded("it wants a login") if self._refused_login else ServerError(reason)
+            return LoginNeeded("it requires a login") if self._refused_login else ServerError(reason)
         if isinstance(error, OAuthFlowError):
             return LoginNeeded(f"the login failed: {_one_line(error)}")
         if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == 401:
-            return LoginNeeded("it wants a login")
+            return LoginNeeded("it requires a login")
         if isinstance(error, httpx2.HTTPError):
             return ServerError(f"{self.definition.line} did not answer: {_one_line(error)}")
         return ServerError(f"{type(error).__name__}: {_one_line(error)}")
@@ -460,7 +460,7 @@ class Connection:
         try:
             done, _ = await asyncio.wait({pong, ended}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                tell(f"{self.name} is still busy with a call that was given up; restarting it in {PONG:g} s\n")
+                tell(f"{self.name} is still busy with an abandoned call; restarting it in {PONG:g} s\n")
                 await asyncio.wait({pong, ended}, timeout=PONG, return_when=asyncio.FIRST_COMPLETED)
         finally:
             ended.cancel()
@@ -469,7 +469,7 @@ class Connection:
         if not pong.done() and not server.ended.is_set():
             if self._limits:
                 return
-            server.trouble = "it did not answer after a call was given up"
+            server.trouble = "it did not answer after an abandoned call"
             self.log.line(server.trouble)
             tell(f"Restarting {self.name}: {server.trouble}\n")
             server.ended.set()
@@ -567,7 +567,7 @@ class Connection:
         if self._messages <= MOST_MESSAGES:
             self.log.line(f"{params.level}: {str(params.data)[:2_000]}")
         elif self._messages == MOST_MESSAGES + 1:
-            self.log.line("more messages are not written down")
+            self.log.line("further messages are not logged")
 
     async def _heard(self, message: IncomingMessage) -> None:
         import mcp_types

@@ -127,9 +127,9 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
     except FileNotFoundError:
         return (), ()
     except OSError as error:
-        return (), (f"{path} can't be read: {error.strerror or error}.",)
+        return (), (f"Cannot read {path}: {error.strerror or error}.",)
     if raw is None:
-        return (), (f"{path} is larger than {LARGEST:,} bytes and was not read.",)
+        return (), (f"{path} is larger than {LARGEST:,} bytes and was ignored.",)
     try:
         content = json.loads(raw.decode("utf-8-sig"))
     except ValueError as error:
@@ -140,9 +140,9 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
         try:
             found.append(_of_json(name, entry, str(path), scope))
         except DefinitionError as error:
-            problems.append(f"{path}: the server {name!r} is ignored: {error}.")
+            problems.append(f"{path}: ignored server {name!r}: {error}.")
     if not isinstance(content, dict):
-        problems.append(f"{path} holds no object; its servers are ignored.")
+        problems.append(f"{path} contains no object; its servers are ignored.")
     return tuple(found), tuple(problems)
 
 
@@ -200,7 +200,7 @@ def _whole(found: ServerDefinition) -> ServerDefinition:
         if any("\0" in word for word in (*found.words, found.cwd, *found.env, *found.env.values())):
             raise DefinitionError("its command contains a NUL character")
         if bad := next((name for name in found.env if not name or "=" in name), None):
-            raise DefinitionError(f"{bad!r} is not the name of a variable")
+            raise DefinitionError(f"{bad!r} is not a variable's name")
     elif not found.url:
         raise DefinitionError("it has no url")
     elif not found.url.startswith(("http://", "https://", "${")):
@@ -215,14 +215,14 @@ def checked_name(name: str) -> str:
         DefinitionError: it is not.
     """
     if not _NAME.fullmatch(name) or "__" in name:
-        raise DefinitionError("its name must have letters, digits, dots, single underscores and hyphens, 64 at most")
+        raise DefinitionError("its name must use letters, digits, dots, single underscores and hyphens, 64 at most")
     return name
 
 
 def _text(table: Mapping[str, Any], key: str) -> str:
     value = table.get(key)
     if value is not None and not isinstance(value, str):
-        raise DefinitionError(f"{key} must be a text")
+        raise DefinitionError(f"{key} must be a string")
     return value or ""
 
 
@@ -231,7 +231,7 @@ def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(one, (str, int, float)) for one in cast("list[Any]", value)):
-        raise DefinitionError(f"{key} must be a list of texts")
+        raise DefinitionError(f"{key} must be a list of strings")
     return tuple(str(one) for one in cast("list[Any]", value))
 
 
@@ -240,10 +240,10 @@ def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise DefinitionError(f"{key} must be an object of texts")
+        raise DefinitionError(f"{key} must be an object of strings")
     named = cast("dict[str, Any]", value)
     if not all(isinstance(one, (str, int, float)) for one in named.values()):
-        raise DefinitionError(f"{key} must be an object of texts")
+        raise DefinitionError(f"{key} must be an object of strings")
     return {name: str(one) for name, one in named.items()}
 
 
@@ -261,7 +261,7 @@ def merged(*groups: Sequence[ServerDefinition]) -> tuple[tuple[ServerDefinition,
     for one in (one for group in groups for one in group):
         known = chosen.setdefault(one.name, one)
         if known is not one and known.fingerprint != one.fingerprint:
-            told.append(f"MCP server {one.name}: {known.origin} is used, not {one.origin}.")
+            told.append(f"MCP server {one.name}: using {known.origin}, not {one.origin}.")
     return tuple(chosen.values()), tuple(told)
 
 

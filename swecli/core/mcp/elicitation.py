@@ -18,7 +18,7 @@ MOST_ROUNDS = 4
 """Maximum number of attempts to fill in a form."""
 DECLINE = "Decline"
 SKIP = "Leave it out"
-NOBODY = "nobody can answer here, so it was declined"
+NOBODY = "no user can answer here, so it was declined"
 REFUSED = "the user declined"
 
 
@@ -86,7 +86,7 @@ def _content(
         try:
             value = _value(field, answer)
         except ValueError:
-            wrong[name] = f"{said!r} is no {field.get('type', 'value')}"
+            wrong[name] = f"{said!r} is not of type {field.get('type', 'value')}"
             continue
         if value is None:
             if name in required:

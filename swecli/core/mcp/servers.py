@@ -76,7 +76,7 @@ class Decisions:
                 everything[server] = _without_none({**everything.get(server, {}), **values})
                 write_json(self._path, {"version": 1, "servers": everything})
         except OSError as error:
-            return f"Your decision about {server} could not be stored ({error.strerror or error})."
+            return f"Could not store your decision about {server} ({error.strerror or error})."
         return ""
 
     def _all(self) -> dict[str, dict[str, object]]:
@@ -203,9 +203,9 @@ class McpServers:
             self._keep(definition.name, definition=definition.fingerprint, verdict="rejected")
             connection.hold("rejected", f"/mcp enable {definition.name} asks again")
         elif answers is None:
-            connection.hold("rejected", "nobody can approve it here")
+            connection.hold("rejected", "no user can approve it here")
             self.host.notice(
-                f"MCP server {definition.name} of {definition.origin} was not started: you have not approved it.",
+                f"MCP server {definition.name} from {definition.origin} was not started: it needs your approval.",
                 "warning",
                 f"Approve it with: swecli mcp approve {definition.name}",
             )
@@ -226,7 +226,7 @@ class McpServers:
         if definition.headers:
             lines.append(f"with the headers {', '.join(definition.headers)}")
         if definition.transport == "stdio":
-            lines.append("It runs outside of the sandbox, with your rights.")
+            lines.append("It is not sandboxed and runs with your permissions.")
         options = (
             Option(LATER),
             Option(APPROVE, "and ask again only if its definition changes"),
@@ -268,7 +268,7 @@ class McpServers:
         clashes = self.host.tools.settle(connection.name, made.values())
         if clashes:
             names = ", ".join(clashes[:MOST_SHOWN])
-            text = f"MCP server {connection.name}: {names} left out, for other tools have these names."
+            text = f"MCP server {connection.name}: left out {names} because other tools have these names."
             self.host.notice(text, "warning")
 
     def _offer(self, connection: Connection, offered: Offered) -> None:
@@ -291,9 +291,9 @@ class McpServers:
         more = f" and {len(changed) - MOST_SHOWN} more" if len(changed) > MOST_SHOWN else ""
         names = ", ".join(described(name, 64) for name in changed[:MOST_SHOWN])
         question = Question(
-            f"The MCP server {connection.name} describes its tools otherwise than when you took them: {names}{more}.\n"
-            "Descriptions tell the model what to do. Use them?",
-            (Option(LEAVE), Option(TAKE, "as they are now")),
+            f"The MCP server {connection.name} has changed the descriptions of its tools: "
+            f"{names}{more}.\nDescriptions tell the model what to do. Use them?",
+            (Option(LEAVE), Option(TAKE, "in their current version")),
             header=connection.name,
             closed=True,
         )
@@ -301,9 +301,9 @@ class McpServers:
             answers = await self.asker.ask("", (question,))
         if answers is None:
             self.host.notice(
-                f"MCP server {connection.name}: {names}{more} left out, for their descriptions changed.",
+                f"MCP server {connection.name}: left out {names}{more} because their descriptions changed.",
                 "warning",
-                f"Take them with: swecli mcp approve {connection.name}",
+                f"Approve them with: swecli mcp approve {connection.name}",
             )
         elif answers and answers[0] == (TAKE,):
             self.left_out[connection.name] = ()
@@ -376,4 +376,4 @@ class McpServers:
 
 
 def _words(state: State) -> str:
-    return {"failed": "did not start", "needs login": "needs a login"}.get(state, state)
+    return {"failed": "did not start", "needs login": "needs login"}.get(state, state)

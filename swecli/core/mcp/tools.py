@@ -188,7 +188,7 @@ def content_of(content: Any) -> tuple[str, ImagePart | None]:
             kind = f" ({content.mime_type})" if content.mime_type else ""
             return f"[Resource {content.name} at {content.uri}{kind}{about}]", None
         case _:
-            return f"[A part of the kind {content.type} can't be shown.]", None
+            return f"[Content of type {content.type} can't be shown.]", None
 
 
 def resource_of(resource: Any) -> tuple[str, ImagePart | None]:
@@ -208,9 +208,12 @@ def _image(data: str, kind: str) -> tuple[str, ImagePart | None]:
         return f"[An image ({kind}) that is not valid base64 was left out.]", None
     media = image_type(raw[:64])
     if media is None:
-        return f"[Binary data ({kind}, {readable_size(len(raw))}) that is no image models can see was left out.]", None
+        return (
+            f"[Binary data ({kind}, {readable_size(len(raw))}) was left out: models cannot see it as an image.]",
+            None,
+        )
     if len(raw) > MAX_IMAGE:
-        return f"[An image of {readable_size(len(raw))} was left out: at most {readable_size(MAX_IMAGE)}.]", None
+        return f"[An image of {readable_size(len(raw))} was left out: the limit is {readable_size(MAX_IMAGE)}.]", None
     return "", ImagePart(media, data)
 
 
@@ -246,7 +249,7 @@ def prompt_of(connection: Connection, prompt: mcp_types.Prompt) -> PromptTemplat
         texts = [content_of(message.content)[0] for message in result.messages]
         whole = "\n\n".join(text for text in texts if text.strip())
         if not whole:
-            raise PromptError("the server gave an empty prompt.")
+            raise PromptError("the server returned an empty prompt.")
         return whole
 
     summary = described(prompt.description or prompt.title or prompt.name, 120).split("\n")[0]

@@ -77,7 +77,9 @@ class MemoryPlaces(Struct, frozen=True):
         if base is None:
             if of_user:
                 raise MemoryPathError(f"{ROOT}/{USER} is off in this session.")
-            raise MemoryOff(f"{ROOT} is off until the user trusts this folder (/memory on); {ROOT}/{USER} can be used.")
+            raise MemoryOff(
+                f"{ROOT} is off until the user trusts this folder (/memory on); {ROOT}/{USER} is available."
+            )
         below = parts[1:] if of_user else parts
         _require_no_link(base, below, path)
         return Place("/".join((ROOT, *parts)), base.joinpath(*below), base)
@@ -119,11 +121,11 @@ def _parts(path: str) -> tuple[str, ...]:
         parts = parts[1:]
     for part in parts:
         if part == ".." or _ENCODED.search(part) or part.startswith("~") or "\\" in part or not part.isprintable():
-            raise MemoryPathError(f"{shown} is no path of a memory: it has {part[:40]!r} in it.")
+            raise MemoryPathError(f"{shown} is not a memory path: it contains {part[:40]!r}.")
         if part.startswith(".") or part != part.strip():
-            raise MemoryPathError(f"{shown} has the name {part[:40]!r}: one that is hidden holds no memory.")
+            raise MemoryPathError(f"{shown} contains the hidden name {part[:40]!r}; memories cannot be hidden.")
         if len(part.encode("utf-8", "replace")) > _MAX_NAME:
-            raise MemoryPathError(f"A name in the path has more than {_MAX_NAME} bytes.")
+            raise MemoryPathError(f"A name in the path is longer than {_MAX_NAME} bytes.")
     if len(parts) > _MAX_PARTS:
         raise MemoryPathError(f"The path has more than {_MAX_PARTS} levels.")
     return tuple(parts)
@@ -136,12 +138,12 @@ def _is_led_away(base: Path) -> bool:
 
 def _require_no_link(base: Path, below: tuple[str, ...], said: str) -> None:
     if _is_led_away(base):
-        raise MemoryPathError(f"{base} is reached through a link, so it is neither read nor written.")
+        raise MemoryPathError(f"{base} is reached through a link, so swecli neither reads nor writes it.")
     file = base
     for part in below:
         file /= part
         if file.is_symlink():
-            raise MemoryPathError(f"{said[:100]!r} goes over a link ({part[:40]}), which may lead elsewhere.")
+            raise MemoryPathError(f"{said[:100]!r} passes a link ({part[:40]}), which may lead elsewhere.")
 
 
 def _below(folder: Path, base: Path, prefix: str, limit: int) -> Iterator[MemoryFile]:

@@ -191,11 +191,11 @@ def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
     path = folder / NOTES
     try:
         if any(place.is_symlink() for place in (folder.parent, folder, path)):
-            raise NotesError(f"{path} is reached over a link, so no notes are written there.")
+            raise NotesError(f"{path} passes a link, so no notes are written there.")
         with one_writer(folder / f".{NOTES}"):
             present = read_text(path, MAX_BYTES)
             if present is None and path.exists():
-                raise NotesError(f"{path} is no text of at most {MAX_BYTES:,} bytes, so no notes are written there.")
+                raise NotesError(f"{path} is not text of at most {MAX_BYTES:,} bytes, so no notes are written there.")
             if present is None and not any(now.values()):
                 return False
             document = NotesDocument(present or "", title=title)
@@ -207,5 +207,5 @@ def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
             if not (ignore := folder / ".gitignore").exists():
                 write_whole(ignore, _NOT_SHARED)
     except OSError as error:
-        raise NotesError(f"{path} can't be written ({error.strerror or error}); notes are off for now.") from error
+        raise NotesError(f"cannot write {path} ({error.strerror or error}); notes are off for now.") from error
     return True

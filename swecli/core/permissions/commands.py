@@ -263,7 +263,7 @@ def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
         if part.soft or part.fixed:
             return Offer(note=f"No rule is offered: {part.reason}.")
         if None in part.words:
-            return Offer(note="No rule is offered: an argument is known only when it runs.")
+            return Offer(note="No rule is offered: an argument is computed when it runs.")
         words = offered_words(part.words, lambda word: _is_script(word, judgement.place))
         if isinstance(words, NoOffer):
             return Offer(note=f"No rule is offered: {words.why}.")
@@ -284,9 +284,9 @@ def _why_no_rule(judgement: Judgement) -> str:
     if judgement.unproven is not None:
         return judgement.unproven
     if judgement.computed:
-        return "part of it is known only when it runs"
+        return "part of it is computed when it runs"
     danger = next((danger for danger in judgement.dangers if not danger.spelled), None)
-    return "swecli asks about this every time" if danger is not None else ""
+    return "swecli always asks about this" if danger is not None else ""
 
 
 def _also(words: Offered) -> str:

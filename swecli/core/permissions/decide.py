@@ -53,7 +53,7 @@ def _exit_reason(policy: Policy, call: Call) -> str:
     untrusted text."""
     effects = call.effects
     if call.tool == MEMORY_TOOL and effects.writes:
-        return "is kept for later sessions"
+        return "persists into later sessions"
     if effects.command is not None:
         return "is not sandboxed"
     if effects.external and set(policy.untrusted) != {effects.external}:
@@ -70,7 +70,7 @@ def _exit_reason(policy: Policy, call: Call) -> str:
 
 MEMORY_TOOL = "memory"
 
-NO_RULE_NOW = "No rule can allow this while the conversation holds text from strangers."
+NO_RULE_NOW = "No rule can allow this while the conversation contains text from strangers."
 
 UNREAD = "the model has not read it"
 """Ending of a reason to ask that reading the file removes."""
@@ -237,7 +237,7 @@ def _external(policy: Policy, call: Call, mode: Mode) -> Decision:
         return Decision("allow", "You named this yourself.", evidence=(program,))
     if call.effects.vouched:
         return Decision("allow", f"You trust {program}, which marks this call as read-only.", evidence=(program,))
-    reason = f"{program[:1].upper()}{program[1:]} runs this, outside of the sandbox."
+    reason = f"{program[:1].upper()}{program[1:]} runs this and is not sandboxed."
     return Decision("ask", reason, offers=_offered(policy, call, call.tool))
 
 
@@ -283,7 +283,7 @@ def _noted(decision: Decision, call: Call) -> Decision:
         several = len(set(call.effects.writes)) > 1 and decision.reason.startswith("This would change ")
         rule = decision.rule
         who = rule.origin if rule is not None and rule.why else "swecli"  # a command that always asks, such as /commit
-        why = "this changes several files" if several else f"{who} asks about this every time"
+        why = "this changes several files" if several else f"{who} always asks about this"
         return replace(decision, offer_note=f"No rule is offered: {why}.")
     pattern = parse_rule(decision.offers[0])
     match pattern.kind:
@@ -360,14 +360,14 @@ def _may_hide_denied(policy: Policy, judgement: Judgement) -> Decision | None:
     for rule in active_rules(policy, "deny"):
         if is_valid(rule) and parse_rule(rule.text).kind == "command":
             return Decision(
-                "ask", f"The rule {rule.text} may forbid this, because part of it is known only when it runs."
+                "ask", f"The rule {rule.text} may forbid this, because part of it is computed when it runs."
             )
     return None
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
     outside = Decision(
-        "ask", "The model asks to run this unsandboxed.", offer_note="No rule is offered: this is asked every time."
+        "ask", "The model asks to run this unsandboxed.", offer_note="No rule is offered: this always asks."
     )
     if judgement.proven:
         if call.effects.outside:

@@ -443,7 +443,7 @@ class OsFacts(FileFacts):
         if any(key.startswith("BASH_FUNC_") or key in ("BASH_ENV", "SHELLOPTS", "BASHOPTS") for key in environment):
             return "the environment may redefine commands"
         if moving and "CDPATH" in environment:
-            return "CDPATH may take cd elsewhere"
+            return "CDPATH may redirect cd"
         known_as = environment.get("PWD", cwd)
         if moving and known_as != cwd and os.path.realpath(known_as) == os.path.realpath(cwd):
             return "the shell knows this directory under another name"

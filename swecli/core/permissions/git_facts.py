@@ -70,7 +70,7 @@ def git_problem(
     try:
         return _repository_problem(Path(cwd), roots, submodules=submodules)
     except OSError as error:
-        return f"the repository can't be examined ({error.strerror})"
+        return f"cannot examine the repository ({error.strerror})"
 
 
 def settings_of(cwd: str) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def _hook_problem(hooks: Path) -> str | None:
 def _hooks_path_problem(value: str, work_tree: Path) -> str | None:
     """Same check for the folder that ``core.hooksPath`` names, relative to the work tree."""
     if not re.fullmatch(r"(?:~/)?[\w./@+-]+", value):
-        return "sets core.hooksPath in a form that is not understood"
+        return "sets core.hooksPath in a form swecli cannot read"
     return _hook_problem(Path(os.path.expanduser(value)) if value.startswith("~/") else work_tree / value)
 
 
@@ -214,5 +214,5 @@ def _index_problem(place: Path, *, submodules: bool) -> str | None:
     if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_INDEX:
         return "its index is too large to examine"
     if submodules and _LINK_MODE in index.read_bytes():
-        return "it may have submodules, which bring settings of their own"
+        return "it may have submodules, which bring their own settings"
     return None

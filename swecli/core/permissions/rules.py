@@ -242,7 +242,7 @@ def _command(tools: tuple[str, ...], pattern: str) -> Pattern:
     try:
         words = shlex.split(marked)
     except ValueError as error:
-        raise RuleError(f"the command can't be split into words: {str(error).lower()}") from error
+        raise RuleError(f"cannot split the command into words: {str(error).lower()}") from error
     words = [re.sub(f"{_ANY}+", _ANY, word) for word in words]
     last = words[-1] if words else ""
     rest = last.endswith(_ANY) and "/" not in last
@@ -283,7 +283,7 @@ def _check_words(words: Sequence[str], bare: str) -> None:
     if operator := _OPERATORS.search(bare):
         raise RuleError(f"a rule matches one simple command, without {operator.group()}")
     if "$" in bare:
-        raise RuleError("$ is known only when the command runs; write the words out")
+        raise RuleError("$ is expanded when the command runs; write the words out")
     if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", name):
         raise RuleError("a rule starts with the program, without assignments before it")
     if any(char in name for char in "?]") or ("[" in name and name not in ("[", "[[")):
@@ -372,7 +372,7 @@ class ReadRules(Struct, frozen=True):
     def note(self) -> str:
         """What is left out, as a clause, or empty. It depends on the rules alone, so it reveals nothing about hidden
         files."""
-        return f"files that {' or '.join(rule.text for rule in self.rules)} covers are left out" if self.rules else ""
+        return f"files covered by {' or '.join(rule.text for rule in self.rules)} are left out" if self.rules else ""
 
     def _covers(self, rule: Rule, path: str) -> bool:
         pattern = parse_rule(rule.text).path

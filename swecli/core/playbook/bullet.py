@@ -98,7 +98,7 @@ class Bullet(Struct):
             ValueError: the tag is unknown.
         """
         if tag not in TAGS:
-            raise ValueError(f"{tag!r} is no tag; there are {', '.join(TAGS)}")
+            raise ValueError(f"unknown tag {tag!r}; tags: {', '.join(TAGS)}")
         setattr(self, tag, getattr(self, tag) + count)
 
     @property
@@ -204,7 +204,7 @@ def from_record(record: object) -> Bullet:
     data = cast("dict[str, Any]", record)
     name, section, content = data.get("id"), data.get("section"), data.get("content")
     if not (isinstance(name, str) and isinstance(section, str) and isinstance(content, str)):
-        raise ValueError("id, section and content must be texts")
+        raise ValueError("id, section and content must be strings")
     status = data.get("status")
     if plain(content) != content or (not content and status != "deleted") or len(content) > LONGEST:
         raise ValueError(f"the content must be one line of at most {LONGEST} characters")

@@ -58,7 +58,7 @@ def switch_on(playbook: Playbook, bullet: Bullet, now: float) -> str:
 
 def delete(playbook: Playbook, bullet: Bullet, now: float) -> str:
     playbook.put(deleted(bullet, now))
-    return f"{bullet.id} is deleted, and is not learned again."
+    return f"Deleted {bullet.id}; swecli does not learn it again."
 
 
 def take_back(learned: Bullet) -> Change:
@@ -68,7 +68,7 @@ def take_back(learned: Bullet) -> Change:
         done = "edited" if bullet.content != learned.content else "frozen" if bullet.frozen else ""
         if done:
             raise ChangeRefused(
-                f"{bullet.id} was {done} since it was learned, so it stays. /playbook delete {bullet.id} deletes it."
+                f"{bullet.id} was {done} since it was learned, so it is kept. /playbook delete {bullet.id} deletes it."
             )
         return delete(playbook, bullet, now)
 
@@ -88,10 +88,10 @@ def edit_to(text: str, masked: Callable[[str], str], *, anyway: bool = False) ->
     def edit(playbook: Playbook, bullet: Bullet, now: float) -> str:
         content = plain(text)
         if reason := _refusal(content, masked, CORRECTED, f"edit {bullet.id}", anyway=anyway):
-            raise ChangeRefused(f"{bullet.id} is as it was: {reason}.")
+            raise ChangeRefused(f"{bullet.id} is unchanged: {reason}.")
         same = playbook.same(bullet.section, content)
         if same is not None and same.id != bullet.id and same.status != "deleted":
-            raise ChangeRefused(f"{bullet.id} is as it was: {same.id} says the same.")
+            raise ChangeRefused(f"{bullet.id} is unchanged: {same.id} says the same.")
         keywords = tuple(dict.fromkeys((*words(content), *bullet.trigger.keywords)))[:14]
         playbook.put(
             replace(bullet, content=content, trigger=replace(bullet.trigger, keywords=keywords), verified_at=now)
@@ -125,4 +125,4 @@ def _refusal(content: str, masked: Callable[[str], str], support: float, command
     if firm or anyway:
         return firm
     reason = judge(content, known, support).reason
-    return f"{reason}. /playbook {command} --anyway TEXT insists" if reason else ""
+    return f"{reason}. /playbook {command} --anyway TEXT adds it anyway" if reason else ""

@@ -108,8 +108,8 @@ def ungrounded(content: str, support: float = 0.0) -> str:
     if claim(content) + support >= ENOUGH or _is_choice(content):
         return ""
     if not any(weight > MILD for weight in weighed(content).values()):
-        return "it names nothing of this project: no path, command, symbol, version or error that is not common"
-    return "it is advice that holds everywhere: it claims nothing of what it names that may turn out false"
+        return "it names nothing specific to this project: no path, command, symbol, version or error"
+    return "it is general advice: it makes no claim that could prove false"
 
 
 def claim(content: str) -> float:

@@ -60,7 +60,7 @@ def judge(content: str, known: Known | None = None, support: float = 0.0) -> Ver
     if reason := ungrounded(content, support):
         return Verdict(reason)
     if _ONE_LOOK.search(content) and not _WHY.search(content):
-        return Verdict("one look into the project would tell the same")
+        return Verdict("a look into the project tells the same")
     grams, codes = trigrams(content), set(_TICKED.findall(content))
     if any(alike(grams, trigrams(one)) >= ALIKE and codes == set(_TICKED.findall(one)) for one in known.learned):
         return Verdict("another bullet says the same")
@@ -72,10 +72,10 @@ def judge(content: str, known: Known | None = None, support: float = 0.0) -> Ver
 def unfit(content: str, masked: Callable[[str], str] = lambda text: text) -> str:
     """Why a text must not be shown to a model, from any source; empty if it may."""
     if masked(content) != content or _SECRET.search(content):
-        return "it holds what looks like a secret"
+        return "it contains what looks like a secret"
     loosens = _LOOSENS.search(content)
     if _ORDERS.search(content) or (loosens is not None and not _NEVER.search(content[: loosens.start()])):
-        return "it speaks to the model and not about the project"
+        return "it addresses the model instead of describing the project"
     return ""
 
 

@@ -253,14 +253,14 @@ def settle(playbook: Playbook, now: float) -> list[Moved]:
 def verdict_on(bullet: Bullet, now: float) -> Moved:
     """The status earned by a live bullet."""
     if bullet.harmful >= HARMFUL and bullet.harmful > bullet.helpful:
-        return Moved(bullet.id, "archived", f"it did harm {bullet.harmful} times and helped {bullet.helpful} times")
+        return Moved(bullet.id, "archived", f"it harmed {bullet.harmful} times and helped {bullet.helpful} times")
     if bullet.last_seen and now - bullet.last_seen > DECAY:
-        return Moved(bullet.id, "archived", f"nothing has spoken for it in {int(DECAY // 86_400)} days")
+        return Moved(bullet.id, "archived", f"it has had no support for {int(DECAY // 86_400)} days")
     if bullet.helpful >= CORE_HELPFUL and bullet.worth >= CORE_WORTH:
         return Moved(bullet.id, "core", f"it helped {bullet.helpful} times")
     if bullet.exposures >= PROBATION or bullet.status != "probation":
         return Moved(bullet.id, "active", f"it was shown {bullet.exposures} times")
-    return Moved(bullet.id, "probation", "it was shown too rarely to be judged")
+    return Moved(bullet.id, "probation", "it was shown too rarely to judge")
 
 
 def merged(one: Bullet, other: Bullet) -> Bullet:

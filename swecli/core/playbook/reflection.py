@@ -144,7 +144,7 @@ def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, Happening], 
         if not bullets or (delta.op == "MERGE" and len(bullets) < 2):
             return "it names no bullet"
         if any(bullet is None or not bullet.live for bullet in bullets):
-            return "it names a bullet that there is not"
+            return "it names an unknown bullet"
         if any(bullet is not None and bullet.frozen for bullet in bullets):
             return "the bullet is frozen"
     if delta.op in ("TAG", "REMOVE"):
@@ -152,7 +152,7 @@ def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, Happening], 
     others = [bullet.content for bullet in playbook.bullets() if bullet.id not in delta.ids]
     cited = [events[event] for event in delta.evidence]
     if not _rests_on(delta.content, [one.text for one in cited], playbook, delta.ids):
-        return "it names what none of its events has"
+        return "it names something none of its events contains"
     speaks = support(delta.content, together(one.facts for one in cited))
     verdict = judge(delta.content, Known(known.texts, others, known.masked), speaks)
     if not verdict.taken:

@@ -85,11 +85,11 @@ class Budget(Struct, frozen=True):
 _SOURCES: Final = {
     "user": "your settings",
     "settings": "your settings",
-    "endpoint": "the server says so",
+    "endpoint": "reported by the server",
     "learned": "reported in a server error",
     "catalogue": "the catalogue",
     "script": "the script",
-    "assumed": "assumed; nothing is known about it",
+    "assumed": "assumed; unknown",
 }
 
 

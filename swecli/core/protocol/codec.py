@@ -148,11 +148,11 @@ def _json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CodecError(f"no JSON: {error}") from error
+        raise CodecError(f"not JSON: {error}") from error
 
 
 def _object(text: str) -> dict[str, Any]:
     data = _json(text)
     if not isinstance(data, dict):
-        raise CodecError("no JSON object")
+        raise CodecError("not a JSON object")
     return cast("dict[str, Any]", data)

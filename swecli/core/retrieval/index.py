@@ -150,7 +150,7 @@ _MAGIC: Final = b"swecli-index 4\n"
 _BLOCK: Final = 16
 """Files with definitions compressed together."""
 _MAX_EDGES: Final = 12
-_DAMAGED = "the index can't be read"
+_DAMAGED = "cannot read the index"
 
 
 class DamagedIndexError(Exception):

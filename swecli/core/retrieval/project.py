@@ -145,7 +145,7 @@ class ProjectIndex:
 
     def missing(self) -> str:
         """The reason for a missing index, as a clause."""
-        return self._problem or "it is still being made"
+        return self._problem or "swecli is still building it"
 
     def begin(self) -> None:
         """Check the disk, and build the index if it is missing or too much has changed. On the event loop."""
@@ -195,7 +195,7 @@ class ProjectIndex:
                 await self._make()
                 await asyncio.to_thread(self._refreshed)
         except OSError as error:
-            self._problem = f"the index can't be made: {error}"
+            self._problem = f"cannot build the index: {error}"
         self._looked = time.monotonic()
 
     def _refreshed(self) -> bool:
@@ -273,7 +273,7 @@ class ProjectIndex:
                 _, said = await asyncio.gather(child.stdout.read(), child.stderr.read())
                 status = await child.wait()
         except TimeoutError:
-            self._problem = f"the index took longer than {_BUILD_SECONDS:.0f} seconds"
+            self._problem = f"building the index took longer than {_BUILD_SECONDS:.0f} seconds"
             return False
         finally:
             with suppress(ProcessLookupError):
@@ -282,5 +282,5 @@ class ProjectIndex:
             self._child = None
         if status:
             lines = said.decode("utf-8", "replace").strip().splitlines()
-            self._problem = f"the index can't be made: {lines[-1] if lines else f'exit status {status}'}"
+            self._problem = f"cannot build the index: {lines[-1] if lines else f'exit status {status}'}"
         return not status

@@ -39,7 +39,7 @@ class Placeholders:
             make_private(self._folder)
             descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise PlaceholderError(f"{self._folder} can't be used: {error.strerror}") from error
+            raise PlaceholderError(f"cannot use {self._folder}: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             missing = [one for one in wanted if not os.path.lexists(one.path)]
@@ -50,7 +50,7 @@ class Placeholders:
         except OSError as error:
             os.close(descriptor)
             name = error.filename or self._folder
-            raise PlaceholderError(f"{name} can't be blocked: {error.strerror}") from error
+            raise PlaceholderError(f"cannot block {name}: {error.strerror}") from error
         return descriptor
 
     def release(self, descriptor: int, seconds: float = 0.2) -> bool:

@@ -165,7 +165,7 @@ def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bub
         )
         stat = os.stat(path)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{path} can't be run: {error}"
+        return f"cannot run {path}: {error}"
     version = version_of(answer.stdout) if answer.returncode == 0 else None
     if version is None:
         return f"{path} reports no version"
@@ -246,7 +246,7 @@ def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None)
     except OSError as error:
         for descriptor in opened:
             os.close(descriptor)
-        raise SandboxError(f"the sandbox can't be set up: {error.strerror}") from error
+        raise SandboxError(f"cannot set up the sandbox: {error.strerror}") from error
     opened.append(writer)
     argv = bwrap_argv(
         found.path,

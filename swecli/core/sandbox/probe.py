@@ -108,7 +108,7 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
             # Another program's socket disappeared between survey and mount: survey again, once.
             return _run(replace(request, found=surveyor.survey()), start, base, server, service)
     except OSError as error:
-        return ProbeResult(False, reason=f"the probe can't be set up: {error}")
+        return ProbeResult(False, reason=f"cannot set up the probe: {error}")
     except SandboxError as error:
         return ProbeResult(False, reason=str(error))
 
@@ -280,7 +280,7 @@ class Machine:
         if sys.platform == "darwin":
             return self._examine_seatbelt(request)
         if sys.platform != "linux":
-            return off(f"swecli has none for {platform.system()}")
+            return off(f"there is none for {platform.system()}")
         found = find_bubblewrap(self._workspace.environment, self._workspace.roots)
         if isinstance(found, Bubblewrap):
             self._bubblewrap = found

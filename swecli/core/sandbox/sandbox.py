@@ -98,7 +98,7 @@ class Sandbox:
                 try:
                     self.state = self._machine.examine(self._request())
                 except OSError as error:
-                    self.state = off(f"it can't be set up: {error}")
+                    self.state = off(f"setup failed: {error}")
             return self.state
 
     def begin(self, cwd: Path, *, full: bool) -> Launch:
@@ -183,7 +183,7 @@ class Sandbox:
         if any(not os.path.lexists(path) for path in gone):
             return  # its service ended during setup; the next command runs without it
         self._machine.forget()
-        self.state = off(f"it could not be set up: {reason}")
+        self.state = off(f"setup failed: {reason}")
 
     def close(self) -> None:
         self._placeholders.sweep()

@@ -63,7 +63,7 @@ class Purpose(Struct, frozen=True):
     """A database's purpose, in the words of its problem messages."""
 
     name: str = "session database"
-    unusable: str = "This session is kept in memory only and is lost when swecli ends"
+    unusable: str = "This session is in memory only and is lost when swecli ends"
     rescue: Callable[[Path, sqlite3.Connection], object] = bring_over
     """Copies the readable part of a damaged file into a new database; ``str`` of the result is the report for the
     user."""
@@ -72,7 +72,7 @@ class Purpose(Struct, frozen=True):
 
 
 SESSIONS = Purpose(copied=True)
-LOOKED_AT = Purpose(unusable="Nothing in it is changed", copied=True)
+LOOKED_AT = Purpose(unusable="It was not changed", copied=True)
 """For commands about sessions that start none."""
 
 
@@ -243,7 +243,7 @@ def _open_shared(opening: _Opening) -> Database:
     if _size(path) == 0 and path.exists():
         before = any(path.parent.glob(f"{path.name}.before-v*"))
         if before or _size(_beside(path, "-wal")) > 0:
-            raise Damaged("it is empty although it held something")
+            raise Damaged("it is empty but should contain data")
     try:
         return _open_file(opening, Sharing.LOG)
     except sqlite3.Error as error:
@@ -268,7 +268,7 @@ def _open_file(opening: _Opening, sharing: Sharing) -> Database:
         _check_lock(writer, path, sharing)
         version = examine(writer, opening.migrations, opening.check_seconds)
         if version > len(opening.migrations):
-            raise _Unusable("a newer swecli wrote it; update swecli to continue what is in it")
+            raise _Unusable("a newer swecli wrote it; upgrade swecli to continue its sessions")
         _enter_journal(writer, sharing)
         writer.execute("PRAGMA synchronous=NORMAL")
         writer.execute("PRAGMA foreign_keys=ON")
@@ -364,10 +364,10 @@ def _mend(opening: _Opening, damage: str) -> str:
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
             fresh.unlink()
-        raise _Unusable(f"it is damaged: {damage}; what can be read of it can't be copied: {_reason(error)}") from error
+        raise _Unusable(f"it is damaged: {damage}; cannot copy the readable data: {_reason(error)}") from error
     target = _move_aside(path)
     fresh.rename(path)
-    return f"The {purpose.name} was damaged ({damage}). It is kept as {target}. {kept}."
+    return f"The {purpose.name} was damaged ({damage}). It was kept as {target}. {kept}."
 
 
 def _move_aside(path: Path) -> Path:
@@ -453,7 +453,7 @@ def _aside(path: Path) -> sqlite3.Connection:
     try:
         return _copied(path)
     except OSError as error:
-        raise sqlite3.OperationalError(f"it can't be copied: {error.strerror or error}") from error
+        raise sqlite3.OperationalError(f"cannot copy it: {error.strerror or error}") from error
 
 
 def _copied(path: Path) -> sqlite3.Connection:
@@ -490,7 +490,7 @@ def _enter_journal(connection: sqlite3.Connection, sharing: Sharing) -> None:
                 raise
             time.sleep(0.01)
     if mode != wanted and sharing is Sharing.LOG:
-        raise _NoLog(f"the journal stays {mode}")
+        raise _NoLog(f"the journal mode is still {mode}")
     if sharing is not Sharing.LOG:
         connection.execute("PRAGMA locking_mode=NORMAL")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # only now the lock is released
@@ -564,7 +564,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         text, advice = error.strerror or str(error), "make the folder writable"
         if error.errno == errno.EIO:
-            advice = "check the disk; the file was left as it is"
+            advice = "check the disk; the file is unchanged"
         elif is_full(error):
             advice = "free some space"
         return f"{text}; {advice}"
@@ -573,10 +573,10 @@ def _reason(error: Exception) -> str:
 
 
 _ADVICE = {
-    sqlite3.SQLITE_BUSY: "another program keeps it locked",
+    sqlite3.SQLITE_BUSY: "another program has locked it",
     sqlite3.SQLITE_CANTOPEN: "make the folder writable",
     sqlite3.SQLITE_FULL: "free some space",
-    sqlite3.SQLITE_IOERR: "check the disk; the file was left as it is",
+    sqlite3.SQLITE_IOERR: "check the disk; the file is unchanged",
     sqlite3.SQLITE_PERM: "make the folder writable",
     sqlite3.SQLITE_READONLY: "make the folder writable",
 }

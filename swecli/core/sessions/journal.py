@@ -230,7 +230,7 @@ class Journal:
         try:
             stored = self._read(after, upto, limit)
         except _STORE_ERRORS as error:
-            text = f"Older parts of the session can't be read right now ({error}). Nothing is lost."
+            text = f"Older parts of the session are not readable right now ({error}). Nothing is lost."
             self._on_loop(self._on_trouble, text)
             stored = ()
         if len(stored) >= limit:
@@ -316,7 +316,7 @@ class Journal:
         if self._pause:
             self._pause = 0.0
             if self._on_recovery is not None:
-                self._on_loop(self._on_recovery, "The session is stored again; nothing is missing.")
+                self._on_loop(self._on_recovery, "The session is being stored again; nothing is missing.")
 
     def _failed(self, error: Exception) -> None:
         first, longest = self._retry_seconds
@@ -347,6 +347,6 @@ def _sentence(error: Exception) -> str:
     else:
         advice = "Check the disk and the swecli data folder"
     return (
-        f"The session can't be stored right now ({error}). swecli keeps everything in memory and tries again. "
-        f"{advice}; don't quit swecli until then."
+        f"Cannot store the session right now ({error}). swecli keeps everything in memory and retries. {advice}; "
+        "don't quit swecli until then."
     )

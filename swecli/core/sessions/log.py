@@ -358,8 +358,8 @@ class SessionLog:
             self.close()
             place = Path(*FOLDER, self._name)
             self.tell(
-                f"The log {place} can't be written ({error.strerror or error}). The session itself is stored; "
-                "`swecli logs export` shows the same."
+                f"Cannot write the log {place} ({error.strerror or error}). The session itself is stored; `swecli "
+                "logs export` shows the same."
             )
 
     def close(self) -> None:
@@ -387,7 +387,7 @@ class SessionLog:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
             os.close(descriptor)
-            raise OSError(0, "it is no file of its own")
+            raise OSError(0, "it is not a regular file of yours")
         self._file = descriptor
 
     def _rotate(self) -> None:

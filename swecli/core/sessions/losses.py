@@ -31,10 +31,10 @@ class Loss(Struct, frozen=True):
 
     def __str__(self) -> str:
         if not self.left:
-            return "no event is left, unless it was deleted before"
+            return "no events are left, unless they were deleted"
         if self.least > self.left:
             return f"{self.left:,} of at least {self.least:,} events are left"
-        return f"{self.left:,} events are left, it is not known of how many"
+        return f"{self.left:,} events are left of an unknown number"
 
 
 def losses(connection: sqlite3.Connection, session: str = "") -> Sequence[Loss]:

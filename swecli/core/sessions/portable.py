@@ -169,15 +169,15 @@ def read_portable(text: str) -> Portable:
     try:
         document: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PortableError(f"it is no JSON ({error})") from error
+        raise PortableError(f"it is not JSON ({error})") from error
     if not isinstance(document, dict):
-        raise PortableError("it is no export of a session")
+        raise PortableError("it is not a session export")
     found = cast("dict[str, Any]", document)
     if found.get("format") != FORMAT:
-        raise PortableError("it is no export of a session")
+        raise PortableError("it is not a session export")
     version = found.get("version")
     if not isinstance(version, int) or version > VERSION:
-        raise PortableError(f"it was written by a later swecli (version {version} of the format); update this one")
+        raise PortableError(f"it was written by a newer swecli (version {version} of the format); upgrade this one")
     session, events = found.get("session"), found.get("events")
     if not isinstance(session, dict) or not isinstance(events, list):
         raise PortableError("its session or its events are missing")
@@ -210,18 +210,18 @@ def _event(entry: object, number: int, session: str) -> Event:
     try:
         bounded(entry)
         if not isinstance(entry, dict):
-            raise CodecError("no JSON object")
+            raise CodecError("not a JSON object")
         data = cast("dict[str, Any]", entry)
         body = decode_body(json.dumps(data["body"]))
         seq, turn = data["seq"], data["turn"]
         if not isinstance(seq, int) or not isinstance(turn, int) or not 0 < seq < 2**53 or not 0 <= turn < 2**53:
-            raise CodecError("its place is no number")
+            raise CodecError("its position is not a number")
         agent = data.get("agent", MAIN)
         if not isinstance(agent, str):
-            raise CodecError("its agent is no text")
+            raise CodecError("its agent is not a string")
         return Event(seq, _time(data.get("ts"), 0.0), session, turn, body, agent, 1)
     except (KeyError, ValueError, TypeError, RecursionError) as error:
-        raise PortableError(f"event {number} can't be read ({error})") from error
+        raise PortableError(f"cannot read event {number} ({error})") from error
 
 
 DEEPEST: Final = 200
@@ -260,7 +260,7 @@ def _read_results(entries: object) -> Iterable[StoredResult]:
             else:
                 content = base64.b64decode(str(result.get("base64", "")), validate=True)
         except (binascii.Error, ValueError) as error:
-            raise PortableError(f"the stored result {name} can't be read ({error})") from error
+            raise PortableError(f"cannot read the stored result {name} ({error})") from error
         yield StoredResult(name, tool, content)
 
 
@@ -294,9 +294,9 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
             f"Model addresses were not imported ({', '.join(addresses)}): the session uses the model of your settings."
         )
     if rules:
-        sentences.append(f"Permissions that the session had were not taken over ({rules}).")
+        sentences.append(f"Permissions of the session were not imported ({rules}).")
     if queued:
-        sentences.append("Messages that waited to be sent were not taken over.")
+        sentences.append("Queued messages were not imported.")
     return tuple(harmless), tuple(sentences)
 
 
@@ -427,7 +427,7 @@ def take_in(store: SessionStore, session: Portable, cwd: str, cover: Callable[[s
             connection.execute("DELETE FROM sessions WHERE id = ?", (identifier,))
         if isinstance(error, sqlite3.Error | SessionError) or not isinstance(error, Exception):
             raise
-        raise SessionError(f"The session could not be stored ({error}). Nothing was changed.") from error
+        raise SessionError(f"Could not store the session ({error}). Nothing was changed.") from error
     return identifier
 
 

@@ -99,7 +99,7 @@ def _examine_schema(
 ) -> None:
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     if not found and (version or pages > 1):
-        raise Damaged("its tables are gone")
+        raise Damaged("its tables are missing")
     if not found:
         return
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -111,12 +111,12 @@ def _examine_schema(
             raise Damaged(f"its version is {version:,}, but its tables are those of version {len(migrations)}")
         return
     if version <= 0:
-        raise Damaged("its version is gone")
+        raise Damaged("its version is missing")
     for (kind, name), made in wanted.items():
         if (kind, name) not in found:
             raise Damaged(f"the {kind} {name} is missing")
         if found[kind, name] != made:
-            raise Damaged(f"the {kind} {name} is not what it was made as")
+            raise Damaged(f"the {kind} {name} has changed")
 
 
 def _made(migrations: Sequence[Migration]) -> Schema:
@@ -351,7 +351,7 @@ _TABLES = ("sessions", "events", "tool_result_blobs", "session_snapshots")
 """Tables with rows worth keeping."""
 _BATCH = 500
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (float, int), "BLOB": (bytes,)}
-NOTHING_READABLE = "No session in it can be read"
+NOTHING_READABLE = "It contains no readable session"
 _MIN_EVENTS = 2
 """Events needed to restore a session whose row is missing: a single one may have a damaged id."""
 _BEGINNING = """

@@ -63,8 +63,8 @@ def reference_text(ref: BlobRef, text: str, excerpt: Excerpt, *, exit_status: in
     why = f" {note}." if note else ""
     lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
     parts = [
-        f"[{ref.tool}: {len(raw):,} bytes, {lines:,} lines{status}.{why} The whole result is stored as "
-        f'{ref.id}: read_result(ref_id="{ref.id}", offset={len(head)}) reads on, pattern=… searches in it.]'
+        f"[{ref.tool}: {len(raw):,} bytes, {lines:,} lines{status}.{why} The whole result is stored as {ref.id}: "
+        f'read_result(ref_id="{ref.id}", offset={len(head)}) reads more, pattern=… searches in it.]'
     ]
     if head:
         parts.append(head.decode("utf-8").removesuffix("\n"))
@@ -183,7 +183,7 @@ class ResultStore:
             with self._database.write() as connection:
                 connection.execute(_ADD, row)
         except sqlite3.Error as error:
-            raise BlobError(f"The result could not be stored ({error}).") from error
+            raise BlobError(f"Could not store the result ({error}).") from error
         return ref
 
     def get(self, ref: str) -> bytes | None:
@@ -196,7 +196,7 @@ class ResultStore:
             with self._database.read() as connection:
                 row = connection.execute(_FIND, (self._session, encodable(ref))).fetchone()
         except sqlite3.Error as error:
-            raise BlobError(f"The stored result {ref} can't be read ({error}). Try again.") from error
+            raise BlobError(f"Cannot read the stored result {ref} ({error}). Try again.") from error
         if row is None:
             return None
         session, stored, size = row

@@ -280,7 +280,7 @@ def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
         raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
     if len(found) > 1:
         more = ", ".join(found[:5])
-        raise SessionError(f"Several sessions begin with {name!r}: {more}. Type more of the id.")
+        raise SessionError(f"Several sessions start with {name!r}: {more}. Type more of the id.")
     return _info(connection.execute(f"SELECT {_COLUMNS} FROM sessions s WHERE s.id = ?", (found[0],)).fetchone())
 
 
@@ -392,7 +392,7 @@ class SessionStore:
                 "SELECT id FROM sessions WHERE lower(name) = lower(?) AND id != ? AND name != ''", (name, session_id)
             ).fetchone()
             if other is not None:
-                raise SessionError(f"Session {other[0]} is called {name!r} already. Choose another name.")
+                raise SessionError(f"Session {other[0]} is already called {name!r}. Choose another name.")
             connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, session_id))
         return name
 
@@ -492,7 +492,7 @@ class SessionStore:
             events.append(_unreadable_at(max(known + 1, self._newest(session_id)), session_id))
         if lost and report is not None:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            report(f"Parts of session {session_id} can't be read and were left out ({'; '.join(lost[:3])}{more}).")
+            report(f"Skipped unreadable parts of session {session_id} ({'; '.join(lost[:3])}{more}).")
         return events
 
     def loss(self, session_id: str) -> Loss | None:
@@ -678,7 +678,7 @@ def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> No
     query = "SELECT body FROM events WHERE session_id = ? AND seq = ?"
     stored = connection.execute(query, row[:2]).fetchone()
     if stored is None or stored[0] != row[-1]:
-        raise SessionError(f"Event {row[1]} of session {row[0]} exists with another content: two writers.")
+        raise SessionError(f"Event {row[1]} of session {row[0]} exists with other content: two writers.")
 
 
 _FACTS = "SELECT count(*) FROM events e WHERE e.session_id = :session AND e.seq <= :seq"
@@ -734,9 +734,7 @@ class SnapshotStore:
                     known = {"session": self._session_id, "seq": measure.seq, "state": state}
                     connection.execute(_SAVE_STATE, known)
         except (sqlite3.Error, ValueError, RecursionError) as error:
-            return (
-                f"The snapshot of this session can't be stored ({error}). Nothing is lost: it resumes from its record."
-            )
+            return f"Cannot store this session's snapshot ({error}). Nothing is lost: it resumes from its record."
         return ""
 
     def get_state(self) -> tuple[bytes, int] | None:

@@ -94,7 +94,7 @@ def _planned(patch: FilePatch, ctx: ToolContext) -> list[FileChange]:
             return [FileChange(path, None, patch.text.encode("utf-8"), None)]
         except UnicodeEncodeError as error:
             raise ToolError(
-                "The patch has an unpaired surrogate, which no file can hold. Nothing was changed."
+                "The patch contains an unpaired surrogate, which files cannot contain. Nothing was changed."
             ) from error
     found = read_target(path, ctx)
     if found is None:
@@ -140,5 +140,5 @@ def reverted(done: Sequence[tuple[FileChange, ChangedFile]], ctx: ToolContext) -
         except (OSError, StaleFileError):
             stuck.append(ctx.display(change.path))
     if stuck:
-        return f" Earlier changes of these files could not be reverted: {', '.join(stuck)}."
-    return " The other changes of the call were reverted." if done else ""
+        return f" Earlier changes to these files could not be reverted: {', '.join(stuck)}."
+    return " The call's other changes were reverted." if done else ""

@@ -91,7 +91,7 @@ def _bad_json(raw: str, name: str, error: json.JSONDecodeError) -> str:
     near = f"{'…' if error.pos > _AROUND else ''}{before}⟨here⟩{after}{'…' if len(raw) > error.pos + _AROUND else ''}"
     cut = ""
     if error.pos >= len(raw.rstrip()) or error.msg.startswith("Unterminated"):
-        cut = " The text seems to be cut off: if it was long, write the file in smaller steps."
+        cut = " The text seems cut off: if it was long, write the file in smaller steps."
     return (
         f"The arguments of {name} are not valid JSON: {error.msg} at line {error.lineno}, column {error.colno} "
         f"(character {error.pos}): {near}\nNothing was run.{cut} Send the call again with valid JSON."

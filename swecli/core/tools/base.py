@@ -353,10 +353,10 @@ def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> 
     if isinstance(error, FileNotFoundError):
         return ToolError(missing(path, ctx))
     if isinstance(error, NotRegularError):
-        hint = " List it to see what is in it." if error.kind == "a directory" else ""
+        hint = " List it to see its contents." if error.kind == "a directory" else ""
         return ToolError(f"{name} is {error.kind}, not a regular file.{hint}")
     if isinstance(error, NotADirectoryError):
-        return ToolError(f"{name}: a part of the path is a file, not a directory.")
+        return ToolError(f"{name}: part of the path is a file, not a directory.")
     if isinstance(error, PermissionError):
         reason = "it is read-only" if error.strerror == READ_ONLY else "permission denied"
         return ToolError(f"{name}: {reason}. Nothing was changed.")

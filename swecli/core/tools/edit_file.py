@@ -100,7 +100,7 @@ class FileChange(Struct, frozen=True):
         if self.after is None:
             return f"deletes a file, {before:,} bytes"
         if self.changes_nothing:
-            return f"the file has this content already, {before:,} bytes"
+            return f"the file already has this content, {before:,} bytes"
         verb = "overwrites" if self.note.startswith("overwrites") else "changes"
         return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
 
@@ -374,7 +374,7 @@ def _encoded(line: str, file: TextFile) -> bytes:
         return file.encode(line)
     except UnicodeEncodeError as error:
         char = line[error.start : error.end][:1]
-        raise ToolError(f"The file is {file.label}, which can't hold {char!r} (U+{ord(char):04X}).") from error
+        raise ToolError(f"The file is {file.label}, which cannot contain {char!r} (U+{ord(char):04X}).") from error
 
 
 def _comparable(line: str) -> str:
@@ -470,7 +470,7 @@ def _written_by_editor(change: FileChange, ctx: ToolContext) -> ChangedFile | No
         return ChangedFile(str(change.path), before, sha256(change.after).hexdigest())
     if now is not None and now[0] != read_bytes(change.path, MAX_FILE)[0]:
         raise EditorError(
-            "the user's editor has unsaved changes of this file. Nothing was written; ask the user to save it first."
+            "the user's editor has unsaved changes to this file. Nothing was written; ask the user to save it first."
         )
     return None
 
@@ -543,7 +543,9 @@ def _plain(content: str) -> bytes:
     try:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ToolError("content has an unpaired surrogate, which no file can hold. Nothing was written.") from error
+        raise ToolError(
+            "content has an unpaired surrogate, which files cannot contain. Nothing was written."
+        ) from error
 
 
 class OneEdit(Params):
@@ -566,7 +568,7 @@ class EditFileParams(Params):
     def _one_form(cls, edits: tuple[OneEdit, ...], info: ValidationInfo) -> tuple[OneEdit, ...]:
         given = [name for name in ("old_string", "new_string") if info.data.get(name) is not None]
         if edits and given:
-            raise ValueError(f"{' and '.join(given)} can't be combined with edits")
+            raise ValueError(f"{' and '.join(given)} cannot be combined with edits")
         if not edits and len(given) < 2:
             absent = [name for name in ("old_string", "new_string") if name not in given]
             raise ValueError(f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} required, or edits")

@@ -38,7 +38,7 @@ class FunctionTool(DynamicTool):
         self._read_only = read_only
         named = name or getattr(function, "__name__", "")
         if not _NAME.fullmatch(named):
-            raise TypeError(f"{named!r} can't be the name of a tool; give it one with tool(name=…)")
+            raise TypeError(f"{named!r} cannot be a tool's name; name it with tool(name=…)")
         self._model = _parameters(function, named)
         said = description or inspect.getdoc(function) or named.replace("_", " ")
         try:
@@ -74,10 +74,10 @@ def _parameters(function: Function, name: str) -> type[BaseModel]:
     try:
         signature = inspect.signature(function, eval_str=True)
     except (NameError, ValueError) as error:
-        raise TypeError(f"{name}: its parameters can't be read: {error}") from error
+        raise TypeError(f"{name}: cannot read its parameters: {error}") from error
     for parameter in signature.parameters.values():
         if parameter.kind in _VARIADIC or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-            raise TypeError(f"{name}: a tool takes named parameters only, not {parameter}")
+            raise TypeError(f"{name}: a tool takes only named parameters, not {parameter}")
         given = parameter.annotation if parameter.annotation is not inspect.Parameter.empty else Any
         fields[parameter.name] = (given, ... if parameter.default is inspect.Parameter.empty else parameter.default)
     try:

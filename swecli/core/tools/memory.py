@@ -97,7 +97,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         done: list[tuple[FileChange, ChangedFile]] = []
         wanted = [change for change in plan.changes if not change.changes_nothing]
         if not wanted:
-            return ToolOutcome("The memory is like that already; nothing was changed.", (), "unchanged")
+            return ToolOutcome("The memory already has this content; nothing was changed.", (), "unchanged")
         for change in wanted:
             try:
                 done.append((change, write(change, ctx)))
@@ -147,10 +147,10 @@ class MemoryTool(ChangeTool[MemoryParams]):
         except FileNotFoundError:
             names = []
         except OSError as error:
-            raise ToolError(f"{place.path} can't be listed: {error.strerror or error}.") from error
+            raise ToolError(f"cannot list {place.path}: {error.strerror or error}.") from error
         if place.path == ROOT and not names and self.places.user is not None:
             names = ["user/"]
-        shown = "\n".join(names) or "(nothing is remembered there)"
+        shown = "\n".join(names) or "(no memories)"
         count = "1 entry" if len(names) == 1 else f"{len(names):,} entries"
         return ToolOutcome(f"{place.path}/\n{shown}", (TextBlock(shown),), count)
 
@@ -159,13 +159,13 @@ class MemoryTool(ChangeTool[MemoryParams]):
         data, unchanged = self._any(place, ctx)
         file = decode(data)
         if file.looks_binary:
-            raise ToolError(f"{place.path} is no text.")
+            raise ToolError(f"{place.path} is not text.")
         return file, unchanged
 
     def _others(self, place: Place) -> str:
         names = [file.place.path for file in self.places.files(0)]
         near = [name for name in names if name.rpartition("/")[2] == place.file.name] or names
-        return f" There is {', '.join(near[:8])}." if near else " Nothing is remembered yet; create makes a file."
+        return f" Memories: {', '.join(near[:8])}." if near else " There are no memories yet; create makes a file."
 
     # --- changing ---------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         named = self._named(params)
         for place in named:
             if place.is_base:
-                raise ToolError(f"{place.path} itself can't be changed by {params.command}; name what is in it.")
+                raise ToolError(f"{params.command} cannot change {place.path} itself; name a file in it.")
         match params.command:
             case "create":
                 return [self._created(params, named[0], ctx)]
@@ -195,7 +195,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         self._require_folder(place)
         if not place.file.exists():
             if sum(file.place.base == place.base for file in self.places.files(0)) >= MAX_FILES:
-                raise ToolError(f"There are {MAX_FILES} files of memory already; delete some first.")
+                raise ToolError(f"Memory already has {MAX_FILES} files; delete some first.")
             return FileChange(place.file, None, after, None)
         if not params.overwrite:
             raise ToolError(f"{place.path} exists. Change it with str_replace or insert, or pass overwrite: true.")
@@ -233,7 +233,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
             return [_gone(unchanged)]
         found = self._below(place)
         if not found:
-            raise ToolError(f"{place.path} has no memory files in it.")
+            raise ToolError(f"{place.path} contains no memory files.")
         return [_gone(self._any(one, ctx)[1]) for one in found]
 
     def _moved(self, old: Place, new: Place, ctx: ToolContext) -> list[FileChange]:
@@ -248,7 +248,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
             return self._moved_file(old, new, ctx)
         found = self._below(old)
         if not found:
-            raise ToolError(f"{old.path} has no memory files in it.")
+            raise ToolError(f"{old.path} contains no memory files.")
         pairs = [(one, self._place(new.path + one.path[len(old.path) :])) for one in found]
         return [change for one, target in pairs for change in self._moved_file(one, target, ctx)]
 
@@ -278,7 +278,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
                 return
             if folder.exists() and not folder.is_dir():
                 name = f"{place.path.rpartition('/')[0].rpartition('/')[0]}/{folder.name}"
-                raise ToolError(f"{name} is a file, so nothing can be kept below it.")
+                raise ToolError(f"{name} is a file, so nothing can be stored below it.")
 
     def _with(self, unchanged: FileChange, file: TextFile, text: str, place: Place) -> FileChange:
         self._kept(text, place)
@@ -297,16 +297,16 @@ class MemoryTool(ChangeTool[MemoryParams]):
         try:
             data = text.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise ToolError("The text has an unpaired surrogate, which no file can hold.") from error
+            raise ToolError("The text contains an unpaired surrogate, which files cannot contain.") from error
         if len(data) > self._limit:
             raise ToolError(
-                f"{place.path} would have {readable_size(len(data))}; a file of memory has at most "
-                f"{readable_size(self._limit)} (memory.max_file_bytes). Keep what matters, or split it."
+                f"{place.path} would be {readable_size(len(data))}; the limit for memory files is "
+                f"{readable_size(self._limit)} (memory.max_file_bytes). Keep the important parts, or split it."
             )
         if "\0" in text:
-            raise ToolError("A memory is text, and this has a NUL character in it.")
+            raise ToolError("A memory is text, and this contains a NUL character.")
         if self._holds_secret(text):
-            raise ToolError("The text has a key or password of the environment in it, so it is not kept.")
+            raise ToolError("The text contains a key or password from the environment, so it was not stored.")
         return data
 
     def _remove_empty(self, folders: Iterable[Path]) -> None:

@@ -197,7 +197,7 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head or head.startswith(b"%PDF-")
 
 
-UNSAVED = "the user's editor has unsaved changes of this file, shown here; commands see the file without them"
+UNSAVED = "the user's editor has unsaved changes to this file, shown here; commands see the file without them"
 MAX_LINES = 2_000
 MAX_CHARACTERS = 28_000
 """About 8,000 tokens of code."""
@@ -307,8 +307,8 @@ def _page_of_large(descriptor: int, params: ReadFileParams, stop: Callable[[], b
     if not window.lines:
         if window.timed_out:
             raise ToolError(
-                f"Line {params.offset} is too far into this very large file to reach in {_SECONDS:.0f} s "
-                f"(line {window.seen:,} is as far as it got). Use run_command with tail, sed or split."
+                f"Line {params.offset} is too far into this very large file to reach in {_SECONDS:.0f} s (stopped "
+                f"at line {window.seen:,}). Use run_command with tail, sed or split."
             )
         raise ToolError(f"The file has {plural(window.seen, 'line')}; offset {params.offset} is past its end.")
     decoded = ((line.data.decode("utf-8", "replace").removesuffix("\r"), line.size) for line in window.lines)
@@ -343,7 +343,7 @@ def _form(file: TextFile) -> tuple[str, ...]:
     """Properties that an edit preserves and the text does not show."""
     facts = [] if file.label == "UTF-8" else [file.label]
     if file.line_end in ("crlf", "mixed"):
-        facts.append("CRLF line ends" if file.line_end == "crlf" else "mixed LF and CRLF line ends")
+        facts.append("CRLF line endings" if file.line_end == "crlf" else "mixed LF and CRLF line endings")
     if not file.final_newline:
         facts.append("no newline at the end")
     return (", ".join(facts),) if facts else ()

@@ -106,7 +106,7 @@ def _entry(reference: str, offset: int, transcript: TranscriptSearch) -> ToolOut
     return ToolOutcome(f"[{reference}: {page.position}]\n{page.text}", (), readable_size(page.end - page.start))
 
 
-NOTHING_RECALLED = "No match in what left the context. Recent messages are still above; for files use search."
+NOTHING_RECALLED = "No match in the removed content. Recent messages are still above; for files use search."
 """For the model, where a search finds nothing."""
 
 
@@ -163,8 +163,7 @@ def _stored(ref: str, ctx: ToolContext) -> bytes:
         raise ToolError(str(error)) from error
     if content is None:
         raise ToolError(
-            f"There is no stored result {ref!r} in this session. Ids appear in summaries and "
-            "in the notes that replace removed content."
+            f"Unknown stored result {ref!r}. Ids appear in summaries and in the notes that replace removed content."
         )
     return content
 
@@ -193,9 +192,9 @@ async def _matching(params: ReadResultParams, raw: bytes, ctx: ToolContext) -> T
         shown.append(text)
     count = plural(found.matches, "matching line")
     note = f" ({found.incomplete})" if found.incomplete else ""
-    where = f" from byte {params.offset:,} on: {len(lines):,}" if params.offset else ""
+    where = f" from byte {params.offset:,}: {len(lines):,}" if params.offset else ""
     more = f"; continue with offset={starts[lines[len(shown)].number - 1]}" if len(shown) < len(lines) else ""
-    head = f"[{params.ref_id}: {count} of {len(starts):,}{note}{where}{more}; @ is the byte where a line begins]"
+    head = f"[{params.ref_id}: {count} of {len(starts):,}{note}{where}{more}; @ is the byte at which a line starts]"
     return ToolOutcome("\n".join((head, *shown)), (), count)
 
 

@@ -186,7 +186,7 @@ class ToolRegistry:
         hint = f" Did you mean {near}?" if near else ""
         names = self.names()
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return f"There is no tool named {name!r}.{hint} Available: {', '.join(names[:MOST_NAMED])}{more}."
+        return f"Unknown tool {name!r}.{hint} Available: {', '.join(names[:MOST_NAMED])}{more}."
 
 
 LEAN_TOOLS = ("compact_context", "edit_file", "read_file", "read_result", "run_command", "search", "write_file")

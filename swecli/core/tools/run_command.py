@@ -354,7 +354,7 @@ def _judged(launch: Launch, output: str, status: int | None, ctx: ToolContext) -
             ctx.sandbox.failed(failure)
         still = ctx.sandbox is not None and ctx.sandbox.state.level != "off"
         then = "Try again." if still else "Calls now ask the user instead."
-        raise ToolError(f"Not run: the sandbox could not be set up ({failure}). {then}")
+        raise ToolError(f"Not run: sandbox setup failed ({failure}). {then}")
     return launch.blocked(output, status)
 
 
@@ -380,8 +380,8 @@ def report(command: str, result: ProcessResult, timeout: float, blocked: str, mo
         lines.append(f"Still running in the background{job}: {names}")
     if result.ended_left:
         lines.append(
-            f"It left {result.ended_left} processes running. More than {MOST_LEFT} are no background job, so swecli "
-            "ended them. Use background: true for a long-running program."
+            f"It left {result.ended_left} processes running. More than {MOST_LEFT} do not count as a background "
+            "job, so swecli ended them. Use background: true for a long-running program."
         )
     if result.ending == "exited" and wants_input(command, result.output, result.exit_status):
         lines.append(

@@ -118,7 +118,7 @@ _MAX_CHARACTERS = 24_000
 class SearchParams(Params):
     pattern: str = Field(min_length=1, description="Regular expression")
     path: str = "."
-    glob: str | None = Field(None, description="Only such files, e.g. *.py")
+    glob: str | None = Field(None, description="Only matching files, e.g. *.py")
     ignore_case: bool = False
     context: int = Field(0, ge=0, description="Lines around each match")
     max_results: int = Field(MAX_RESULTS, ge=1, description="Default 100")
@@ -176,7 +176,7 @@ def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult, withh
     summary = _summary(result)
     notes = list(filter(None, (result.incomplete, withheld)))
     if result.left_out:
-        notes.append(f"{plural(result.left_out, 'file')} skipped that may hold secrets, judged by name")
+        notes.append(f"skipped {plural(result.left_out, 'file')} that may hold secrets, judging by name")
     note = f" ({'; '.join(notes)})" if notes else ""
     if not result.matches:
         files = f" in files like {params.glob}" if params.glob else ""
@@ -250,7 +250,7 @@ class Locate(Tool[LocateParams]):
         ranked = [one for one in found.ranked if str(ctx.cwd / one.path) not in hidden][:_SHOWN]
         note = f"\n({rules.note})" if rules.note else ""
         if not ranked:
-            text = f"Nothing fits these words. Try other names, or search for text.{note}"
+            text = f"No file matches these words. Try other names, or search for text.{note}"
             return ToolOutcome(text, (), "nothing found")
         text = "\n".join(map(str, ranked)) + note
         return ToolOutcome(text, (TextBlock(text),), plural(len(ranked), "place"))

@@ -212,7 +212,7 @@ MOST = 48 * 1024
 
 class SkillParams(Params):
     name: str
-    arguments: str = Field("", description="What the skill is to be used on, where it takes arguments")
+    arguments: str = Field("", description="Arguments for the skill, if it takes any")
 
 
 class SkillTool(Tool[SkillParams]):
@@ -245,8 +245,8 @@ class SkillTool(Tool[SkillParams]):
                 raise ToolError(f"Only the user can use the skill {name}.")
             found = near(skills.values(), name)
             lines = [f"- {one.name}: {one.description[:200]}" for one in found]
-            hint = "\n".join(["Skills that have to do with it:", *lines]) if lines else f"Skills: {', '.join(skills)}"
-            raise ToolError(f"There is no skill {params.name!r}. {hint[:4_000]}")
+            hint = "\n".join(["Matching skills:", *lines]) if lines else f"Skills: {', '.join(skills)}"
+            raise ToolError(f"Unknown skill {params.name!r}. {hint[:4_000]}")
         text = plain_text(skill, params.arguments)
         if len(text) > MOST:
             text = f"{text[:MOST]}\n… (cut: {len(text):,} characters; read_file {skill.origin.path} reads the rest)"
@@ -285,7 +285,7 @@ class ToolSearch(Tool[ToolSearchParams]):
         found = await asyncio.to_thread(self._search, params.query)
         if not found:
             count = plural(self._waiting(), "tool")
-            text = f"No tool fits {params.query!r}. {count} can be found; try other words: what it does, and to what."
+            text = f"No tool matches {params.query!r} ({count} deferred). Try other words: what it does, and to what."
             return ToolOutcome(text, (TextBlock(text),), "none found")
         parts = [
             f"{tool.name}: {tool.description}\nParameters: {json.dumps(tool.parameters, ensure_ascii=False)}"

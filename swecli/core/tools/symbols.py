@@ -30,7 +30,7 @@ class SymbolsParams(Params):
     action: Action
     path: str | None = Field(None, description="File with the name; for search any file of the language, or none")
     symbol: str | None = Field(None, description="The name; not for outline")
-    line: int | None = Field(None, ge=1, description="Line where it is; default: its first in the file")
+    line: int | None = Field(None, ge=1, description="Its line; default: the first in the file")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -61,14 +61,14 @@ class Symbols(Tool[SymbolsParams]):
 
     async def run(self, params: SymbolsParams, ctx: ToolContext) -> ToolOutcome:
         if ctx.code is None:
-            raise ToolError("There is no language server here. Use search.")
+            raise ToolError("No language server is available here. Use search.")
         try:
             places = await _asked(params, ctx, ctx.code)
         except CodeError as error:
             raise ToolError(f"No answer: {error}.") from error
         if not places:
             what = f"of {params.symbol!r}" if params.symbol else "in the file"
-            return ToolOutcome(f"The language server knows no {_NOUNS[params.action]} {what}.", (), "nothing")
+            return ToolOutcome(f"The language server found no {_NOUNS[params.action]} {what}.", (), "nothing")
         if params.action == "outline":
             return _outline(places, ctx)
         return await asyncio.to_thread(_listed, params.action, places, ctx)
@@ -108,14 +108,14 @@ def _found(symbol: str, line: int | None, text: str, name: str) -> tuple[int, in
     begin, end = (r"\b" if _WORD.match(each) else "" for each in (word[0], word[-1])) if word else ("", "")
     expression = re.compile(f"{begin}{re.escape(word)}{end}")
     if line is not None and line > len(lines):
-        raise ToolError(f"{name} has {plural(len(lines), 'line')}; there is no line {line}.")
+        raise ToolError(f"{name} has {plural(len(lines), 'line')}; line {line} does not exist.")
     numbers = range(len(lines)) if line is None else (line - 1,)
     for number in numbers:
         match = expression.search(lines[number]) if word else None
         if match is not None:
             return number + 1, match.start()
     where = f"on line {line} of {name}" if line is not None else f"in {name}"
-    raise ToolError(f"{word!r} is not {where}. Give the line where it is, or use search.")
+    raise ToolError(f"{word!r} is not {where}. Give its line, or use search.")
 
 
 def _outline(places: Sequence[CodePlace], ctx: ToolContext) -> ToolOutcome:

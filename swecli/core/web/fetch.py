@@ -57,7 +57,7 @@ async def look_up(host: str, port: int) -> Sequence[str]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise AddressError(f"{host} is not known: {error}") from error
+        raise AddressError(f"unknown host {host}: {error}") from error
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
@@ -131,11 +131,11 @@ def parsed(url: str) -> SplitResult:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise FetchError(f"{url!r} is no address: {error}.") from error
+        raise FetchError(f"{url!r} is not an address: {error}.") from error
     if parts.scheme not in ("http", "https"):
         raise FetchError("Only http:// and https:// addresses can be fetched.")
     if not host:
-        raise FetchError("The address names no host.")
+        raise FetchError("The address has no host.")
     if parts.username is not None or parts.password is not None:
         raise FetchError("swecli does not fetch addresses with a user name or password.")
     return parts
@@ -171,7 +171,7 @@ async def fetch(url: str, limits: Limits = Limits(), environment: Mapping[str, s
         raise FetchError(f"{error}. Nothing was sent to it.") from error
     except FetchError as error:
         if error.__cause__ is not None and any(name.lower() in _PROXIES for name in environment or ()):
-            hint = "The proxy set in the environment is not used, because swecli can't check addresses behind it."
+            hint = "swecli does not use the proxy in the environment because it cannot check addresses behind it."
             raise FetchError(f"{error} {hint}") from error
         raise
 
@@ -211,7 +211,7 @@ async def _one(url: str, limits: Limits) -> Page:
             body, cut = await _bounded(response.aiter_raw(), encoding, limits.size)
             return Page(url, response.status_code, response.headers.get("content-type", ""), body, cut)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
-        raise FetchError(f"{url} can't be fetched: {str(error) or type(error).__name__}.") from error
+        raise FetchError(f"cannot fetch {url}: {str(error) or type(error).__name__}.") from error
 
 
 async def _bounded(pieces: AsyncIterator[bytes], encoding: str, size: int) -> tuple[bytes, bool]:
@@ -229,13 +229,13 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
     if encoding in ("", "identity"):
         return lambda piece, room: piece[:room]
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise FetchError(f"The page is packed as {encoding}, although swecli requested it unpacked.")
+        raise FetchError(f"The page is compressed as {encoding}, although swecli requested it uncompressed.")
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
     def unpack(piece: bytes, room: int) -> bytes:
         try:
             return unpacker.decompress(piece, room)
         except zlib.error as error:
-            raise FetchError("The page is packed and can't be unpacked.") from error
+            raise FetchError("Cannot decompress the page.") from error
 
     return unpack

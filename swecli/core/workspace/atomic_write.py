@@ -230,7 +230,7 @@ def _read_old(folder: Folder, target: Path, expected: str | None) -> _Old | None
     finally:
         os.close(descriptor)
     if expected is None:
-        raise StaleFileError(f"{target} exists by now")
+        raise StaleFileError(f"{target} now exists")
     if sha256(data).hexdigest() != expected:
         raise StaleFileError(f"{target} changed on disk")
     return _Old(data, status)
@@ -261,11 +261,11 @@ def _create(folder: Folder, target: Path, data: bytes) -> None:
         try:
             folder.link(name, target.name)
         except FileExistsError:
-            raise StaleFileError(f"{target} exists by now") from None
+            raise StaleFileError(f"{target} now exists") from None
         except OSError:
             # A file system without hard links: check, then rename.
             if folder.exists(target.name):
-                raise StaleFileError(f"{target} exists by now") from None
+                raise StaleFileError(f"{target} now exists") from None
             folder.rename(name, target.name)
             name = ""
     finally:

@@ -127,7 +127,7 @@ def _report(lines: Sequence[str], asked: Sequence[str], start: int) -> str:
     more = "\n  …" if len(found) > _SHOWN else ""
     return (
         f"old_string was not found. The closest text is at {where}:\n{shown}{more}\n{differs.strip()}".rstrip()
-        + "\nCopy the text exactly as the file has it."
+        + "\nCopy the text exactly as it is in the file."
     )
 
 
@@ -198,8 +198,8 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
     if not old:
         if file.text or file.tail:
             raise EditError(
-                "old_string is empty but the file is not. Quote the text that the new text goes next to and "
-                "repeat it in new_string, or use write_file to replace the whole file."
+                "old_string is empty but the file is not. Quote the text next to the new text and repeat it in "
+                "new_string, or use write_file to replace the whole file."
             )
         return Edited(file.bom + _encode(file, new), 1, (1,))
     spans = _find(file.text, old, overlapping=not replace_all)
@@ -323,8 +323,8 @@ def _encode(file: TextFile, new: str) -> bytes:
     except UnicodeEncodeError as error:
         char = error.object[error.start]
         raise EditError(
-            f"new_string has the character {char!a} (U+{ord(char):04X}), which {file.label} can't represent. "
-            "Use another character, or convert the file's encoding first."
+            f"new_string has the character {char!a} (U+{ord(char):04X}), which {file.label} cannot represent. Use "
+            "another character, or convert the file's encoding first."
         ) from error
 
 

@@ -263,7 +263,7 @@ class Jobs:
         job = self._jobs.get(job_id.strip())
         if job is None:
             known = ", ".join(self._jobs) or "none"
-            raise JobsError(f"There is no job {job_id.strip()!r}. Jobs: {known}.")
+            raise JobsError(f"Unknown job {job_id.strip()!r}. Jobs: {known}.")
         return job
 
 

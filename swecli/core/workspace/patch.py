@@ -111,7 +111,7 @@ def _added(body: list[Line]) -> str:
         body.pop()
     for number, line in body:
         if not line.startswith("+"):
-            raise PatchError(f"Line {number}: every line of a new file begins with '+'.")
+            raise PatchError(f"Line {number}: every line of a new file starts with '+'.")
     return "".join(f"{line[1:]}\n" for _, line in body)
 
 
@@ -145,7 +145,7 @@ def _chunks(body: list[Line]) -> Iterator[Chunk]:
             sign: Sign = " " if line[0] == " " else "-" if line[0] == "-" else "+"
             lines.append((sign, line[1:]))
         else:
-            raise PatchError(f"Line {number}: a line of a change begins with ' ', '-' or '+', or is '@@'.")
+            raise PatchError(f"Line {number}: a line of a change starts with ' ', '-' or '+', or is '@@'.")
     if any(sign != " " or text for sign, text in lines):
         yield _chunk(headers, lines)
 

@@ -375,12 +375,12 @@ def _start(
         return process
     except FileNotFoundError as error:
         missing = spec.cwd if not spec.cwd.is_dir() else [*spec.prefix, *shell][0]
-        raise LaunchError(f"The command could not be started: {missing} does not exist.") from error
+        raise LaunchError(f"Could not start the command: {missing} does not exist.") from error
     except ValueError as error:
-        raise LaunchError("The command could not be started: it contains a NUL or an unpaired surrogate.") from error
+        raise LaunchError("Could not start the command: it contains a NUL or an unpaired surrogate.") from error
     except OSError as error:
         hint = " Write it to a script file and run that." if error.errno == 7 else ""
-        raise LaunchError(f"The command could not be started: {error.strerror}.{hint}") from error
+        raise LaunchError(f"Could not start the command: {error.strerror}.{hint}") from error
 
 
 def _watch(process: subprocess.Popen[bytes]) -> asyncio.Event:

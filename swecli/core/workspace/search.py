@@ -90,7 +90,7 @@ async def list_tree(
     done = await run_worker(request, environment=environment, seconds=_LISTING_SECONDS, limit=_BYTES)
     if done.status != 0:
         reason = "it took too long" if done.timed_out else done.errors.decode("utf-8", "replace")[-400:].strip()
-        raise ListingError(f"{start} could not be listed: {reason}")
+        raise ListingError(f"could not list {start}: {reason}")
     result = json.loads(done.output)
     entries = tuple(Entry(path, is_dir, level) for path, is_dir, level in result["entries"])
     return Listing(entries, int(result["total"]), bool(result["complete"]))

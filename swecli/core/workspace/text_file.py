@@ -153,7 +153,7 @@ def _located(name: str, base: Path) -> Path:
     try:
         return base / Path(name).expanduser()
     except RuntimeError as error:  # ~name of an unknown account
-        raise ValueError(f"can't be used ({error})") from None
+        raise ValueError(f"cannot use it ({error})") from None
 
 
 LineEnd = Literal["lf", "crlf", "mixed", "none"]

@@ -242,7 +242,7 @@ class ApprovalPanel(DockPanel):
             self._expanded = not self._expanded
             self.fit()
         else:
-            self._say("Everything is shown already.")
+            self._say("Everything is already shown.")
         return True
 
     def available(self) -> int:
@@ -297,7 +297,7 @@ class ApprovalPanel(DockPanel):
 
     def _enter(self) -> None:
         if self._doing == "hunks":
-            self.said = f"Enter does nothing here; {keymap_of(self).shown('approve_once')} applies what is ticked."
+            self.said = f"Enter does nothing here; {keymap_of(self).shown('approve_once')} applies the ticked changes."
         elif self._list.display and self._list.moved:
             self._act(ANSWERS[self._list.selected])
         else:
@@ -307,7 +307,7 @@ class ApprovalPanel(DockPanel):
         """A digit came that chooses nothing here."""
         choices = self._list.choices
         if self._doing == "hunks":
-            self.said = "Numbers choose nothing among hunks; Space ticks one."
+            self.said = "Numbers do nothing here; Space ticks a hunk."
         elif digit == "2" and len(choices) > 1:
             self.said = f"2 does nothing here {choices[1].text}"
         else:
@@ -414,7 +414,7 @@ class ApprovalPanel(DockPanel):
         self._doing = doing
         self.said = ""
         self._word.value = ""
-        self._word.placeholder = "What should it do instead? Enter sends it to the model with your no"
+        self._word.placeholder = "What should it do instead? Enter sends your note to the model with the rejection"
         self._word.display = doing == "word"
         self._editor.display = doing == "command"
         self._body.display = doing in ("asks", "word")

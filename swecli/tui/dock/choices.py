@@ -224,7 +224,7 @@ def step_of(panel: DockPanel, key: str) -> int | None:
 
 UNREAD = "Read all of it first: PgDn or End shows more."
 _SCROLLING = frozenset(("pageup", "pagedown", "home", "end"))
-UNTOUCHED = "Enter chooses only what you moved to: press a number, or move first."
+UNTOUCHED = "Enter only confirms a choice you moved to: press a number, or move first."
 
 
 class ChoicePanel(DockPanel):
@@ -401,14 +401,14 @@ class PlanPanel(ChoicePanel):
 
         size = f" ({plural(len(plan.steps), 'step')})" if plan.steps else ""
         super().__init__(
-            f"Carry out this plan?{size}",
+            f"Go ahead with this plan?{size}",
             (),
             f"The plan is above{f' and in {plan.path}' if plan.path else ''}. Nothing has been changed yet.",
             (
                 ("default", Choice("go ahead", "y", "asks before each change")),
                 ("accept-edits", Choice("go ahead and accept edits", "a", "commands still ask")),
                 *((("edit", Choice("edit it", "e", "in your editor, then decide")),) if plan.path else ()),
-                ("change", Choice("change it", "n", "say what")),
+                ("change", Choice("revise it", "n", "say how")),
                 ("keep", Choice("keep planning", "k", "back to the prompt")),
             ),
             done,

@@ -185,7 +185,7 @@ def height(text: str, width: int) -> int:
     return sum(1 + max(0, cell_len(line) - 1) // width for line in text.split("\n")) if text else 0
 
 
-TOO_EARLY = "Ignored: that key came before you could read this."
+TOO_EARLY = "Ignored: you pressed that key before you could read this."
 TO_PROMPT = "Typed into the prompt behind this question: "
 """The end of the draft follows."""
 SHOWN_DRAFT = 30
@@ -546,7 +546,7 @@ class DockPanel(Vertical, can_focus=True):
 
     def no_choice(self, digit: str) -> None:
         """A digit came that chooses nothing here. It is meant for the panel, so the prompt does not get it."""
-        self.said = f"There is no choice {digit} here."
+        self.said = f"{digit} is not a choice here."
 
     def take(self, key: str) -> None:
         """Do what a key means that counts."""

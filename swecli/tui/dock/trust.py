@@ -31,7 +31,7 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) ->
     return ChoicePanel(
         f"Do you trust {safe_line(question.folder)}?",
         [f"  {name}" for name in question.names],
-        "None has been read yet. If you decline, they are ignored and swecli asks before changes.",
+        "Nothing has been read yet. If you decline, these files are ignored and swecli asks before changes.",
         (
             ("trust", Choice("yes", "y")),
             ("session", Choice("only this time", "s")),
@@ -83,7 +83,7 @@ def items_panel(
     return ChoicePanel(
         f"Allow this project to do these {len(items)} things?",
         _lines(items),
-        f"{place}swecli asks again about each that changes.",
+        f"{place}swecli asks again about each one that changes.",
         (
             ("yes", Choice(f"yes, all of {every}", "y")),
             ("single", Choice("one by one", "o")),

@@ -204,7 +204,7 @@ class Pastes:
         used = sum(len(self._texts[number]) for number in self._numbers())
         if used + len(text) <= MOST_HELD:
             return ""
-        return f"Not pasted: {_size(len(text))} is more than the prompt holds; save it as a file and type its path"
+        return f"Not pasted: {_size(len(text))} is too large for the prompt; save it as a file and type its path"
 
     def _numbers(self) -> set[int]:
         """Those whose placeholder is in the draft."""
@@ -365,7 +365,7 @@ class PromptEditor(TextArea):
             self.complain(refusal)
             return
         if len(text) > MOST_SAVED:
-            self.complain(f"Pasted {_size(len(text))}: too large to be saved with the draft: keep its source")
+            self.complain(f"Pasted {_size(len(text))}: too large to save with the draft, so keep its source")
         result = self.replace(self.pastes.fold(text), *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 

@@ -185,7 +185,7 @@ class CacheBoard(Board):
         for miss in request.misses:
             lines += self._told_of(miss, request)
         if not request.misses and read is not None:
-            lines.append(["No miss: what was sent before came from the cache, as far as it was kept"])
+            lines.append(["No miss: everything sent before came from the cache, as far as the provider kept it"])
         return lines
 
     def _told_of(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:
@@ -195,9 +195,9 @@ class CacheBoard(Board):
         if miss.component:
             lines.append([f"  First to change: {safe_line(miss.component)}", *filter(None, [self._part(miss)])])
         elif miss.kind in ("expired", "provider"):
-            lines.append(["  Nothing changed: the prompt begins as the one before did"])
+            lines.append(["  Nothing changed: the prompt starts like the previous one"])
         elif miss.kind == "model":
-            lines.append(["  Each model has a cache of its own"])
+            lines.append(["  Each model has its own cache"])
         return lines
 
     def _paid(self, request: CachedRequest) -> str:

@@ -180,11 +180,11 @@ class PlanBoard(Board):
             self._record, self._focus = records[at], SUMMARY_FOCUS
             self._at[SUMMARY_FOCUS] = self._tops[SUMMARY_FOCUS] = 0
         elif records:
-            self._flash("This compaction has no summary of the model")
+            self._flash("This compaction has no summary by the model")
 
     def _ask(self) -> None:
         if self._session.view.busy:
-            self._flash("A turn is running; the summary can be written when it ends")
+            self._flash("A turn is running; write the summary when it ends")
         elif not self._writing:
             self._writing = True
             self.run_worker(self._write(), exclusive=True)
@@ -194,7 +194,7 @@ class PlanBoard(Board):
         self._writing = False
         if summary is None or not summary.text:
             why = summary.notes[-1] if summary is not None and summary.notes else "the model wrote none"
-            self._flash(f"No summary: {why}; the record takes its place")
+            self._flash(f"No summary: {why}; the record replaces it")
         else:
             self._summary = summary.text
             self._focus = SUMMARY_FOCUS
@@ -227,7 +227,7 @@ class PlanBoard(Board):
             if changed and not text:
                 self._flash("The summary is empty: only the record replaces what is removed")
             elif changed and drafted:
-                self._flash("Your text stands, not the draft that came meanwhile")
+                self._flash("Your text was kept, not the draft that arrived since")
             return True
         if self._record is not None:
             self._record, self._focus = None, 0
@@ -245,7 +245,7 @@ class PlanBoard(Board):
             return
         if self._session.inspection.revision != self._revision:
             self._renew()
-            self._flash("The conversation has changed meanwhile; look at the new plan, then apply it")
+            self._flash("The conversation has changed; check the new plan, then apply it")
             return
         summarise = self._draft.summarised
         if not summarise and not self._draft.offloaded:
@@ -270,7 +270,7 @@ class PlanBoard(Board):
                 case "redo":
                     self._send(RedoCompaction(item))
                 case _:
-                    self._flash(f"{item} can't come back: the conversation went another way since")
+                    self._flash(f"{item} cannot be redone: the conversation has changed since")
                     return
             self._renew()
 
@@ -298,7 +298,7 @@ class PlanBoard(Board):
 
     def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
         if self._draft is None:
-            words = "A turn is running, or no model is connected: nothing can be planned now."
+            words = "A turn is running, or no model is connected: planning is not possible now."
             return [text_line(("Compaction plan", palette.heading)), text_line((words, palette.dim))]
         self._hits = []
         if self._record is not None:
@@ -436,7 +436,7 @@ class PlanBoard(Board):
             return [head, *said, *([[]] * rows)][:rows]
         lines = self._lines
         if not lines:
-            words = "(empty: your messages, files, checks and todos stand for what goes)"
+            words = "(empty: your messages, files, checks and todos replace what is removed)"
             return [head, text_line((words, palette.dim)), *([[]] * (rows - 2))][:rows]
         return [head, *self._cited_lines(width, rows - 1, top + 1, palette, focused=focused)]
 
@@ -485,7 +485,7 @@ class PlanBoard(Board):
     def _history_lines(self, width: int, height: int, palette: Palette) -> list[Line]:
         records = self._records
         lines = [
-            text_line(("Compactions so far ", palette.heading), (f"{len(records)}, the newest first", palette.dim)),
+            text_line(("Compactions so far ", palette.heading), (f"{len(records)}, newest first", palette.dim)),
             text_line(("─" * width, palette.rule)),
         ]
         at = min(self._at[0], max(0, len(records) - 1))
@@ -500,7 +500,7 @@ class PlanBoard(Board):
                 text_line(
                     ("›" if chosen else " ", palette.cursor),
                     (fitted_text(f"{record.item} turn {record.turn}", 14), palette.accent),
-                    (f"{state:<9} ", palette.dim if state == "in force" else palette.warning),
+                    (f"{state:<9} ", palette.dim if state == "active" else palette.warning),
                     (f"{short(record.before):>6} → {short(record.after):>5} ", palette.text),
                     (f"-{saved * 100:.0f}%  ", palette.success),
                     (fitted_text(kept, 12) + " ", palette.dim),
@@ -508,7 +508,7 @@ class PlanBoard(Board):
                 )
             )
         if not records:
-            lines.append(text_line(("  Nothing was compacted yet.", palette.dim)))
+            lines.append(text_line(("  No compaction yet.", palette.dim)))
         lines += [[] for _ in range(height - 1 - len(lines))]
         keys = [("enter", "summary")]
         way = self._session.inspection.turn_back(records[at].item) if at < len(records) else ""

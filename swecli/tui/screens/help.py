@@ -12,9 +12,9 @@ from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed
 
 BASICS = (
     ("/", "commands; Tab completes, Enter runs"),
-    ("@path", "attach a file, folder or image; @path:10-40 these lines"),
-    ("!", "run a shell command; its output joins the conversation"),
-    ("!!", "run it in the whole terminal, as an editor is by itself"),
+    ("@path", "attach a file, folder or image; @path:10-40 for lines"),
+    ("!", "run a shell command; its output is added to the conversation"),
+    ("!!", "run it in the whole terminal, as swecli does for editors"),
     ("#", "add a line to the instructions; you approve the change"),
     ("?", "this help, on an empty prompt"),
 )
@@ -28,7 +28,7 @@ WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("!", BASICS[2][1]),
             ("#", BASICS[4][1]),
             ("newline", "new line; a backslash before Enter does the same"),
-            ("older", "the message before, or the queued one back"),
+            ("older", "the previous message, or the queued one to edit"),
             ("external_editor", "write in your editor; /vim for vim keys in the prompt"),
         ),
     ),
@@ -37,12 +37,12 @@ WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         (
             ("send", "steer it at the next step"),
             ("complete", "queue the message for after the turn"),
-            ("close", "interrupt; what waits comes back into the prompt"),
+            ("close", "interrupt; waiting text returns to the prompt"),
             ("background", "move the running command to the background"),
         ),
     ),
     (
-        "Decide and take back",
+        "Decide and undo",
         (
             ("next_mode", "next mode: default, accept-edits, plan, auto"),
             ("/plan", ""),
@@ -56,7 +56,7 @@ WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         (
             ("expand", "more detail, or less"),
             ("find", "search the transcript"),
-            ("turn_previous", "jump to your message before; Tab walks block by block"),
+            ("turn_previous", "jump to your previous message; Tab walks block by block"),
             ("/copy", ""),
         ),
     ),

@@ -148,7 +148,7 @@ class InspectorList:
         """Choose this for the item at hand; the same once more takes it back. Returns why not, as a sentence."""
         item = self.chosen
         if item is None:
-            return "There is no item to change."
+            return "No item is selected."
         if item.state == "fixed":
             return "This is in every request; /config and the instruction files change it."
         if item.kind == "summary":
@@ -160,7 +160,7 @@ class InspectorList:
         if taken_back:
             del self.staged[item.id]
         elif action == "restore" and item.state == "live":
-            return f"{item.id} is in the context as it was said."
+            return f"{item.id} is in the context word for word."
         else:
             self.staged.pop(item.id, None)
             self.staged[item.id] = action
@@ -286,8 +286,8 @@ class Inspector(Board):
         said_at = f"{item.id} {self.list.title(item)}" if item.state != "fixed" else item.source
         name = cut(safe_line(said_at), max(20, self.size.width - HEADING))
         if said:
-            gone = "Nothing of it is sent." if not sent else f"Sent in its place:\n{sent}"
-            self.read(f"{name} · {_STATES.get(item.state, '')}", f"{gone}\n\nAs it was said:\n{said}")
+            gone = "No part of it is sent." if not sent else f"Sent in its place:\n{sent}"
+            self.read(f"{name} · {_STATES.get(item.state, '')}", f"{gone}\n\nOriginal:\n{said}")
         else:
             self.read(f"{name} · exactly as sent", sent or "(nothing)")
 
@@ -337,7 +337,9 @@ class Inspector(Board):
         if self._picture is None:
             return [
                 text_line(("Context", palette.heading)),
-                text_line(("No model is connected, so nothing can be measured. /model connects one.", palette.dim)),
+                text_line(
+                    ("No model is connected, so swecli cannot measure anything. /model connects one.", palette.dim)
+                ),
             ]
         head = self._head(width, height, palette)
         foot = self._foot(width, palette)

@@ -261,7 +261,7 @@ class OutputPage(ListPage):
         if not lines:
             return (TextBlock("No output" + (" yet." if self._runs else "."), "dim"),)
         if not left:
-            return (TextBlock(f"None of the {len(lines)} lines match.", "dim"),)
+            return (TextBlock(f"No line of {len(lines)} matches.", "dim"),)
         text = "\n".join(left)
         if self._command is None:
             return (TerminalBlock("", text),)

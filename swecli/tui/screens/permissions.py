@@ -169,7 +169,7 @@ def entries(rules: dict[str, ShownRule]) -> list[Entry]:
         if inside:
             out.append(heading(title))
         for name, rule in inside:
-            state = "no effect" if rule.void else "in force"
+            state = "no effect" if rule.void else "active"
             tone = "warning" if rule.void else "plain"
             out.append(Entry(name, (rule.rule, state, rule.used, rule.origin), tone, f"{rule.effect} {rule.void}"))
     return out

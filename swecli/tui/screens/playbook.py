@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 _GROUPS: Mapping[str, frozenset[str]] = {
     "Proven, in every session": frozenset(("core",)),
-    "In use where it applies": frozenset(("active",)),
+    "Active where it applies": frozenset(("active",)),
     "On trial": frozenset(("probation",)),
     "Off": frozenset(("off",)),
     "Archived": frozenset(("archived",)),
 }
 _ACTIONS = (
     ("up", "helps", "counts 5 times as helpful"),
-    ("down", "does harm", "counts 5 times as harmful"),
+    ("down", "mark as harmful", "counts 5 times as harmful"),
     ("edit", "edit", "change what it says"),
     ("freeze", "freeze or release", "neither outcomes nor time change a frozen one"),
     ("off", "switch off", "the model does not see it"),
     ("on", "switch on", "the model sees it where it applies"),
-    ("delete", "delete", "it goes, and is not learned again"),
+    ("delete", "delete", "swecli does not learn it again"),
 )
 
 
@@ -119,10 +119,10 @@ class EditPage(ListPage):
     """The text of a bullet in the line to type in."""
 
     mark = "› "
-    leave = "leaves it as it is"
+    leave = "leaves it unchanged"
 
     def __init__(self, shown: ShownBullet, act: Act) -> None:
-        super().__init__(f"Edit {shown.bullet.id}", "what it is to say")
+        super().__init__(f"Edit {shown.bullet.id}", "its new text")
         self._one = shown
         self._act = act
 

@@ -36,7 +36,7 @@ class SessionsPage(ListPage):
         everywhere: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__("Sessions", "type to search titles, folders, and all that was said")
+        super().__init__("Sessions", "type to search titles, folders and messages")
         self._port = port
         self._resume = resume
         self._notify = notify

@@ -78,7 +78,7 @@ class WireBoard(Board):
         try:
             place = await save_wire(self._session, draft=self._draft)
         except OSError as error:
-            self._flash(f"The request could not be saved: {error}")
+            self._flash(f"Could not save the request: {error}")
         else:
             self._flash(f"Saved to {place}, secrets masked" if place is not None else "There is no request to save")
         await asyncio.sleep(0)
@@ -104,7 +104,7 @@ class WireBoard(Board):
             words = "No model is connected, so there is no request to show. /model connects one."
             return [text_line(("Wire view", palette.heading)), text_line((words, palette.dim))]
         size = f"{plural(wire.tokens, 'token')}, {len(wire.body.encode('utf-8', 'replace')):,} bytes"
-        to = safe_line(wire.url) if wire.exact else "swecli's own form: this model is not asked over a network"
+        to = safe_line(wire.url) if wire.exact else "swecli's own form: this model is not on a network"
         changed = sum(one.change != "same" for one in wire.sections)
         differ = f" · {plural(changed, 'section')} differ{'s' if changed == 1 else ''}"
         kept = sum(one.tokens for one in self._unchanged())
@@ -126,12 +126,12 @@ class WireBoard(Board):
         ]
         searched = f"  / {safe_line(self.words)}{'▏' if self.typing else ''}" if self.typing or self.words else ""
         rows = self._rows
-        what = "what differs" if self._only_changes else "all sections"
+        what = "differences" if self._only_changes else "all sections"
         columns = f"{len(rows)} · {what}{searched} "
         head.append(text_line((columns, palette.dim), ("─" * max(0, width - cells(columns)), palette.rule)))
         keys = [
             ("enter", "read"),
-            (self.keymap.shown("show_changes"), "only what differs"),
+            (self.keymap.shown("show_changes"), "only differences"),
             (self.keymap.shown("search_items"), "search"),
             (self.keymap.shown("save_request"), "save, secrets masked"),
         ]

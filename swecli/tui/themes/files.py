@@ -64,7 +64,7 @@ def read_file(path: Path) -> Scheme:
         raise ConfigError([ConfigProblem(str(path), None, "a theme name must be one word")])
     read = read_toml(path)
     if read is None:
-        raise ConfigError([ConfigProblem(str(path), None, "is gone")])
+        raise ConfigError([ConfigProblem(str(path), None, "no longer exists")])
     data, text = read
     try:
         return scheme_of(path.stem, data)

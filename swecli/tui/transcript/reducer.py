@@ -439,7 +439,7 @@ def _context_edited(reducer: Reducer, event: Event, body: ContextEdited) -> None
 def _rewound(reducer: Reducer, event: Event, body: Rewound) -> None:
     ids = list(reducer.ids)
     if body.scope == "files":
-        reducer.put(NoticeBlock(f"notice-{event.seq}", f"Files rewound. {body.reason} /rewind undo brings them back."))
+        reducer.put(NoticeBlock(f"notice-{event.seq}", f"Files rewound. {body.reason} /rewind undo restores them."))
         return
     if body.item not in reducer.ids:
         reducer.put(NoticeBlock(f"notice-{event.seq}", f"Rewound. {body.reason}".strip()))

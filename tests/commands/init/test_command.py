@@ -83,7 +83,7 @@ async def test_what_a_person_wrote_stays(folder: Path) -> None:
     assert text.startswith("# Mine\n")
     assert "## Manners\n\nSay please." in text
     assert "`make test`" in text
-    kept = "OPENCLI.md keeps as you wrote it: the text before the first section, manners."
+    kept = "Sections of OPENCLI.md kept as you wrote them: the text before the first section, manners."
     assert session.notices == [kept]
 
 
@@ -92,7 +92,7 @@ async def test_what_stays_is_said_before_the_question(folder: Path) -> None:
     session = CommandSession(folder)
     session.refuse = "no"
     assert "was not written" in await session.slash("/init")
-    assert session.notices == ["OPENCLI.md keeps as you wrote it: the text before the first section."]
+    assert session.notices == ["Sections of OPENCLI.md kept as you wrote them: the text before the first section."]
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md"])
@@ -105,7 +105,7 @@ async def test_instructions_of_a_person_are_improved_and_not_hidden(folder: Path
     assert not (folder / "OPENCLI.md").exists()
     assert text.startswith(before.rstrip())
     assert "`make test`" in text
-    assert "otherwise as you wrote it" in report
+    assert "the rest is as you wrote it" in report
     assert "`src/gone.py`" in report
     assert "up to date" in await session.slash("/init")
     assert (folder / name).read_text() == text
@@ -139,8 +139,8 @@ async def test_an_empty_folder_or_an_odd_file_is_left_alone(tmp_path: Path, fold
     assert "no files to describe" in await session.slash("/init")
     (folder / "OPENCLI.md").mkdir()
     other = CommandSession(folder)
-    assert "cannot be updated: is a directory" in await other.slash("/init")
+    assert "swecli cannot update it: is a directory" in await other.slash("/init")
     (folder / "OPENCLI.md").rmdir()
     (folder / "OPENCLI.md").write_text("x" * 300_000)
-    assert "cannot be updated" in await other.slash("/init")
+    assert "swecli cannot update it" in await other.slash("/init")
     assert session.written == other.written == []

@@ -17,7 +17,7 @@ from tests.core.checkpoints.support import Bench
 from tests.support.waiting import PATIENCE
 
 COMMAND = Effects(command="echo > a")
-NOT_COVERED = "/undo can't revert changes by commands to: {} (may hold secrets, judged by name)."
+NOT_COVERED = "/undo can't revert changes by commands to: {} (may hold secrets, judging by its name)."
 
 
 def over(bench: Bench, history: FileHistory, wait: float = 30) -> Checkpoints:
@@ -35,7 +35,7 @@ async def test_a_command_does_not_wait_for_ever_for_the_first_copy(
     checkpoints.tell = told.append
     async with checkpoints.around("s1", 1, "t1", "echo", COMMAND):
         (bench.work / "a").write_text("x")
-    assert "first copy is not complete yet" in told[0]
+    assert "still copying this large workspace" in told[0]
     release.set()
     async with checkpoints.around("s1", 1, "t2", "Edit b", Effects(writes=(str(bench.work / "b"),))):
         (bench.work / "b").write_text("x")
@@ -147,16 +147,16 @@ async def test_what_is_not_covered_is_told_once_and_in_no_later_session(tmp_path
             async with checkpoints.around(session, 1, item, "echo", COMMAND):
                 (bench.work / "a").write_text(item)
         assert checkpoints.warning(Effects(command="rm key.pem")) == (
-            "/undo would not restore: key.pem (may hold secrets, judged by name)"
+            "/undo would not restore: key.pem (may hold secrets, judging by its name)"
         )
         await checkpoints.close()
         return said
 
     assert await told("s1") == [
-        "/undo can't revert changes by commands to: key.pem (may hold secrets, judged by name)."
+        "/undo can't revert changes by commands to: key.pem (may hold secrets, judging by its name)."
     ]
     assert await told("s2") == []
     (bench.work / "other.pem").write_text("secret\n")
     assert await told("s3") == [
-        "/undo can't revert changes by commands to: other.pem (may hold secrets, judged by name)."
+        "/undo can't revert changes by commands to: other.pem (may hold secrets, judging by its name)."
     ]

@@ -53,7 +53,7 @@ def test_what_is_no_text_is_named(bench: Bench) -> None:
     bench.command("printf 'a\\0b' > a; chmod 755 b; ln -s a link")
     found = changed(bench)
     assert found["a"].note == "binary, 3 bytes"
-    assert found["b"].note == "mode 644 is now 755"
+    assert found["b"].note == "mode 644 -> 755"
     assert "link to a" in found["link"].note
 
 

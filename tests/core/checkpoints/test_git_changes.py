@@ -87,7 +87,7 @@ def test_what_is_no_text_is_named(work: Path, monkeypatch: pytest.MonkeyPatch) -
     notes = {os.path.basename(one.path): one.note for one in differs(work)[1].files}
     assert notes == {
         "a.py": "binary, 2 bytes",
-        "gone.py": "mode 644 is now 755",
+        "gone.py": "mode 644 -> 755",
         "link": "a link to a.py",
         "large": "200 bytes, too large to show",
     }
@@ -108,7 +108,7 @@ def test_another_revision_and_a_repository_without_commits(work: Path, tmp_path:
 
 @pytest.mark.parametrize("revision", ["nowhere", "--output=x", "HEAD..v1", "", "a b", "HEAD:a.py"])
 def test_a_revision_that_is_none_is_told(work: Path, revision: str) -> None:
-    with pytest.raises(GitRefused, match="no revision") as caught:
+    with pytest.raises(GitRefused, match="unknown git revision") as caught:
         differs(work, revision)
     assert caught.value.kind == "no revision"
     assert not (work / "x").exists()

@@ -58,14 +58,18 @@ def test_one_setting_under_two_names_in_one_file_is_an_error_with_both_lines(tmp
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("[agent]\ncompact_trigger = 0.99\n", 2, "must not be above agent.hard_block 0.98"),
-        ("[agent]\nhard_block = 0.9\n", 2, "(with agent.compact_trigger) 0.95 must not be above"),
-        ("[context]\nwarn = 0.97\n", 2, "must not be above agent.compact_trigger"),
+        ("[agent]\ncompact_trigger = 0.99\n", 2, "must not exceed agent.hard_block 0.98"),
+        ("[agent]\nhard_block = 0.9\n", 2, "(with agent.compact_trigger) 0.95 must not exceed"),
+        ("[context]\nwarn = 0.97\n", 2, "must not exceed agent.compact_trigger"),
         ("[context]\ncontext_budget = 8_000\ntarget_tokens = 9_000\n", 3, "leaves no space"),
         ("[context]\ncontext_budget = 8_000\nmax_output_tokens = 8_000\n", 3, "leaves no space"),
         ("[context]\ncontext_budget = 8_000\nkeep_recent_tokens = 9_000\n", 3, "leaves no space"),
         ('context.context_budget = 90_000\nmodel.name = "x/m"\n[providers.x]\nwindow = 8_192\n', 1, "8,192 tokens"),
-        ('context.context_budget = 9_000\nmodel.name = "x/m"\n[models.window]\n"x/m" = 8_192\n', 1, "above the window"),
+        (
+            'context.context_budget = 9_000\nmodel.name = "x/m"\n[models.window]\n"x/m" = 8_192\n',
+            1,
+            "exceed the model's window",
+        ),
         ("[context]\nmin_score_threshold = 0.9\nuser_message_score = 0.5\ntool_use_score = 0.5\n", 2, "every score"),
         ('[context]\nstrategy = "magic"\n', 2, "'chain'"),
         ('[context]\nauto_compact = "no"\n', 2, "valid boolean"),

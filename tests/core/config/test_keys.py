@@ -72,10 +72,10 @@ def test_keys_are_read_with_their_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('expand = ["f2"]\nfind = ["f2"]\n', "must not give f2 to both expand and find"),
-        ('expand = ["ctrl+a"]\nline_start = ["ctrl+a"]\n', "must not give ctrl+a to both expand and line_start"),
-        ('todos = ["t"]\n', "must not give t alone to todos"),
-        ('approve_once = ["enter"]\n', "must not give enter to approve_once"),
+        ('expand = ["f2"]\nfind = ["f2"]\n', "must not bind f2 to both expand and find"),
+        ('expand = ["ctrl+a"]\nline_start = ["ctrl+a"]\n', "must not bind ctrl+a to both expand and line_start"),
+        ('todos = ["t"]\n', "must not bind t alone to todos"),
+        ('approve_once = ["enter"]\n', "must not bind enter to approve_once"),
         ('expand = ["hyper+x"]\n', "no key named 'hyper+x'"),
         ("send = []\n", "must leave a key for send and for close"),
         ("find = 3\n", "find"),

@@ -74,7 +74,7 @@ def test_what_can_not_be_read_back_says_so_and_fits_its_call() -> None:
     spill.close()
     text, _, call, result = body.parts
     assert isinstance(text, TextPart)
-    assert "can't be read back" in text.text
+    assert "cannot read this back" in text.text
     assert isinstance(call, ToolCallPart)
     assert isinstance(result, ToolResultPart)
     assert call.call_id == result.call_id == "c1"

@@ -40,14 +40,14 @@ def test_a_miss_is_told_at_the_request_that_met_it() -> None:
         answer(),
         CacheBreak("the tools changed", 70),
         StepEnded(1, ASKED, "0.5"),
-        CacheBreak("the model was switched", 80),
+        CacheBreak("the model changed", 80),
         ModelChanged("p/other"),
         answer(),
         StepEnded(2, ASKED, None),
     )
     first, second = made.requests
     assert [(miss.cause, miss.tokens) for miss in first.misses] == [("the tools changed", 70)]
-    assert [miss.cause for miss in second.misses] == ["the model was switched"]
+    assert [miss.cause for miss in second.misses] == ["the model changed"]
     assert (first.model, first.cost, second.model, second.cost) == ("p/m", "0.5", "p/other", None)
     assert (len(made.misses), made.totals.missed) == (2, 150)
 

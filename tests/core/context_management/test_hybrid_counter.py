@@ -223,5 +223,5 @@ def test_counting_with_transformers_uses_the_local_tokenizer(monkeypatch: pytest
     monkeypatch.setitem(__import__("sys").modules, "transformers", fake)
     assert TokenCounter("transformers", model="qwen").count("three words here") == 3
     assert TransformersCounter("qwen").count("\ud800") == 1
-    with pytest.raises(ValueError, match="no tokenizer of 'absent'"):
+    with pytest.raises(ValueError, match="no tokenizer for 'absent'"):
         TransformersCounter("absent")

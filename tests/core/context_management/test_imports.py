@@ -65,7 +65,7 @@ def test_circles_end(project: Path) -> None:
     found = load_instructions(project)
     assert [file.name for file in found.files] == ["AGENTS.md", "b.md"]
     assert found.notices == tuple(
-        f"Imports go in a circle ({way}); each file is read once."
+        f"Imports form a circle ({way}); each file is read once."
         for way in ("AGENTS.md -> b.md -> AGENTS.md", "b.md -> b.md", "AGENTS.md -> AGENTS.md")
     )
 
@@ -113,8 +113,8 @@ def test_nothing_outside_and_no_secret_is_imported(project: Path, tmp_path: Path
     found = load_instructions(project)
     assert [file.name for file in found.files] == ["AGENTS.md"]
     text = " ".join(found.notices)
-    assert text.count("outside of the project") == 3
-    for word in ("secrets", "does not exist", "no text"):
+    assert text.count("outside the project") == 3
+    for word in ("secrets", "does not exist", "not text"):
         assert word in text
     assert "@nobody" not in text
 

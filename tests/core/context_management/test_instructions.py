@@ -74,7 +74,7 @@ def test_what_is_no_file_of_the_project_is_skipped_with_a_reason(project: Path, 
     assert [file.text for file in found.files] == ["used"]
     assert "private key" not in found.render()
     assert len(found.notices) == 3
-    assert "outside of the project" in found.notices[0]
+    assert "outside the project" in found.notices[0]
     assert "a directory" in found.notices[1]
     assert "a named pipe" in found.notices[2]
 

@@ -166,7 +166,7 @@ def test_a_place_that_can_not_be_written_is_told_of_once(tmp_path: Path) -> None
     for _ in range(3):
         ratios.keep("a/b", Learned(1.1, 100))
     assert len(told) == 1
-    assert "could not be saved" in told[0]
+    assert "Could not save" in told[0]
 
 
 def test_two_sessions_at_a_time_keep_both_and_only_so_many_are_kept(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ class _Broken:
 def test_a_panic_of_the_native_encoder_becomes_an_estimate() -> None:
     broken = O200kTokenizer(_Broken(_Panic("backtrack limit")))  # type: ignore[arg-type]
     assert broken.count(" the" * 1_000) == 989
-    with pytest.raises(ValueError, match="gave up"):
+    with pytest.raises(ValueError, match="could not process"):
         broken.encode("x")
 
 
@@ -164,7 +164,7 @@ def test_a_single_wrong_byte_anywhere_is_noticed(tmp_path: Path, monkeypatch: py
 def test_another_definition_of_the_encoding_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     public = importlib.import_module("tiktoken_ext.openai_public")
     monkeypatch.setattr(public, "o200k_base", lambda: {"mergeable_ranks": {}})
-    with pytest.raises(ImportError, match="not known"):
+    with pytest.raises(ImportError, match="unknown way"):
         encoding_arguments({b"a": 0})
     monkeypatch.delattr(public, "o200k_base")
     with pytest.raises(ImportError, match="no o200k_base"):

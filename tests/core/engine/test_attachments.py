@@ -136,7 +136,7 @@ async def test_a_rule_about_reading_keeps_files_out_of_a_search(folder: Path, ef
             b.allow(request)
         await until(lambda: len(b.model.requests) == 3 and not b.session.view.busy)
         everywhere, there = b.tool_texts().values()
-        note = "files that Read(src/*.py) covers are left out; 1 file skipped that may hold secrets, judged by name"
+        note = "files covered by Read(src/*.py) are left out; skipped 1 file that may hold secrets, judging by name"
         assert everywhere == f"1 match in 1 file ({note})\nb.py\n    1: value_1 = 'elsewhere'"
         assert ("value_1 = 1" in there) == (effect == "ask")  # that file by name is what the user agreed to
 
@@ -194,7 +194,7 @@ async def test_an_image_is_not_sent_to_a_model_that_sees_none(folder: Path) -> N
     blind = Blind(parse_script(DONE))
     async with opened(folder, make_client=lambda _name: blind) as b:
         await b.say("see @logo.png")
-        assert [line.partition(": ")[2] for line in warnings(b)] == ["scripted/script can't see images"]
+        assert [line.partition(": ")[2] for line in warnings(b)] == ["scripted/script does not support images"]
 
 
 async def test_what_a_message_attaches_can_be_named_apart_from_its_text(folder: Path) -> None:

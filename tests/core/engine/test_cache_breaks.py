@@ -270,7 +270,7 @@ async def test_another_effort_breaks_where_it_is_part_of_the_prompt(tmp_path: Pa
         b.send(SetEffort("high"))
         await world.work(b, LATER)
         (body,) = b.bodies(CacheBreak)
-        assert (body.kind, body.cause) == ("settings", "the effort was changed from default to high")
+        assert (body.kind, body.cause) == ("settings", "the effort changed from default to high")
 
 
 @pytest.mark.parametrize("style", STYLES)

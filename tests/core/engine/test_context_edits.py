@@ -213,7 +213,7 @@ async def test_all_of_a_batch_or_nothing(tmp_path: Path) -> None:
         assert "Nothing was changed" in notices(b)
         assert len(b.bodies(ContextEdited)) == 1
         change(b, "drop", "t99")
-        await until(lambda: "There is no item 't99'" in notices(b))
+        await until(lambda: "Unknown item 't99'" in notices(b))
 
 
 async def test_restoring_what_no_longer_fits_says_by_how_much(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ async def test_as_text_with_ids(tmp_path: Path) -> None:
         await until(lambda: bool(b.bodies(ContextEdited)))
         assert "dropped" in await run("items")
         assert "(nothing)" in await run(f"show {results(b)[0]}")
-        assert "There is no item" in await run("show t77")
+        assert "Unknown item" in await run("show t77")
 
 
 async def test_a_saved_request_has_no_secrets_and_overwrites_nothing(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ async def test_a_saved_request_has_no_secrets_and_overwrites_nothing(tmp_path: P
         with pytest.raises(FileExistsError):
             await save_wire(b.session, "w.json")
         result = await WIRE.run(b.session, "save w.json")
-        assert "could not be saved" in result.blocks[0].text  # type: ignore[union-attr]
+        assert "Could not save" in result.blocks[0].text  # type: ignore[union-attr]
 
 
 async def test_a_summary_that_lacks_what_the_record_lacks_too_is_written_once_more(tmp_path: Path) -> None:
@@ -367,4 +367,4 @@ async def test_a_summary_that_lacks_what_the_record_lacks_too_is_written_once_mo
         assert "`left_behind.py` was looked at" in done.summary
         assert "[u1]" in done.summary.splitlines()[3]
         assert done.summary in done.view[0].text
-        assert "written once more" in notices(b)
+        assert "written again" in notices(b)

@@ -116,7 +116,7 @@ async def test_a_search_without_a_hit_says_so(tmp_path: Path) -> None:
     async with bench(search("qqqq") + TEXT, tmp_path, extensions=(Source(settle),)) as made:
         await made.say("go")
         (text,) = made.tool_texts().values()
-        assert text.startswith("No tool fits 'qqqq'. 500 tools can be found")
+        assert text.startswith("No tool matches 'qqqq' (500 tools deferred)")
 
 
 def candidate(name: str, tokens: int = 100, used: int = 0, first: bool = True) -> Candidate:

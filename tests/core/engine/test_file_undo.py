@@ -232,12 +232,12 @@ async def test_exceptions_are_named_before_the_first_command_and_again_by_the_un
         made.tell = told.append
         await b.say("go")
         assert "big.bin (larger than 2 MB)" in told[0]
-        assert ".env (may hold secrets, judged by name)" in told[0]
+        assert ".env (may hold secrets, judging by its name)" in told[0]
         done = await b.session.files.undo(Target())
         assert files_of(done, work) == {"a.txt": "restored"}
         assert left(done.not_covered, work) == {
             "big.bin": "larger than 2 MB",
-            ".env": "may hold secrets, judged by name",
+            ".env": "may hold secrets, judging by its name",
         }
         assert not b.bodies(Notice)
 

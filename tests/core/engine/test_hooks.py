@@ -102,12 +102,12 @@ async def test_a_blocker_that_may_not_run_makes_the_call_ask(tmp_path: Path, pol
     guard = (
         replace(guard, scripts=(("no-rm.sh", "as it was"),))
         if changed
-        else replace(guard, waiting="you have not allowed it as it is now", unconfirmed=True)
+        else replace(guard, waiting="you have not allowed its current version", unconfirmed=True)
     )
     async with bench(ONE_CALL, tmp_path, policy=policy, **hooks(tmp_path, guard)) as it:
         it.send(Submit("go"))
         asked = await it.asked()
-        assert ("no-rm.sh has changed" if changed else "not allowed it as it is now") in asked.reason
+        assert ("no-rm.sh has changed" if changed else "not allowed its current version") in asked.reason
         assert asked.rule is None
         assert it.gates.started == []
         it.send(ReplyPermission(asked.request, "reject"))

@@ -167,7 +167,7 @@ async def test_what_an_interrupted_command_wrote_is_kept(tmp_path: Path, command
         (result,), (block,) = ended.parts, ended.blocks
         assert isinstance(result, ToolResultPart)
         assert isinstance(block, TerminalBlock)
-        told, _, written = result.text.partition(" What it wrote until then:\n")
+        told, _, written = result.text.partition(" Its output until then:\n")
         assert told.startswith("Interrupted by the user while this ran")
         assert written.startswith(begin)
         assert written.endswith("two\n")

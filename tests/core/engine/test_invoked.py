@@ -130,7 +130,7 @@ async def test_it_waits_for_the_running_turn(places: Places) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("nothing", "no command or skill /nothing"), ("loop", "calls itself without end")]
+    ("name", "words"), [("nothing", "Unknown command or skill /nothing"), ("loop", "calls itself endlessly")]
 )
 async def test_what_leads_nowhere_is_told(places: Places, name: str, words: str) -> None:
     places.write(".claude/commands/loop.md", "/loop")
@@ -159,7 +159,7 @@ async def test_another_model_answers_for_the_turn(places: Places) -> None:
         made.send(Invoke("y"))
         await ended(made, 2)
         assert [len(family.models[name].requests) for name in ("other", "usual")] == [1, 1]
-        assert any("asks for the model sonnet" in notice.text for notice in made.bodies(Notice))
+        assert any("requests the model sonnet" in notice.text for notice in made.bodies(Notice))
 
 
 async def test_the_model_gets_a_skill_and_may_read_its_files_unasked(places: Places) -> None:
@@ -175,7 +175,7 @@ async def test_the_model_gets_a_skill_and_may_read_its_files_unasked(places: Pla
         assert end.outcome == "done"
         texts = list(made.tool_texts().values())
         assert f"relative to its folder, {path.parent}" in texts[0]
-        assert "There is no skill 'nope'" in texts[2]
+        assert "Unknown skill 'nope'" in texts[2]
         assert made.bodies(PermissionRequested) == []
 
 

@@ -75,7 +75,7 @@ async def test_a_switch_in_the_middle_says_what_the_lost_cache_costs(tmp_path: P
         assert f"{used:,} tokens will be sent uncached (about ${used / 1000:.2f})" in notices(b)[0]
         await b.say("again")
         assert [message.text for message in family.models["other"].requests[0].messages][-2:] == ["one", "again"]
-        assert [body.cause for body in b.bodies(CacheBreak)] == ["the model was switched from p/main to p/other"]
+        assert [body.cause for body in b.bodies(CacheBreak)] == ["the model changed from p/main to p/other"]
         b.send(SetModel("p/main"))
         await until(lambda: len(notices(b)) == 2)
         assert "price unknown" in notices(b)[1]

@@ -94,7 +94,7 @@ async def test_a_tool_of_a_source_is_called_after_a_question(tmp_path: Path) -> 
         made.send(Submit("go"))
         request = await made.asked()
         assert request.rules == ("mcp__hub__say",)
-        assert "outside of the sandbox" in request.reason
+        assert "not sandboxed" in request.reason
         made.allow(request)
         await until(lambda: bool(made.bodies(TurnEnded)))
         assert listed(made) == [["mcp__hub__also", "mcp__hub__say"]] * 2

@@ -93,7 +93,7 @@ async def test_a_plan_is_carried_out_in_the_mode_that_was_chosen(tmp_path: Path)
         assert [todo.text for todo in b.session.view.todos] == ["Fix shop/pricing.py", "Add a test", "Run make test"]
         await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 2, "end of the turn")
         assert b.gates.ended == ["a"]
-        assert any("keep that current" in message.text for message in b.session.view.messages)
+        assert any("keep it current" in message.text for message in b.session.view.messages)
         assert "Go ahead with the plan." in [began.title for began in b.bodies(ItemStarted)]
         assert b.session.view.plan is None
 
@@ -180,7 +180,7 @@ async def test_where_nothing_may_be_written_the_plan_stays_in_the_conversation(t
         assert b.session.view.plan is not None
         assert b.session.view.plan.path == ""
         assert len(b.bodies(PlanChanged)) == 1
-        assert any("could not be written" in notice.text for notice in b.bodies(Notice)) == (way != "untrusted")
+        assert any("Could not write" in notice.text for notice in b.bodies(Notice)) == (way != "untrusted")
     assert way != "link" or not os.listdir(tmp_path / "elsewhere")
 
 
@@ -192,7 +192,7 @@ async def test_the_plan_is_part_of_what_outlives_a_compaction(tmp_path: Path) ->
         b.send(CarryOut())
         await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 2, "end of the turn")
         text = state_block(recorder.ledger, session_facts(recorder.state))
-        assert "the user agreed to it, and it is being carried out. It is written in plans/" in text
+        assert "the user agreed to it and you are carrying it out. It is in plans/" in text
         assert "> 1. **Fix** `shop/pricing.py`" in text
         recorder.emit(TodosChanged(tuple(Todo(todo.text, "completed") for todo in recorder.state.todos)))
         assert "## Plan" not in state_block(recorder.ledger, session_facts(recorder.state))

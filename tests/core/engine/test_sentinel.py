@@ -207,7 +207,7 @@ async def test_a_setting_that_counts_before_the_users_own_is_named(tmp_path: Pat
     ) as b:
         await b.say("Go on.")
         said = await SENTINEL.run(b.session, "silence")
-        assert "elsewhere counts before it" in said.blocks[0].text  # type: ignore[union-attr]
+        assert "takes precedence" in said.blocks[0].text  # type: ignore[union-attr]
         assert b.session.view.suggestion is not None
 
 

@@ -90,7 +90,7 @@ async def test_notes_say_what_was_done_and_why(work: Path) -> None:
         assert any("`python3 -m unittest nothing` exits with status" in line for line in said["Open Issues"])
         (told,) = [body for body in one.bodies(Notice) if body.topic == "memory"]
         assert "/memory undo" in told.hint
-        assert "taken out" in await one.session.memory.undo()
+        assert "notes were removed" in await one.session.memory.undo()
         assert notes(work) == {}
 
 
@@ -358,9 +358,9 @@ async def test_a_change_on_disk_is_told_and_the_prefix_stays(work: Path) -> None
         assert one.model.requests[-1].messages[: len(one.model.requests[0].messages)] == one.model.requests[0].messages
         (work / "AGENTS.md").unlink()
         await one.say("And now?")
-        assert said(one, "AGENTS.md said no longer holds")()
+        assert said(one, "AGENTS.md was removed; its instructions no longer apply")()
         await one.say("Still?")
-        assert sum("no longer holds" in message.text for message in one.session.view.messages) == 1
+        assert sum("no longer apply" in message.text for message in one.session.view.messages) == 1
 
 
 async def test_what_is_written_before_the_first_request_is_told(work: Path) -> None:

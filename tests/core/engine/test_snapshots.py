@@ -187,7 +187,7 @@ async def test_what_can_not_be_read_comes_from_it(tmp_path: Path, which: str) ->
     async with bench(AGAIN, tmp_path, history=list(damaged), snapshots=kept) as b:
         await told(b)
         assert b.bodies(ContextRestored)
-        assert any("can't be read" in text for text in notices(b))
+        assert any("unreadable" in text for text in notices(b))
         restored = b.session.view.messages
         check_valid(tuple(restored))
         assert [(m.role, m.text) for m in restored[1:]] == [(m.role, m.text) for m in messages[1:]]

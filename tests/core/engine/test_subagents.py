@@ -74,7 +74,7 @@ def changes(child: str | Sequence[str], **options: Any) -> dict[str, Any]:
             if name == "scripted/child":
                 return ScriptedModel(parse_script(scripts.pop(0) if len(scripts) > 1 else scripts[0]))
             if name.startswith("gone/"):
-                raise ModelUnavailable("there is no provider gone")
+                raise ModelUnavailable("unknown provider gone")
             if not main:
                 main.append(make(name))
             return main[0]
@@ -211,7 +211,7 @@ async def test_one_that_loops_is_stopped_at_its_cap_and_the_context_grows_by_its
 
         assert ended(made)[0].outcome == "limit"
         assert ended(made)[0].steps == 5
-        assert "stopped at its cap of 5 model steps" in text
+        assert "stopped at the limit of 5 model steps" in text
         assert "still looking" in text
         assert made.session._services.context.monitor.count_tokens(text) <= 1_500
 
@@ -243,9 +243,9 @@ async def test_the_cap_of_the_session_holds_for_its_subagents(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
-        ("nobody", "There is no agent 'nobody'. Agents: general, reader"),
-        ("lost", "no tools that exist here"),
-        ("elsewhere", "there is no provider gone"),
+        ("nobody", "Unknown agent 'nobody'. Agents: general, reader"),
+        ("lost", "no available tools"),
+        ("elsewhere", "unknown provider gone"),
     ],
 )
 async def test_what_can_not_begin_is_an_error_that_says_why(tmp_path: Path, agent: str, words: str) -> None:
@@ -278,7 +278,7 @@ async def test_a_subagent_starts_no_subagents_and_asks_no_questions(tmp_path: Pa
 
         assert len(made.bodies(AgentStarted)) == 1
         assert isinstance(results[0], ToolResultPart)
-        assert "There is no tool named 'task'" in results[0].text
+        assert "Unknown tool 'task'" in results[0].text
 
 
 async def test_a_request_for_consent_names_the_agent_and_is_answered_in_the_session(tmp_path: Path) -> None:
@@ -513,7 +513,7 @@ async def test_an_answer_that_is_empty_is_reported_as_such(tmp_path: Path) -> No
 
         assert ended(made)[0].outcome == "error"
         assert "empty answers" in text
-        assert "It said nothing." in text
+        assert "It gave no answer." in text
 
 
 async def test_a_model_that_refuses_is_reported(tmp_path: Path) -> None:
@@ -592,5 +592,5 @@ async def test_a_worktree_without_a_repository_is_an_error_that_says_so(tmp_path
         await made.say("go")
         (text,) = made.tool_texts().values()
 
-        assert "no git repository" in text
+        assert "not in a git repository" in text
         assert ended(made)[0].outcome == "error"

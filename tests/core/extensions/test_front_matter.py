@@ -45,7 +45,7 @@ def test_a_value_is_read_as_people_mean_it(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: b\nnot a field", 3, "no `key: value`"),
+        ("a: b\nnot a field", 3, "not `key: value`"),
         ("a: b\na: c", 3, "appears twice"),
         ("a:\n\tc: d", 3, "a tab"),
         ('a: "open', 2, 'no closing "'),

@@ -82,7 +82,7 @@ def test_a_change_of_a_project_file_waits_and_the_model_is_told(places: Places) 
     assert change is not None
     assert [one.name for one in change.waiting] == ["one"]
     assert change.removed == ("skill one",)
-    assert "gone: one" in change.model
+    assert "no longer exist: one" in change.model
     assert files.news() is None
     files.approve(files.now.waiting)
     change = files.news()
@@ -102,7 +102,7 @@ def test_a_change_of_a_file_of_one_s_own_counts_at_once(places: Places) -> None:
     path.unlink()
     gone = files.news()
     assert gone is not None
-    assert "gone: own" in gone.model
+    assert "no longer exist: own" in gone.model
     assert files.now.skills == {}
 
 
@@ -150,7 +150,7 @@ def test_links_out_of_the_project_are_not_read(places: Places) -> None:
     assert set(files.now.skills) == {"mine"}
     assert files.now.commands == {}
     texts = sorted(text for _, text in files.now.problems)
-    assert [text.partition(":")[0] for text in texts if "leads out of the project" in text] == [
+    assert [text.partition(":")[0] for text in texts if "leads outside the project" in text] == [
         ".agents/agents",
         ".agents/commands",
         ".agents/skills",
@@ -173,10 +173,10 @@ def test_files_that_are_nothing_of_use_are_one_line_each(places: Places) -> None
     assert "latin.md:4: is not UTF-8" in texts["latin.md"]
     assert "usable name" in texts["9.md"]
     assert "a named pipe" in texts["pipe.md"]
-    assert "says nothing" in texts["empty.md"]
+    assert "is empty" in texts["empty.md"]
     skills = [text for kind, text in files.now.problems if kind == "skills"]
     assert any("2,210,023 bytes; only its first 262,144" in text for text in skills), skills
-    assert any("a link to nothing" in text for text in skills)
+    assert any("a broken link" in text for text in skills)
     assert files.now.commands["latin"].body == "na�ve"
     assert len(files.now.skills["huge"].body) < 262_144
 

@@ -57,7 +57,7 @@ def test_a_file_can_turn_hooks_off(tmp_path: Path) -> None:
         ({"hooks": {"BeforeTool": [{"hooks": [{"command": "x"}]}]}}, "hooks.BeforeTool is ignored"),
         ({"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}, "not 'prompt'"),
         ({"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}, "no command"),
-        ({"hooks": {"Stop": [{"matcher": 3, "hooks": [{"command": "x"}]}]}}, "matcher is no text"),
+        ({"hooks": {"Stop": [{"matcher": 3, "hooks": [{"command": "x"}]}]}}, "matcher is not text"),
     ],
 )
 def test_what_can_not_be_understood_is_left_out_and_named(tmp_path: Path, data: Any, notice: str) -> None:
@@ -101,5 +101,5 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
     assert [notice.partition(": ")[2] for notice in read.notices] == [
         "a hook for PreToolUse: once, shell have no effect.",
         "a hook for PreToolUse: async is neither true nor false, so swecli waits for it.",
-        "a hook for PreToolUse: its condition is no text and has no effect.",
+        "a hook for PreToolUse: its condition is not text and has no effect.",
     ]

@@ -36,9 +36,9 @@ def test_a_permission_rule(condition: str, tool: str, effects: Effects, meant: b
     [
         (Hook("PreToolUse", "x", "Bash", condition="Bash(git *)", background=True), []),
         (Hook("PreToolUse", "x", "Ba("), ["matches everything"]),
-        (Hook("PreToolUse", "x", condition="Bash("), ["no permission rule (expected Tool or Tool(pattern))"]),
-        (Hook("Stop", "x", condition="Bash(rm *)"), ["Stop is not, so it never runs"]),
-        (Hook("SessionEnd", "x", background=True), ["waits for it all the same"]),
+        (Hook("PreToolUse", "x", condition="Bash("), ["not a permission rule (expected Tool or Tool(pattern))"]),
+        (Hook("Stop", "x", condition="Bash(rm *)"), ["Stop it never runs"]),
+        (Hook("SessionEnd", "x", background=True), ["waits for it anyway"]),
     ],
 )
 def test_what_has_no_effect_is_named(hook: Hook, words: list[str]) -> None:

@@ -159,7 +159,7 @@ async def test_a_hook_without_a_word_leaves_the_call_to_the_user(tmp_path: Path,
     scripts = workspace_scripts("./check.sh", tmp_path)
     script.write_text("exit 2 # changed")
     found = await run(tmp_path, "./check.sh", event, scripts=scripts)
-    why = "check.sh has changed; /hooks allow 1 lets it run again"
+    why = "check.sh has changed; /hooks allow 1 allows it again"
     assert (found.ran.ending, found.answer.problem) == ("changed", f"not run: {why}")
     assert (found.answer.wish, found.answer.reason) == (
         "ask",
@@ -168,7 +168,7 @@ async def test_a_hook_without_a_word_leaves_the_call_to_the_user(tmp_path: Path,
 
     found = await run(tmp_path, "touch ran", event, waiting="it is new", unconfirmed=True)
     assert (found.answer.wish, found.ran.ending) == ("ask", "not allowed")
-    assert "it is new; /hooks allow 1 lets it run" in found.answer.reason
+    assert "it is new; /hooks allow 1 allows it" in found.answer.reason
     assert not (tmp_path / "ran").exists()
     found = await run(tmp_path, "sleep 300", event, timeout=0.1)
     assert found.answer.wish == "ask"

@@ -50,7 +50,7 @@ def test_settings_come_first_and_change_known_ones() -> None:
 )
 def test_a_section_that_can_not_be_used(section: LanguageServerSettings, missing: str) -> None:
     servers, problems = defined({"mine": section}, {"mine": "config.toml:3"})
-    assert problems == (f"config.toml:3: language server 'mine' is ignored: it has no {missing}.",)
+    assert problems == (f"config.toml:3: ignored language server 'mine': it has no {missing}.",)
     assert not any(server.name == "mine" for server in servers)
 
 

@@ -132,7 +132,7 @@ async def test_questions_in_plan_mode(tmp_path: Path) -> None:
     assert outline == "    1 class outer\n    1   function inner"
     assert found == "a.txt:1: function price\na.txt:2: function price"
     assert "'cost' is not in a.txt" in absent
-    assert "no language server is for this file" in other
+    assert "no language server handles this file" in other
     assert "path is required for outline" in without
     assert "line:" not in without
 
@@ -150,11 +150,11 @@ async def test_the_command_shows_every_server(tmp_path: Path) -> None:
         before = await LSP.run(made.session, "")
         await made.say("go")
         after = await LSP.run(made.session, "")
-        assert "Installed and not started: unkind." in str(before.blocks)
+        assert "Installed, not started: unkind." in str(before.blocks)
         (table,) = [block for block in after.blocks if isinstance(block, TableBlock)]
         name, state, pid, files, root, error = table.rows[0]
         assert (name, state, files, root, error) == ("unkind", "ready", "1", ".", "")
-        assert "Not in the sandbox: unkind" in str(after.blocks)
+        assert "Not sandboxed: unkind" in str(after.blocks)
         assert int(pid) > 0
         assert "stopped" in str((await LSP.run(made.session, "stop unkind")).blocks)
         assert "No language server 'x'" in str((await LSP.run(made.session, "log x")).blocks)

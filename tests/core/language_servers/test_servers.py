@@ -205,7 +205,7 @@ async def test_questions_of_a_server(tmp_path: Path) -> None:
     said = messages(record)
     answers = [one.get("result", one.get("error")) for one in said if "method" not in one]
     assert answers[0] == [1, None, {"a": {"b": 1}}]
-    assert answers[2] == {"applied": False, "failureReason": "swecli lets no server change files"}
+    assert answers[2] == {"applied": False, "failureReason": "swecli does not let servers change files"}
     assert answers[1] is answers[3] is answers[4] is answers[5] is None
     assert answers[6]["code"] == -32601
     first = said[0]["params"]
@@ -296,7 +296,7 @@ async def test_what_the_model_asks(tmp_path: Path) -> None:
         assert [(one.name, one.line) for one in await made.servers.search("three", None)] == [("three", 2)]
         with pytest.raises(CodeError, match="has 3 lines"):
             await made.servers.ask("references", path, 9, 0)
-        with pytest.raises(CodeError, match=r"there are some for \.md, \.txt"):
+        with pytest.raises(CodeError, match=r"servers handle \.md, \.txt"):
             await made.servers.ask("outline", tmp_path / "a.py")
         with pytest.raises(CodeError, match="does not exist"):
             await made.servers.ask("outline", tmp_path / "none.txt")

@@ -151,7 +151,7 @@ async def test_without_typescript_it_is_not_started_and_that_is_told_once(tmp_pa
     made.file("a.txt", "fine\n")
     for count in range(3):
         assert await made.edit("a.txt", f"ERR {count}\n") == ""
-    said = f"The language server unkind can't be used: {LACKING}. Edits continue without its errors."
+    said = f"The language server unkind is not available: {LACKING}. Edits continue without its errors."
     assert made.host.notices == [said]
     assert (made.server.state, made.server.pid, made.server.error) == ("failed", None, LACKING)
     await made.servers.close()
@@ -174,7 +174,7 @@ async def test_where_none_can_be_started_the_first_is_told(tmp_path: Path) -> No
     await until(lambda: bool(made.host.notices), "the notice")
     assert await made.edit("a.txt", "ERR 2\n") == ""
     (notice,) = made.host.notices
-    assert notice.startswith("The language server unkind can't be used: it needs TypeScript")
+    assert notice.startswith("The language server unkind is not available: it needs TypeScript")
     await made.servers.close()
 
 

@@ -171,7 +171,7 @@ def test_json_of_another_kind_is_told_with_what_it_says(body: Any, sentence: str
     last = decoder.end()[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "protocol"
-    assert last.error.message == f"the answer is JSON, but not of this protocol: {sentence}"
+    assert last.error.message == f"the answer is JSON, but does not follow this protocol: {sentence}"
 
 
 def test_a_request_that_is_refused_for_what_it_says_is_marked() -> None:

@@ -46,7 +46,7 @@ def test_where_two_fit_both_are_named() -> None:
     offers = (offer("openai/gpt-5"), offer("openrouter/openai/gpt-5"), offer("openai/gpt-5-mini"))
     found = find_model("gpt-5", offers)
     assert found.ref == ""
-    assert found.problem == "gpt-5 fits openai/gpt-5 and openrouter/openai/gpt-5; name one of them."
+    assert found.problem == "gpt-5 matches openai/gpt-5 and openrouter/openai/gpt-5; name one of them."
     assert found.candidates == ("openai/gpt-5", "openrouter/openai/gpt-5")
     families = find_model("qwen3", (offer("x/qwen3-coder"), offer("x/qwen3-max")))
     assert families.candidates == ("x/qwen3-coder", "x/qwen3-max")
@@ -57,7 +57,7 @@ def test_what_can_be_used_counts_before_what_needs_a_key() -> None:
     assert find_model("gpt-5", offers).ref == "openrouter/openai/gpt-5"
     without = find_model("gpt-5", offers[:1])
     assert without.ref == ""
-    assert without.problem == "gpt-5 is openai/gpt-5; no key is set for it: set THE_KEY or use /login openai."
+    assert without.problem == "gpt-5 is openai/gpt-5, which has no key: set THE_KEY or use /login openai."
 
 
 def test_a_mistyped_name_gets_the_nearest_and_others_a_way_out() -> None:

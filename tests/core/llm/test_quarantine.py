@@ -151,7 +151,7 @@ def test_arguments_that_a_server_can_t_read_are_left_out_newest_first(server: st
     quarantine, asked = Quarantine(), request(*history)
     for left in (['{"n": 1}', "{}", "{}"], ["{}"] * 3):
         told = quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body)
-        assert "can't read the arguments" in told
+        assert "cannot read the arguments" in told
         calls = [one for message in quarantine.apply(asked).messages for one in message.tool_calls]
         assert [one.arguments for one in calls] == left
     assert quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body) == ""

@@ -169,4 +169,4 @@ def test_a_dump_that_can_not_be_written_ends_with_one_sentence(tmp_path: Path) -
     assert dump.begin("https://h", {}, b"{}") is None
     assert dump.begin("https://h", {}, b"{}") is None
     assert len(told) == 1
-    assert "can't be written" in told[0]
+    assert "Cannot write" in told[0]

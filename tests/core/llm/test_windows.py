@@ -267,7 +267,7 @@ def test_where_nothing_can_be_written_it_says_so(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("x")
     told = LearnedWindows(blocked / "learned.json").learn("h", "m", 8192, DAY)
-    assert "could not be stored" in told
+    assert "Could not store" in told
     assert LearnedWindows(blocked / "learned.json").find("h", "m") is None
     assert LearnedWindows(tmp_path).find("h", "m") is None
 

@@ -45,11 +45,11 @@ def test_the_formats_of_other_programs(tmp_path: Path) -> None:
     [
         ("text", "must be an object"),
         ({}, "has no command"),
-        ({"command": 5}, "command must be a text"),
+        ({"command": 5}, "command must be a string"),
         ({"command": "x", "args": "y"}, "args must be a list"),
-        ({"command": "x", "env": {"A": ["b"]}}, "env must be an object of texts"),
+        ({"command": "x", "env": {"A": ["b"]}}, "env must be an object of strings"),
         ({"command": "x\0y"}, "NUL"),
-        ({"command": "x", "env": {"A=B": "c"}}, "is not the name of a variable"),
+        ({"command": "x", "env": {"A=B": "c"}}, "is not a variable's name"),
         ({"url": "ftp://x"}, "must begin with http"),
         ({"type": "grpc", "url": "http://x"}, "must be stdio, http or sse"),
     ],
@@ -71,7 +71,7 @@ def test_files_that_hold_no_servers(content: str, tmp_path: Path) -> None:
 def test_names_that_no_server_may_have(name: str, tmp_path: Path) -> None:
     found, problems = servers(tmp_path, {"mcpServers": {name: {"command": "x"}}})
     assert not found
-    assert "its name must have" in problems[0]
+    assert "its name must use" in problems[0]
 
 
 def test_no_file_is_no_problem(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_settings_and_the_first_of_a_name_wins() -> None:
     project = ServerDefinition("x", "stdio", "evil", origin=".mcp.json", scope="project")
     found, told = merged([own], [project])
     assert found == (own,)
-    assert told == ("MCP server x: config.toml:3 is used, not .mcp.json.",)
+    assert told == ("MCP server x: using config.toml:3, not .mcp.json.",)
     assert as_json(own) == {"command": "a", "args": ["b"]}
 
 

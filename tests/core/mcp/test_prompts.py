@@ -94,13 +94,13 @@ async def test_what_the_command_shows(tmp_path: Path) -> None:
         assert "ready" in overview
         assert "no such database" in overview
         detail = await shown(made, "hub")
-        assert "Says it is: unkind 1.2" in detail
+        assert "Title: unkind 1.2" in detail
         assert "/mcp__hub__review" in detail
         assert "@hub:note://one" in detail
         assert "13 tools" in detail
         table = next(block for block in await blocks_of(made, "hub") if isinstance(block, TableBlock))
         assert len(table.rows) == 13
-        assert "needs the name of a server. There are: hub, gone" in await shown(made, "enable")
+        assert "needs a server's name. Servers: hub, gone" in await shown(made, "enable")
         assert "No MCP server 'nowhere'" in await shown(made, "nowhere")
         assert "hub is off" in await shown(made, "disable hub")
         assert "off" in await shown(made)

@@ -43,7 +43,7 @@ async def test_everything_that_a_kind_call_brings(tmp_path: Path) -> None:
         assert said == "hi"
         assert "some text" in mixed
         assert "not valid base64" in mixed
-        assert "no image models can see" in mixed
+        assert "models cannot see it as an image" in mixed
         assert "[Resource more at note://more: More of it.]" in mixed
         assert '{"a": 1}' in mixed
         assert "Error executing tool fail" in failed
@@ -172,8 +172,8 @@ async def test_a_server_that_stays_deaf_after_a_cancelled_call_is_started_anew(
         await until(lambda: bool(made.bodies(TurnEnded)))
         assert texts(made)[1] == "still here"
         told = "".join(delta.text for delta in made.bodies(ItemDelta))
-        assert "hub is still busy with a call that was given up" in told
-        assert "Restarting hub: it did not answer after a call was given up" in told
+        assert "hub is still busy with an abandoned call" in told
+        assert "Restarting hub: it did not answer after an abandoned call" in told
     await until(lambda: not owned())
 
 
@@ -248,7 +248,7 @@ async def test_elicitation_asks_again_for_what_the_form_does_not_take(tmp_path: 
         ]
         assert second == [
             "hub asks for a different answer: 'x' is less than 2 characters",
-            "how many\nhub asks for a different answer: 'nine' is no integer",
+            "how many\nhub asks for a different answer: 'nine' is not of type integer",
         ]
         assert third == ["how many\nhub asks for a different answer: '9' is more than 5"]
 
@@ -260,7 +260,7 @@ async def test_elicitation_ends_where_no_answer_fits(tmp_path: Path) -> None:
             await until(lambda: len(made.bodies(QuestionAsked)) > number)  # noqa: B023
             made.send(Answer(made.bodies(QuestionAsked)[number].request, ((), ("nine",), ("No",))[: 3 - bool(number)]))
         await until(lambda: bool(made.bodies(TurnEnded)))
-        assert "Name needs an answer; 'nine' is no integer, so it was declined" in texts(made)[0]
+        assert "Name needs an answer; 'nine' is not of type integer, so it was declined" in texts(made)[0]
 
 
 async def test_elicitation_where_nobody_answers(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ async def test_elicitation_where_nobody_answers(tmp_path: Path) -> None:
         await until(lambda: bool(made.bodies(QuestionAsked)))
         made.send(Answer(made.bodies(QuestionAsked)[0].request, (), "headless"))
         await until(lambda: bool(made.bodies(TurnEnded)))
-        assert "nobody can answer here, so it was declined" in texts(made)[0]
+        assert "no user can answer here, so it was declined" in texts(made)[0]
         assert "decline" in texts(made)[0]
 
 

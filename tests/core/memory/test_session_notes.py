@@ -138,7 +138,7 @@ def test_links_and_read_only_folders_are_told(tmp_path: Path) -> None:
         write_notes(folder, {}, {GOAL: ["goal"]}, TITLE)
     assert outside.read_text() == "kept"
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotesError, match="can't be written"):
+    with pytest.raises(NotesError, match="cannot write"):
         write_notes(tmp_path / "file" / "memory", {}, {GOAL: ["goal"]}, TITLE)
 
 

@@ -200,6 +200,6 @@ def test_a_question_about_files_says_what_a_rule_would_also_allow_or_why_there_i
     two = decide(default, call("apply_patch", writes=("/w/a.py", "/w/b.py")))
     assert (two.offers, two.offer_note) == ((), "No rule is offered: this changes several files.")
     hook = decide(default, call("edit_file", writes=("/w/.git/hooks/x",)))
-    assert (hook.offers, hook.offer_note) == ((), "No rule is offered: swecli asks about this every time.")
+    assert (hook.offers, hook.offer_note) == ((), "No rule is offered: swecli always asks about this.")
     page = decide(default, call("web_fetch", network="example.org"))
     assert page.offer_note == "Also allows every page of example.org and its subdomains."

@@ -86,7 +86,7 @@ def test_what_strangers_say_is_not_kept_without_a_question() -> None:
     write = call("memory", writes=(f"{WORK}/.swecli/memory/a.md",))
     decision = after_untrusted(policy, write, decide(policy, write), proven=False)
     assert decision.outcome == "ask"
-    assert "kept for later sessions" in decision.reason
+    assert "persists into later sessions" in decision.reason
     view = call("memory", reads=(f"{DATA}/memories/a.md",))
     assert after_untrusted(policy, view, decide(policy, view), proven=False).outcome == "allow"
 

@@ -94,12 +94,12 @@ def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ("{", "no JSON"),
-        ("[1]", "no JSON object"),
+        ("{", "not JSON"),
+        ("[1]", "not a JSON object"),
         ('{"v":1}', "type"),
         ("{}", "type"),
         ('{"type":"notice"}', "text"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_what_is_no_event_is_refused_with_the_place(line: str, named: str) -> None:

@@ -97,7 +97,7 @@ async def test_what_fails_in_the_process_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     project = index_of(made(tmp_path / "p", MANY), tmp_path / "file" / "p.index")
     assert await project.retrieval("revoke a token", first_wait=PATIENCE) is None
-    assert "can't be made" in project.state.problem
+    assert "cannot build" in project.state.problem
     await project.close()
 
 

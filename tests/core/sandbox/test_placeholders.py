@@ -87,6 +87,6 @@ def test_links_that_were_put_in_the_way_are_not_followed(work: Path) -> None:
 
 def test_a_name_that_can_not_be_made_is_an_error(work: Path) -> None:
     names = Placeholders(work.parent / "state")
-    with pytest.raises(PlaceholderError, match="can't be blocked"):
+    with pytest.raises(PlaceholderError, match="cannot block"):
         names.hold([Placeholder(str(work / "missing" / "x"))])
     assert names.sweep()

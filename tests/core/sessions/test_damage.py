@@ -114,8 +114,8 @@ def test_sessions_that_lost_events_are_named_with_how_many_are_left(tmp_path: Pa
     with closing(SessionStore(database)) as store:
         (problem,) = database.problems
         assert f"{names[0]} (Title 0): 49 of at least 59 events are left" in problem
-        assert f"{names[1]} (Title 1): 40 events are left, it is not known of how many" in problem
-        assert f"{names[2]} (Title 2): no event is left" in problem
+        assert f"{names[1]} (Title 1): 40 events are left of an unknown number" in problem
+        assert f"{names[2]} (Title 2): no events are left" in problem
         assert names[3] not in problem
         assert names[4] not in problem
         assert str(store.loss(names[0])) == "49 of at least 59 events are left"
@@ -140,7 +140,7 @@ def test_a_read_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pyte
         assert not database.durable
         database.close()
     (problem,) = database.problems
-    assert "Input/output error; check the disk; the file was left as it is" in problem
+    assert "Input/output error; check the disk; the file is unchanged" in problem
     assert path.read_bytes() == damaged
     assert [file.name for file in tmp_path.iterdir()] == ["s.db"]
     assert read(path)[1].keys() == set(names)

@@ -199,4 +199,4 @@ def test_no_link_leads_it_elsewhere(tmp_path: Path, trap: str) -> None:
     assert [path.name for path in outside.iterdir()] == ["target"]
     assert target.read_text() == "mine"
     assert len(told) == 1
-    assert "can't be written" in told[0]
+    assert "Cannot write" in told[0]

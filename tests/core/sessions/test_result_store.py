@@ -57,7 +57,7 @@ def test_offloading_gives_a_reference_that_retrieves() -> None:
     assert "call_2" in reference
     ref = reference.split("stored as ")[1][:13]
     assert blobs.retrieve(ref) == large
-    with pytest.raises(BlobError, match="no stored result"):
+    with pytest.raises(BlobError, match="nknown stored result"):
         blobs.retrieve("r000000000000")
 
 

@@ -67,7 +67,7 @@ def test_a_database_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     store.save_snapshot(SNAPSHOT)
     with database.write() as connection:
         connection.execute("PRAGMA query_only=ON")
-    assert "can't be stored" in store.save_snapshot(SNAPSHOT)
+    assert "Cannot store" in store.save_snapshot(SNAPSHOT)
     assert store.get_snapshot() == SNAPSHOT
     database.close()
 

@@ -102,7 +102,7 @@ def test_storing_the_same_again_is_nothing_and_another_content_is_refused(store:
     store.append([fact(session, 1, "a"), fact(session, 2, "b")])
     store.append([fact(session, 1, "a"), fact(session, 2, "b"), fact(session, 3, "c")])
     assert store.last_seq(session) == 3
-    with pytest.raises(SessionError, match="another content"):
+    with pytest.raises(SessionError, match="other content"):
         store.append([fact(session, 4, "d"), fact(session, 1, "other")])
     assert store.last_seq(session) == 3
 

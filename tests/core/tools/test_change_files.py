@@ -138,7 +138,7 @@ async def test_what_is_no_file_is_not_written(bench: ToolBench) -> None:
         ("pipe", "a named pipe"),
         ("folder", "a directory"),
         ("/dev/null", "a character device"),
-        ("file/x", "a part of the path is a file"),
+        ("file/x", "part of the path is a file"),
     ):
         with pytest.raises(ToolError, match=says):
             await bench.preview("write_file", path=path, content="x")

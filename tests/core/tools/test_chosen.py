@@ -78,7 +78,7 @@ def test_an_edited_text_is_what_is_written(old: str, new: str, edited: str, code
     except UnicodeEncodeError:
         wanted = None
     if wanted is None or wanted == change.before:
-        with pytest.raises(ToolError, match="rejected the whole change" if wanted is not None else "can't hold"):
+        with pytest.raises(ToolError, match="rejected the whole change" if wanted is not None else "cannot contain"):
             of(change, ctx, None, EditedText(0, edited))
     else:
         assert of(change, ctx, None, EditedText(0, edited)) == wanted
@@ -89,7 +89,7 @@ def test_bytes_that_are_no_text_stay_under_an_edit(tmp_path: Path) -> None:
     before = "größe\nüber\n".encode() + b"\xff\xfe raw\nlast\n"
     change = FileChange(tmp_path / "f", before, before.replace(b"last", b"LAST"), None)
     text = decode(change.after or b"").text.replace("über", "unter")
-    sent = text.encode("utf-8", "replace").decode()  # as it comes through JSON or an editor that can't hold it
+    sent = text.encode("utf-8", "replace").decode()  # as it comes through JSON or an editor that cannot contain it
     sent = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
     assert of(change, ctx, None, EditedText(0, sent)) == before.replace(b"last", b"LAST").replace(
         "über".encode(), b"unter"

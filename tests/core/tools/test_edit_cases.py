@@ -69,8 +69,8 @@ REFUSED: tuple[tuple[str, bytes, dict[str, object], str], ...] = (
     ("typographic quotes", "it’s\n".encode(), {"old_string": "it's", "new_string": "y"}, "typographic"),
     ("nothing to do", b"a\n", {"old_string": "a", "new_string": "a"}, "the same"),
     ("empty in a full file", b"a\n", {"old_string": "", "new_string": "b"}, "not"),
-    ("a character that Latin-1 lacks", b"caf\xe9\n", {"old_string": "caf", "new_string": "→"}, "can't represent"),
-    ("a lone surrogate", b"a\n", {"old_string": "a", "new_string": "\ud800"}, "can't represent"),
+    ("a character that Latin-1 lacks", b"caf\xe9\n", {"old_string": "caf", "new_string": "→"}, "cannot represent"),
+    ("a lone surrogate", b"a\n", {"old_string": "a", "new_string": "\ud800"}, "cannot represent"),
 )
 
 

@@ -59,7 +59,7 @@ async def test_the_six_commands(memory: MemoryBench) -> None:
     assert "how/" in await memory.do("view", "/memories/user")
     await memory.do("delete", "/memories/user/how")
     assert not (memory.user / "how").exists()
-    assert "nothing is remembered" in await memory.do("view", "/memories/user")
+    assert "no memories" in await memory.do("view", "/memories/user")
 
 
 def test_the_call_of_the_design_document_is_ours() -> None:
@@ -179,7 +179,7 @@ async def test_folders_move_whole_and_not_into_themselves(memory: MemoryBench) -
 
 
 async def test_what_is_not_there_is_named_with_what_is(memory: MemoryBench) -> None:
-    assert "Nothing is remembered yet" in await memory.refused("view", "/memories/a.md")
+    assert "no memories yet" in await memory.refused("view", "/memories/a.md")
     await memory.do("create", "/memories/api/b.md", file_text="b")
     for command, more in (
         ("view", {}),
@@ -198,7 +198,9 @@ async def test_a_range_that_is_none(memory: MemoryBench, span: list[int]) -> Non
 
 
 async def test_what_may_not_be_kept(memory: MemoryBench) -> None:
-    assert "at most 2.0 KB" in await memory.refused("create", "/memories/a.md", file_text="x" * (LIMIT + 1))
+    assert "limit for memory files is 2.0 KB" in await memory.refused(
+        "create", "/memories/a.md", file_text="x" * (LIMIT + 1)
+    )
     assert "password" in await memory.refused("create", "/memories/a.md", file_text="key: sk-secret")
     assert "NUL" in await memory.refused("create", "/memories/a.md", file_text="a\0b")
     assert "surrogate" in await memory.refused("create", "/memories/a.md", file_text="a\ud800b")
@@ -218,7 +220,7 @@ async def test_files_that_are_no_memories(memory: MemoryBench) -> None:
     memory.project.mkdir(parents=True)
     (memory.project / "blob").write_bytes(b"\0\1\2" * 100)
     os.mkfifo(memory.project / "pipe")
-    assert "no text" in await memory.refused("view", "/memories/blob")
+    assert "is not text" in await memory.refused("view", "/memories/blob")
     assert "not a regular file" in await memory.refused("view", "/memories/pipe")
     (memory.project / "latin.md").write_bytes(b"caf\xe9\n")
     await memory.do("str_replace", "/memories/latin.md", old_str="caf", new_str="Caf")

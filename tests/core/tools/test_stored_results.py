@@ -135,11 +135,11 @@ async def test_a_pattern_that_never_ends_is_stopped_and_a_bad_one_explained(
 async def test_what_can_not_be_given_is_explained(stored: ToolBench) -> None:
     with pytest.raises(ToolError, match="damaged"):
         await stored.call("read_result", ref_id="broken")
-    with pytest.raises(ToolError, match="no stored result 'r9'"):
+    with pytest.raises(ToolError, match="nknown stored result 'r9'"):
         await stored.call("read_result", ref_id="r9")
     assert (await stored.call("read_result", ref_id="t1.result")).text.endswith("what the tool said")
     stored.context = replace(stored.context, blobs=None, transcript=None)
-    with pytest.raises(ToolError, match="no stored result"):
+    with pytest.raises(ToolError, match="nknown stored result"):
         await stored.call("read_result", ref_id="rlines")
     with pytest.raises(ToolError, match="keeps no transcript"):
         await stored.call("recall", query="x")
@@ -149,7 +149,7 @@ async def test_recall_by_words_and_by_id(stored: ToolBench) -> None:
     found = await stored.call("recall", query="tool said")
     assert found.text.startswith("[t1.result] about\nwhat the tool said")
     assert found.detail == "1 entry"
-    assert "No match in what left the context" in (await stored.call("recall", query="unheard")).text
+    assert "No match in the removed content" in (await stored.call("recall", query="unheard")).text
     assert (await stored.call("recall", id="t1.result")).text == "[t1.result: all 18 bytes]\nwhat the tool said"
     first = await stored.call("recall", id="u2")
     assert "continue with offset=8000" in first.text

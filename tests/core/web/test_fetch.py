@@ -104,7 +104,7 @@ async def test_bodies_and_bombs_are_cut() -> None:
             assert (page.body, page.cut) == (b"x" * 1_000, True)
     odd = response(b"x", "content-encoding: br")
     async with server(lambda path, _: odd) as (port, _):
-        with pytest.raises(FetchError, match="packed as br"):
+        with pytest.raises(FetchError, match="compressed as br"):
             await fetch(f"http://a.example:{port}/", LOCAL)
 
 
@@ -127,7 +127,7 @@ async def test_a_server_that_says_nothing_is_left_in_time() -> None:
         ("http:///nowhere", "no host"),
         ("http://exa mple.com/", "spaces"),
         ("http://example.com\\@127.0.0.1/", "backslashes"),
-        ("http://example.com:99999/", "no address"),
+        ("http://example.com:99999/", "not an address"),
         ("http://127.0.0.1:1/", "not on the public internet"),
         ("http://[::1]/", "not on the public internet"),
         ("http://[::ffff:127.0.0.1]/", "not on the public internet"),
@@ -142,5 +142,5 @@ async def test_what_is_refused_before_anything_is_sent(url: str, says: str) -> N
 
 
 async def test_a_proxy_is_named_where_a_connection_fails() -> None:
-    with pytest.raises(FetchError, match="The proxy set in the environment"):
+    with pytest.raises(FetchError, match="the proxy in the environment"):
         await fetch("http://a.example:1/", LOCAL, {"HTTPS_PROXY": "http://proxy:3128"})

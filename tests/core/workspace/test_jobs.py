@@ -160,7 +160,7 @@ async def test_the_end_of_the_session_ends_what_ignores_it(bench: Bench) -> None
 
 
 async def test_old_jobs_are_forgotten_and_too_many_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(JobsError, match=r"There is no job 'j9'\. Jobs: none"):
+    with pytest.raises(JobsError, match=r"Unknown job 'j9'\. Jobs: none"):
         bench.jobs.info("j9")
     monkeypatch.setattr(jobs, "FIRST_LOOK", 0.0)
     for number in range(7):

@@ -55,7 +55,7 @@ def test_wrappings_are_taken_off(text: str) -> None:
         ("*** Begin Patch\n*** Delete File: a", "cut off"),
         (patch(""), "names no file"),
         (patch("hello"), "Line 2"),
-        (patch("*** Add File: a\nno plus"), "begins with '+'"),
+        (patch("*** Add File: a\nno plus"), "starts with '+'"),
         (patch("*** Delete File: a\n-x"), "nothing may follow"),
         (patch("*** Update File: a"), "changes nothing"),
         (patch("*** Update File: a\n*x"), "Line 3"),
@@ -101,7 +101,7 @@ def test_only_the_named_lines_change(data: bytes, body: str, after: bytes) -> No
         (b"total = count + 1\n", "-total = count + 2\n+x", "closest"),
         (b"a\nb\n", "@@ def f\n-a\n+b", "line after @@ was not found"),
         (b"a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A", "order of its lines"),
-        ("ä\n".encode("latin-1"), " ä\n+→", "can't represent"),
+        ("ä\n".encode("latin-1"), " ä\n+→", "cannot represent"),
     ],
 )
 def test_what_does_not_fit_is_refused(data: bytes, body: str, says: str) -> None:

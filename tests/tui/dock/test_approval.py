@@ -162,7 +162,7 @@ async def test_digits_are_for_the_panel_and_never_reach_the_hidden_prompt(after:
         for key in "879":
             await it.press(key)
             it.clock.now += 0.4
-        await it.shows("There is no choice 9 here")
+        await it.shows("9 is not a choice here")
         assert it.text == ""
         assert not replies(it)
         it.clock.now += 1
@@ -220,7 +220,7 @@ async def test_always_only_where_it_is_offered() -> None:
 
 
 async def test_one_line_without_a_number_says_why_no_rule_is_offered() -> None:
-    why = "No rule is offered: swecli asks about this every time."
+    why = "No rule is offered: swecli always asks about this."
     async with running((replace(ask(rule=None), rule_note=why),)) as it:
         await appear(it)
         (line,) = [line for line in it.screen().splitlines() if why in line]

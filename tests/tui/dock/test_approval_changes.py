@@ -51,7 +51,7 @@ COMMAND = PermissionRequested(
     ("not sandboxed",),
     (),
     {"command": "rm -rf build", "timeout": 5},
-    rule_note="No rule is offered: swecli asks about this every time.",
+    rule_note="No rule is offered: swecli always asks about this.",
     danger="deletes 3 files, 1,204 bytes; /undo would not restore: build (an ignored folder)",
 )
 PATCH = PermissionRequested(
@@ -142,7 +142,7 @@ async def test_no_key_among_the_hunks_means_the_opposite_of_what_it_means_before
         await it.press("a")
         await it.shows("one level up")
         await it.press("2")
-        await it.shows("Numbers choose nothing among hunks")
+        await it.shows("Numbers do nothing here")
         assert not replies(it), "yes is never a no, and all is never a rule"
         await it.press("+")
         await it.shows("apply 3 of 3")

@@ -75,7 +75,7 @@ async def test_enter_on_the_untouched_panel_approves_nothing_and_says_so() -> No
     async with running((ask(),)) as it:
         await appear(it)
         await it.press("enter", "enter")
-        await it.shows("Enter chooses only what you moved to")
+        await it.shows("Enter only confirms a choice you moved to")
         assert not replies(it)
         await it.press("1")
         await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
@@ -88,12 +88,12 @@ async def test_arrows_enter_and_digits_that_come_early_do_nothing_and_are_said()
         for key in ("down", "enter", "1", "up", "enter", "2", "3"):
             it.clock.now += 0.1
             await it.press(key)
-        await it.shows("Ignored: that key came before you could read this.")
+        await it.shows("Ignored: you pressed that key before you could read this.")
         assert not replies(it)
         assert it.text == ""
         it.clock.now += 1
         await it.press("enter")
-        await it.shows("Enter chooses only")
+        await it.shows("Enter only confirms")
         assert not replies(it), "no early arrow has moved the highlight"
 
 
@@ -102,7 +102,7 @@ async def test_three_opens_a_note_for_the_model() -> None:
         await appear(it)
         await it.shows("3 no, and say what to do instead")
         await it.press("3")
-        await it.shows("What should it do instead? Enter sends it to the model")
+        await it.shows("What should it do instead? Enter sends your note to the model")
         await it.press(*"12y", "enter")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "12y")])
 
@@ -170,7 +170,7 @@ async def test_sizes(size: tuple[int, int]) -> None:
 
 
 async def test_letters_stay_in_sight_beside_a_choice_that_is_too_long() -> None:
-    asked = replace(ask(), rule=None, rules=(), rule_note="No rule is offered: swecli asks about this every time.")
+    asked = replace(ask(), rule=None, rules=(), rule_note="No rule is offered: swecli always asks about this.")
     async with running((asked,), size=(40, 20)) as it:
         await appear(it)
         (line,) = [line for line in it.screen().splitlines() if " yes" in line and "(" not in line]

@@ -164,7 +164,7 @@ async def test_a_short_list_is_numbered_and_a_number_picks() -> None:
         it.app.actions.open("pick_effort")
         await it.shows("1 ● default", "3   high", "letters filter")
         await it.press("9")
-        await it.shows("There is no choice 9 here.")
+        await it.shows("9 is not a choice here.")
         await it.press("3")
         await it.until(lambda: session.sent(SetEffort) == [SetEffort("high")])
 

@@ -31,7 +31,7 @@ def planning() -> Session:
 async def appear(it: Running) -> None:
     await it.say("plan it")
     await it.shows(
-        "Carry out this plan? (3 steps)", "1 go ahead", "2 go ahead and accept edits", "3 change it", "4 keep"
+        "Go ahead with this plan? (3 steps)", "1 go ahead", "2 go ahead and accept edits", "3 revise it", "4 keep"
     )
     it.clock.now += 1
 
@@ -47,14 +47,14 @@ async def test_a_plan_is_carried_out(keys: tuple[str, ...], mode: Any) -> None:
         assert not it.session.sent(CarryOut)
         await it.press(*keys)
         await it.until(lambda: it.session.sent(CarryOut) == [CarryOut(mode)])
-        await it.hides("Carry out this plan?")
+        await it.hides("Go ahead with this plan?")
 
 
 async def test_change_it_takes_words_for_the_model() -> None:
     async with running(session=planning()) as it:
         await appear(it)
         await it.press("3")
-        await it.shows("What should change in the plan?")
+        await it.shows("What should the plan change?")
         await it.press(*"no test", "enter")
         await it.until(lambda: Submit("Change the plan: no test") in it.session.sent(Submit))
         assert not it.session.sent(SetMode)
@@ -75,7 +75,7 @@ async def test_another_mode_settles_the_question_and_the_plan_is_shown_while_it_
         await appear(it)
         session.emit(TodosChanged(tuple(Todo(step) for step in STEPS)))
         session.emit(ModeChanged("default", ACCEPTED))
-        await it.hides("Carry out this plan?")
+        await it.hides("Go ahead with this plan?")
         await it.shows("Todos 0/3", "Add a test for ten pens")
         session.emit(TodosChanged(tuple(Todo(step, "completed") for step in STEPS)))
         await it.shows("Todos 3/3")
@@ -117,10 +117,10 @@ async def test_a_written_plan_is_edited_and_asked_about_again(tmp_path: Path, mo
     session.view.plan = ProposedPlan(STEPS, TEXT, str(file))
     async with running(session=session) as it:
         await it.say("plan it")
-        await it.shows("Carry out this plan? (3 steps)", "3 edit it")
+        await it.shows("Go ahead with this plan? (3 steps)", "3 edit it")
         it.clock.now += 1
         await it.press("e")
-        await it.shows("plan.md, as you changed it", "Only this", "Carry out this plan?")
+        await it.shows("plan.md, as you changed it", "Only this", "Go ahead with this plan?")
         assert edited == [file]
         it.clock.now += 1
         await it.press("y")

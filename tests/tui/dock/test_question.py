@@ -111,7 +111,7 @@ async def test_enter_answers_only_what_the_user_moved_to() -> None:
     async with running((asked(Question("Which?", COLOURS)),)) as it:
         await appear(it, "Which?")
         await it.press("enter")
-        await it.shows("Enter chooses only what you moved to")
+        await it.shows("Enter only confirms a choice you moved to")
         assert not it.session.sent(Answer)
         await it.press("down", "up", "enter")
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("red",),))])
@@ -131,7 +131,7 @@ async def test_a_key_that_comes_twice_does_not_answer_the_next_question() -> Non
     async with running((asked(Question("Which?", COLOURS), Question("And which?", COLOURS)),)) as it:
         await appear(it, "Which? (1 of 2)")
         await it.press("2", "2", "2")
-        await it.shows("And which? (2 of 2)", "Ignored: that key came before you could read this.")
+        await it.shows("And which? (2 of 2)", "Ignored: you pressed that key before you could read this.")
         assert not it.session.sent(Answer)
         it.clock.now += 1
         await it.press("1")

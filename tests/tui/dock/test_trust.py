@@ -66,7 +66,7 @@ async def test_nothing_is_opened_before_the_answer(key: str, choice: str) -> Non
     gate = Gate()
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
-        await it.shows("Do you trust /work?", ".swecli/config.toml", "None has been read yet")
+        await it.shows("Do you trust /work?", ".swecli/config.toml", "Nothing has been read yet")
         assert opening.before is None
         it.clock.now += GRACE
         await it.press(key)
@@ -180,11 +180,11 @@ async def test_letters_and_pastes_there_go_to_the_prompt() -> None:
 
 @pytest.mark.parametrize(("key", "told"), [("y", ()), ("n", ("no",)), ("escape", ("later",))])
 async def test_several_things_are_asked_about_on_one_panel(key: str, told: tuple[str, ...]) -> None:
-    server = TrustItem("mcp.time", "uvx mcp-server-time", "/w/.mcp.json; it runs with your rights", "s", "time")
+    server = TrustItem("mcp.time", "uvx mcp-server-time", "/w/.mcp.json; it runs with your permissions", "s", "time")
     gate = Gate((), (ITEM, server))
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
-        await it.shows("• start the MCP server time (.mcp.json; it runs with your rights)", "uvx mcp-server-time")
+        await it.shows("• start the MCP server time (.mcp.json; it runs with your permissions)", "uvx mcp-server-time")
         it.clock.now += GRACE
         await it.press(key)
         await it.until(lambda: opening.before is not None)

@@ -98,14 +98,14 @@ async def test_a_large_message_is_asked_about_and_can_be_sent_or_taken_back() ->
         await pasted(it, LARGE)
         typed = it.text
         await it.press("enter")
-        await it.shows("This message takes ~", "of the window", "Send it as it is", "Keep it as a file")
+        await it.shows("This message takes ~", "of the window", "Send it unchanged", "Keep it as a file")
         assert not it.session.commands
         it.clock.now += 1
         await it.press("escape")
         await it.until(lambda: it.text == typed)
         assert it.editor.message == f"why? {LARGE}"
         await it.press("enter")
-        await it.shows("Send it as it is")
+        await it.shows("Send it unchanged")
         it.clock.now += 1
         await it.press("enter")
         await it.until(lambda: it.session.sent(Submit))
@@ -121,7 +121,7 @@ async def test_what_can_not_fit_is_kept_as_a_file(tmp_path: Path) -> None:
         await pasted(it, LARGE)
         await it.press("enter")
         await it.shows("too large to send", "Keep it as a file")
-        assert "Send it as it is" not in it.screen()
+        assert "Send it unchanged" not in it.screen()
         it.clock.now += 1
         await it.press("enter")
         await it.until(lambda: it.session.sent(Submit))
@@ -134,7 +134,7 @@ async def test_a_question_of_the_model_in_between_gives_the_message_back() -> No
     async with running(session=made) as it:
         await pasted(it, LARGE)
         await it.press("enter")
-        await it.shows("Send it as it is")
+        await it.shows("Send it unchanged")
         made.emit(PermissionRequested("p1", "t1", "run_command", "ls", (), "it asks", "b", "Bash"))
         await it.until(lambda: it.editor.message == LARGE)
         assert not it.session.sent(Submit)
@@ -170,7 +170,7 @@ async def test_what_is_mentioned_is_weighed_below_the_prompt_and_asked_about(tmp
 
         await it.type("why? @large.txt")
         await it.press("enter")
-        await it.shows("This message takes ~", "of the window", "Send it as it is", "Send only the path")
+        await it.shows("This message takes ~", "of the window", "Send it unchanged", "Send only the path")
         it.clock.now += 1
         await it.press("escape")
         await it.until(lambda: it.text == "why? @large.txt")

@@ -124,12 +124,12 @@ async def test_subagents_in_the_inspector() -> None:
     async with running(session=prepared(Inspected().fill(3).delegated())) as it:
         await it.until(lambda: "nord" in it.app.appearance.library.names)
         await inspector(it)
-        await it.shows("3 subagents · 1 at work · 41K tokens of their own · price unknown · ")
+        await it.shows("3 subagents · 1 running · 41K tokens of their own · price unknown · ")
         await it.press("slash", *"agent-1", "enter", "end")
         await it.shows("agent-1 (explore): Find the …", "done · 20% of 60K · used 14K · $0.01 · ")
         await check_all(it, "context-subagents", (MIDDLE, WIDE))
         await it.press("escape", "slash", *"agent-2", "enter")
-        await it.shows("agent-2 (general) · at work · ~20% of 60K · used 14K · $0.01")
+        await it.shows("agent-2 (general) · running · ~20% of 60K · used 14K · $0.01")
         await it.press("escape", "slash", *"agent-3 note", "enter")
         await it.hides("agent-1 (explore)")
         board = it.app.main.list_view
@@ -140,10 +140,10 @@ async def test_a_subagent_that_works_is_followed() -> None:
     inspected = Inspected().fill(3).delegated()
     async with running(session=prepared(inspected), size=(120, 40)) as it:
         await inspector(it)
-        await it.shows("3 subagents · 1 at work · 41K tokens of their own")
+        await it.shows("3 subagents · 1 running · 41K tokens of their own")
         agent = inspected.agents["agent-2"]
         agent.tally = agent.tally.plus(Usage(input_total=20_000, output_total=300), None)
-        await it.shows("3 subagents · 1 at work · 61K tokens of their own")
+        await it.shows("3 subagents · 1 running · 61K tokens of their own")
 
 
 async def test_screen_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -545,7 +545,7 @@ async def test_all_keys_of_a_screen_are_listed_where_they_have_no_room() -> None
         await it.shows("? all keys   esc closes")
         await it.hides("f filter")
         await it.press("question_mark")
-        await it.shows("sort by order, size, age or last use", "show one kind of item only", "pin the item", "closes")
+        await it.shows("sort by order, size, age or last use", "show only one kind of item", "pin the item", "closes")
         await it.press("escape")
         await it.shows("? all keys")
         await it.press("slash", "question_mark")
@@ -558,7 +558,7 @@ async def test_all_keys_of_a_screen_are_listed_where_they_have_no_room() -> None
         await plan(it)
         await has_keyboard(it)
         await it.press("question_mark")
-        await it.shows("in a compaction plan: edit the summary", "the compactions so far", "cancels")
+        await it.shows("in a compaction plan: edit the summary", "the earlier compactions", "cancels")
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
@@ -610,7 +610,7 @@ async def test_a_plan_that_is_out_of_date_is_made_anew() -> None:
         await plan(it)
         inspected.said.user("What came meanwhile")
         await it.press("a")
-        await it.shows("changed meanwhile")
+        await it.shows("has changed; check")
         assert not session.sent(ApplyPlan)
 
 
@@ -636,7 +636,7 @@ async def test_what_a_later_compaction_replaced_is_not_offered_back() -> None:
     session = prepared(inspected)
     async with running(session=session, size=(120, 40)) as it:
         await history(it)
-        await it.shows("k10 turn 5", "in force", "undo back to here")
+        await it.shows("k10 turn 5", "active", "undo back to here")
         await it.press("down")
         await it.shows("replaced")
         await it.until(lambda: "undo back" not in it.screen() and "redo up" not in it.screen())

@@ -91,7 +91,7 @@ async def test_output_of_a_job_that_is_gone_is_not_lost_in_silence() -> None:
         await it.shows("Jobs · 1")
         it_has.view.jobs = ()
         await it.press("enter")
-        await it.shows("There is no job 'j2'")
+        await it.shows("Unknown job 'j2'")
         await it.press("escape")
         await it.shows("Jobs · 0")
 

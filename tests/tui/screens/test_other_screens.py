@@ -221,7 +221,7 @@ async def test_a_screen_that_is_not_there_says_so() -> None:
         it.app.actions.show_settings()
         await it.shows("`swecli config` shows them")
         it.app.actions.show_sessions()
-        await it.shows("Nothing is stored here")
+        await it.shows("Sessions are not stored here")
 
 
 async def test_the_palette_offers_what_makes_sense_now() -> None:

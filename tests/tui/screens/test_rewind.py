@@ -68,8 +68,8 @@ async def test_the_message_comes_back_and_an_undo_shows_all_again() -> None:
         await it.shows(": 1 file restored · Enter")
         await it.until(lambda: it.editor.text == "How many pens?")
         assert "Fixed: ten pens" not in it.screen()
-        it.session.emit(RewindUndone("w1", "1 file brought back."))
-        await it.shows("Fixed: ten pens", "Rewind undone. 1 file brought back.")
+        it.session.emit(RewindUndone("w1", "1 file restored."))
+        await it.shows("Fixed: ten pens", "Rewind undone. 1 file restored.")
 
 
 async def test_its_images_come_back_with_it() -> None:

@@ -114,9 +114,9 @@ class TruncationStrategy(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.preserve_system:
-            raise ValueError("preserve_system must be True: a request always has its system prompt")
+            raise ValueError("preserve_system must be True: every request has a system prompt")
         if not self.preserve_tool_chains:
-            raise ValueError("preserve_tool_chains must be True: providers refuse a result without its call")
+            raise ValueError("preserve_tool_chains must be True: providers reject a result without its call")
 
 
 class ImportanceStrategy(Struct, frozen=True):

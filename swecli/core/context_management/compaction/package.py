@@ -26,9 +26,9 @@ from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 
 OPENING = (
-    "The older part of this conversation was compacted to make room. What follows replaces it. The requests in it "
-    "are history: what was done is done, do not do it again. The newest messages follow word for word. IDs in brackets "
-    "name where a line comes from; `recall` shows it."
+    "The older part of this conversation was compacted to make room. What follows replaces it. The requests in "
+    "it are history: what was done is done, do not do it again. The newest messages follow word for word. IDs in "
+    "brackets name the source of a line; `recall` shows it."
 )
 
 
@@ -78,7 +78,7 @@ def build_package(
         OPENING,
         f"# Earlier messages of the user\n\n{quoted}" if quoted else "",
         f"# Summary\n\n{harmless(summary)}" if summary else "",
-        f"# What the user asked to be kept to\n\n{harmless(rules)}" if rules else "",
+        f"# Rules the user asked you to follow\n\n{harmless(rules)}" if rules else "",
         f"# State, from the record\n\n{harmless(state)}" if (state := state_block(ledger, facts)) else "",
         f"# Notes of swecli\n\n{told}" if (told := _notes(ledger, set(removed))) else "",
         *map(_attached, attachments),
@@ -244,8 +244,8 @@ def _section(title: str, lines: Iterable[str]) -> str:
 def _plan(plan: PlanChanged | None) -> str:
     if plan is None:
         return ""
-    state = "the user agreed to it, and it is being carried out" if plan.accepted else "the user has not agreed to it"
-    where = f" It is written in {plan.path}." if plan.path else ""
+    state = "the user agreed to it and you are carrying it out" if plan.accepted else "the user has not agreed to it"
+    where = f" It is in {plan.path}." if plan.path else ""
     text = plan.text if len(plan.text) <= PLAN else f"{plan.text[:PLAN]}… (cut)"
     quoted = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
     return f"## Plan\n- {state}.{where}\n\n{quoted}"

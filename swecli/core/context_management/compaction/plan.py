@@ -228,9 +228,9 @@ class PlanDraft:
         if name not in self._columns:
             return f"{name} is not in the context."
         if column != "kept" and name in self._keep:
-            return f"{name} is pinned, or kept by one of your rules; it stays."
+            return f"{name} is pinned or kept by one of your rules, so it is not removed."
         if column != "kept" and name in self._fixed:
-            return f"{name} is your newest message; it stays."
+            return f"{name} is your newest message, so it is not removed."
         entry = self._ledger.entries.get(name)
         if entry is None:
             if column == "offloaded":
@@ -239,7 +239,7 @@ class PlanDraft:
             return ""
         if column == "offloaded":
             if entry.kind in THOUGHT or self._stub(name) is None:
-                return f"{name} is too short for a reference, or has no shorter form."
+                return f"{name} is too short to replace, or has no shorter form."
             self._together(name, "kept")
             self._columns[name] = "offloaded"
             return ""

@@ -264,7 +264,7 @@ class Compaction:
         attempt.strategies.remove("summary")
         again = await self._summary(attempt, wish, sleep)
         spent = (*summary.usage, *again.usage)
-        attempt.notes.append(f"the summary was written once more, as it lacked {len(missing)} things to keep")
+        attempt.notes.append(f"the summary was written again because it lacked {len(missing)} things to keep")
         if not again.text:
             attempt.strategies.append("summary")
             return replace(summary, usage=spent)

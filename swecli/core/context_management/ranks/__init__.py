@@ -32,7 +32,7 @@ def read_ranks() -> dict[bytes, int]:
     """
     data = Path(__file__).with_name(_FILE).read_bytes()
     if hashlib.sha256(data).hexdigest() != _SHA256:
-        raise RanksError(f"the packed ranks ({_FILE}) are damaged; install swecli again")
+        raise RanksError(f"the packed ranks ({_FILE}) are damaged; reinstall swecli")
     return unpack(data)
 
 

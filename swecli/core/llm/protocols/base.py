@@ -469,7 +469,7 @@ class Decoder(ABC):
         self.on_end()
         if not self.closed and self._seen and not self._recognised:
             excerpt = f": {readable(self._strange)[:300]}" if self._strange else ""
-            self.fail("protocol", f"the answer is JSON, but not of this protocol{excerpt}")
+            self.fail("protocol", f"the answer is JSON, but does not follow this protocol{excerpt}")
         elif not self.closed:
             self.fail("truncated", "the answer ended before it was complete")
         return self.answer.take_events()
@@ -556,7 +556,7 @@ class Decoder(ABC):
             self.fail_wire(read_error(data, host=self.answer.origin.host))
         elif data.startswith(("{", "[")) and not event.partial:
             kind = "truncated" if self._recognised else "protocol"  # after valid events it can't be another protocol
-            self.fail(kind, f"an event of the answer is no JSON: {readable(data)[:200]!r}")
+            self.fail(kind, f"an event of the answer is not JSON: {readable(data)[:200]!r}")
 
 
 def _is_error(message: JsonObject) -> bool:

@@ -55,4 +55,4 @@ def _parts(protocol: str) -> tuple[type[Decoder], BuildRequest]:
 
             return OllamaDecoder, build_request
         case _:
-            raise ValueError(f"unknown protocol {protocol!r}: known are {', '.join(PROTOCOLS)}")
+            raise ValueError(f"unknown protocol {protocol!r}; protocols: {', '.join(PROTOCOLS)}")

@@ -131,7 +131,7 @@ def _keep(is_file: bool, option: str, value: str, parsed: _Parsed) -> None:
 
 def _next(name: str, option: str, rest: list[str]) -> str:
     if not rest:
-        raise UnprovenError(f"the option {option} of {name} lacks a value")
+        raise UnprovenError(f"the option {option} of {name} has no value")
     value = rest.pop(0)
     if value.startswith("-") and not re.fullmatch(r"-[0-9]*", value):
         raise UnprovenError(f"the value {value} of {name} {option} looks like an option")
@@ -143,7 +143,7 @@ def _next(name: str, option: str, rest: list[str]) -> str:
 
 def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
     if table.require and not table.require & parsed.options:
-        raise UnprovenError(f"{name} without {' or '.join(sorted(table.require))} does more than read")
+        raise UnprovenError(f"{name} without {' or '.join(sorted(table.require))} may do more than read")
     for file in parsed.files:
         check_content(file, situation)
     for option, text in parsed.texts:

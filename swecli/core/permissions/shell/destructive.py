@@ -142,7 +142,7 @@ def dangers(items: Iterable[Started], place: Place) -> list[Danger]:
 
 def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     if item.computed:
-        yield Danger(f"{item.name} runs text that is known only when it runs.")
+        yield Danger(f"{item.name} runs text computed at run time.")
     if not item.name:
         yield Danger("The program's name is computed.")
         return
@@ -246,17 +246,17 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
                 yield Danger(f"{item.name} would remove {path}: {special}.", refuse=True, evidence=(path,))
     if not targets:
         if item.found.words != item.words or item.name == "rm":
-            yield Danger(f"{item.name} removes files that are known only when it runs.")
+            yield Danger(f"{item.name} removes files named only at run time.")
         return
     reason = None
     if recursive:
         reason = "removes whole directories"
     elif any(not target.known or target.glob or "{}" in target.text for target in targets) or not place.certain:
-        reason = "removes files that are known only when it runs"
+        reason = "removes files named only at run time"
     elif any(inside(path, place.roots) is None for target in targets for path in _paths(target, place)):
         reason = "removes something outside the workspace"
     elif item.name != "rmdir" and item.name not in ("rm", "unlink"):
-        reason = "removes files for good"
+        reason = "removes files permanently"
     if reason is not None:
         known = all(target.known and "{}" not in target.text for target in targets) and place.certain
         loss = _deletion(_removed(targets, place), place) if known else None
@@ -304,7 +304,7 @@ def _blast_radius(targets: Sequence[ScanWord], place: Place, *, filtered: bool =
     """The paths that the words match now, with count and bytes; a computed word can't be counted."""
     unknown = any(not target.known or "{}" in target.text for target in targets)
     found = _removed(targets, place)
-    note = ("Part of what it removes is known only when it runs.",) if unknown else ()
+    note = ("Part of what it removes is computed at run time.",) if unknown else ()
     return (*note, *(blast_radius_lines(found, place.facts, filtered=filtered) if found else ()))
 
 

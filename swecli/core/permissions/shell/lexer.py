@@ -311,7 +311,7 @@ class _Reader(WordReader):
                     break
                 raise UnprovenError("it runs something in the background (&)")
             if self.peek() == "(":
-                raise UnprovenError("a parenthesis stands where none is understood")
+                raise UnprovenError("it has an unexpected parenthesis")
             if self.text.startswith("<(", self.at):
                 self.at += 2
                 words.append(Word((Segment("process", script=self.substitution()),)))

@@ -183,4 +183,4 @@ def beyond_files(name: str) -> str:
         return "the database"
     if name in ("docker", "docker-compose", "podman"):
         return "containers and their volumes"
-    return "what is on other machines" if name in _REMOTE else ""
+    return "files on other machines" if name in _REMOTE else ""

@@ -57,7 +57,7 @@ def _table() -> _Table:
 def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word: False) -> Offered | NoOffer:
     """The words of a rule that covers a command."""
     if not words or words[0] is None:
-        return NoOffer("its name is known only when it runs")
+        return NoOffer("its name is computed when it runs")
     program = _program(words[0])
     found = _by_form(words, program, is_script)
     if found is not None:
@@ -83,7 +83,7 @@ def _program(word: str) -> str:
 def _exactly(words: Sequence[str | None], script: str = "") -> Offered | NoOffer:
     known = tuple(word for word in words if word is not None)
     if len(known) != len(words):
-        return NoOffer("an argument is known only when it runs")
+        return NoOffer("an argument is computed when it runs")
     if any("\n" in word for word in known):
         return NoOffer("a rule is one line, and this command is not")
     if sum(map(len, known)) > MAX_RULE:

@@ -35,7 +35,7 @@ def check_sed(arguments: list[str], situation: Situation) -> None:
             continue
         if word in ("-e", "--expression", "-ne", "-Ene", "-nEe"):
             if not rest:
-                raise UnprovenError("sed lacks a script")
+                raise UnprovenError("sed has no script")
             scripts.append(rest.pop(0))
         elif word.startswith("--expression="):
             scripts.append(word.partition("=")[2])
@@ -48,7 +48,7 @@ def check_sed(arguments: list[str], situation: Situation) -> None:
             operands.append(word)
     if not scripts:
         if not operands:
-            raise UnprovenError("sed lacks a script")
+            raise UnprovenError("sed has no script")
         scripts.append(operands.pop(0))
     if not all(script_is_harmless(script) for script in scripts):
         raise UnprovenError("the sed script may do more than print")
@@ -126,7 +126,7 @@ def check_awk(arguments: list[str], situation: Situation) -> None:
             break
         if word in ("-F", "-v"):
             if not rest:
-                raise UnprovenError(f"awk {word} lacks a value")
+                raise UnprovenError(f"awk {word} has no value")
             value = rest.pop(0)
         elif word.startswith(("-F", "-v")):
             value = word[2:]
@@ -140,7 +140,7 @@ def check_awk(arguments: list[str], situation: Situation) -> None:
         raise UnprovenError("the awk program may do more than print")
     for operand in rest[1:]:
         if re.match(r"[A-Za-z_]\w*=", operand):
-            raise UnprovenError(f"awk takes {operand} as an assignment")
+            raise UnprovenError(f"awk treats {operand} as an assignment")
         check_content(operand, situation)
 
 
@@ -225,7 +225,7 @@ def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
             del rest[: stop + 1]
         elif word in lists["find_value"] or word in lists["find_file"]:
             if not rest:
-                raise UnprovenError(f"find {word} lacks a value")
+                raise UnprovenError(f"find {word} has no value")
             value = rest.pop(0)
             if word in lists["find_file"]:
                 check_name(value, situation)
@@ -253,7 +253,7 @@ def _jq(arguments: list[str], situation: Situation) -> None:
         word = rest.pop(0)
         if word in ("--arg", "--argjson"):
             if len(rest) < 2:
-                raise UnprovenError(f"jq {word} lacks values")
+                raise UnprovenError(f"jq {word} has no value")
             del rest[:2]
         elif word == "--indent":
             del rest[:1]
@@ -267,7 +267,7 @@ def _jq(arguments: list[str], situation: Situation) -> None:
     if not operands:
         if "--version" in arguments or "--help" in arguments:
             return
-        raise UnprovenError("jq lacks a filter")
+        raise UnprovenError("jq has no filter")
     if _JQ_EFFECT.search(operands[0]):
         raise UnprovenError("the jq filter may read the environment or other files")
     for operand in operands[1:]:
@@ -379,7 +379,7 @@ def _tar(arguments: list[str], situation: Situation) -> None:
     match arguments:
         case ["-tf" | "tf" | "-tvf" | "tvf" | "-tzf" | "tzf" | "-tzvf" | "tzvf" | "-tjf" | "-tJf" | "-ztf", archive]:
             if ":" in archive:
-                raise UnprovenError("tar takes a name with a colon as another machine")
+                raise UnprovenError("tar treats a name with a colon as another machine")
             check_content(archive, situation)
         case ["--list" | "-t", "--file" | "-f", archive] if ":" not in archive:
             check_content(archive, situation)

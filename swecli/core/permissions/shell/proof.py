@@ -179,7 +179,7 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
         raise UnprovenError("this use of git is not understood")
     check_program("git", situation)
     if situation.cwds != (situation.start,):
-        raise UnprovenError("git after cd may meet another repository's settings")
+        raise UnprovenError("git after cd may use another repository's settings")
     problem = situation.facts.git_problem(situation.start, situation.roots)
     if problem is not None:
         raise UnprovenError(f"git may run a program here: {problem}")
@@ -470,7 +470,7 @@ def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
     for path in absolute(target, situation):
         resolved = situation.facts.resolve(path)
         if posixpath.normpath(path) != resolved:
-            raise UnprovenError(f"cd {target} passes a link")
+            raise UnprovenError(f"cd {target} follows a link")
         if situation.facts.kind(resolved) not in ("directory", "missing"):
             raise UnprovenError(f"{target} is not a directory")
         places.append(resolved)

@@ -147,7 +147,7 @@ class _Scanner:
             self._nested(")")
             return _Current()
         elif char == ")" and not self._cases:
-            raise ScanError("a parenthesis is closed that was not opened")
+            raise ScanError("a closing parenthesis has no opening one")
         piped = char == "|" and not self._text.startswith("|", self._at) and self._text[self._at - 2 : self._at] != "||"
         self._finish(current)
         return _Current(piped=piped)

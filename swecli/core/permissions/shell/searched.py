@@ -145,7 +145,7 @@ def _check(name: str, starts: Sequence[str], reach: Reach, read: Callable[[str],
             if first is not None:
                 shown = posixpath.relpath(first, posixpath.normpath(path))
                 raise UnprovenError(
-                    f"{name} would read {shown}, which may hold secrets; leave it out by an option", soft=True
+                    f"{name} would read {shown}, which may hold secrets; exclude it with an option", soft=True
                 )
 
 

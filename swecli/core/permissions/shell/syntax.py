@@ -176,7 +176,7 @@ def _without_braces(segments: list[Segment]) -> list[list[Segment]]:
     if "{" not in unquoted or not _may_be_list(whole):
         return [segments]
     if any(segment.kind in ("variable", "commands", "number") for segment in segments):
-        raise UnprovenError("braces beside an expansion are not understood")
+        raise UnprovenError("braces next to an expansion are not understood")
     for index, segment in enumerate(segments):
         match = _BRACES.fullmatch(segment.text) if segment.kind == "text" and not segment.quoted else None
         if match is not None and unquoted.count("{") == 1 and unquoted.count("}") == 1:
@@ -291,7 +291,7 @@ class WordReader(ABC):
     def _checked(self, segments: list[Segment]) -> Word:
         unquoted = "\0".join(segment.text for segment in segments if segment.kind == "text" and not segment.quoted)
         if "=~" in unquoted or ":~" in unquoted:
-            raise UnprovenError("a tilde stands where the shell may expand it")
+            raise UnprovenError("the shell may expand a tilde here")
         first = segments[0] if segments else None
         if first is not None and first.kind == "text" and not first.quoted and first.text.startswith("~"):
             prefix, slash, rest = first.text.partition("/")
@@ -348,7 +348,7 @@ class WordReader(ABC):
         if name is not None:
             self.at = name.end()
             if self.text.startswith("\\\n", self.at):
-                raise UnprovenError("a variable's name may go on in the next line")
+                raise UnprovenError("a variable's name may continue on the next line")
             return Segment("variable", name.group(), quoted)
         if following in ("?", "$", "#", "0"):
             self.at += 2

@@ -20,9 +20,9 @@ from swecli.core.permissions.shell.tables import tables
 
 NAME_TO_COME = "./{}"
 """Placeholder for each name of the list."""
-_XARGS = "what xargs hands on"
-_SHELL = "what $(…) gives here"
-_UNDERSTOOD = "{} is not known to be names of files"
+_XARGS = "the text xargs passes on"
+_SHELL = "the text from $(…)"
+_UNDERSTOOD = "{} may not be file names"
 _GIT_OPTIONS = frozenset(("-z", "-c", "-m", "-o", "--cached", "--modified", "--others", "--exclude-standard", "--"))
 _SEARCH_OPTIONS = re.compile(
     r"-[rRlLiwEFPZsIu]+|--(include|exclude|exclude-dir|glob|type)=.*|--(files|files-with-matches|recursive|ignore-case"
@@ -43,7 +43,7 @@ def check_executed(
     name = inner[0] if inner else ""
     if name in lists["listed_content"]:
         if not _only_plain_names(predicates):
-            raise UnprovenError(f"{name} may meet files that hold secrets", soft=True)
+            raise UnprovenError(f"{name} may read files that hold secrets", soft=True)
     elif name not in lists["listed_names"] and name not in lists["listed_search"]:
         raise UnprovenError(f"{name or 'nothing'} may change the files that find lists")
     else:
@@ -59,7 +59,7 @@ def _check_tests(name: str, predicates: Sequence[str]) -> None:
         return
     for position, word in enumerate(predicates[:-1]):
         if word in ("-regex", "-iregex") or (word in _NAME_TESTS and looks_for_secrets(predicates[position + 1])):
-            raise UnprovenError(f"{name} may meet files that hold secrets", soft=True)
+            raise UnprovenError(f"{name} may read files that hold secrets", soft=True)
 
 
 def _only_plain_names(predicates: Sequence[str]) -> bool:

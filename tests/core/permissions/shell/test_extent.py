@@ -97,7 +97,7 @@ def test_wildcards_are_worked_out(work: ShellWorkspace) -> None:
 
 def test_what_is_not_known_is_said(work: ShellWorkspace) -> None:
     policy = work.loosest()[0]
-    assert "known only when it runs" in work.decide('rm -rf "$X"/*', policy).evidence[0]
+    assert "at run time" in work.decide('rm -rf "$X"/*', policy).evidence[0]
     assert work.decide("rm -rf absent", policy).evidence[0] == "None of it exists now."
     assert work.decide("find src -name '*.py' -delete", policy).evidence[0].startswith("a part of 3 files")
 
