@@ -156,7 +156,7 @@ class ChangedFiles:
         taken_back = self._recorder.state.taken_back
         others = [(path, touch) for path, touch in visible if path in found and found[path].sha256 != touch.sha256]
         editor, cwd = self._services.editor, self._services.workspace.cwd
-        if others and editor is not None:  # the model may have seen what is not saved yet
+        if others and editor is not None:  # the model may have seen unsaved content
             unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], editor)
             others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]
         changed = [(display_name(path, cwd), _how(found[path].sha256, path in taken_back)) for path, _ in others]
@@ -342,7 +342,7 @@ def _examined(mention: Mention, model: ModelInfo | None) -> Mention:
         with open_regular(mention.path) as (descriptor, status):
             head = os.read(descriptor, _HEAD)
     except OSError:
-        return mention  # reading it tells why not
+        return mention  # reading it reports the reason
     problem = ""
     if image_type(head) is None:
         if is_binary(head):

@@ -95,7 +95,7 @@ class SessionHooks:
         if self._hooks is not None and not inner:
             self._hooks.heard = self._heard
 
-    # --- what the user sees -------------------------------------------------------------------------------
+    # --- display ------------------------------------------------------------------------------------------
 
     @property
     def records(self) -> Sequence[HookRecord]:
@@ -402,7 +402,7 @@ class SessionHooks:
 
         if self._hooks is None or not self.listens(event):
             return NOTHING
-        await self._write_transcript()  # before anyone learns its path
+        await self._write_transcript()  # before its path is passed on
         common = self._common(event)
         payloads = [(subjects, {**payload, **common}) for subjects, payload in shown]
         with self._telling(self._hooks, event):
@@ -466,7 +466,7 @@ class SessionHooks:
             self._transcript = TranscriptFile(path, str(self._services.workspace.cwd))
         self._transcript.add(self._recorder)
         cover = self._hooks.place.cover
-        with contextlib.suppress(OSError):  # hooks are then told of a file that is not there or lacks the newest
+        with contextlib.suppress(OSError):  # hooks then get the path of a missing or outdated file
             await asyncio.to_thread(self._transcript.write, cover)
 
 

@@ -102,7 +102,7 @@ def _short(command: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
-# Commands that the user runs with ``!``: outside of turns, without the model; their output joins the conversation.
+# The user's ``!`` commands: outside turns, without the model; their output joins the conversation.
 
 
 class _Ran(Struct, frozen=True):

@@ -197,7 +197,7 @@ class Answer:
                 self._recorder.emit(ItemCheckpointed(running.item, part))
                 self._recorder.emit(ItemCompleted(running.item, "interrupted", detail="not executed"))
             else:
-                whole = index != newest and status == "error"  # what follows shows that it came to its end
+                whole = index != newest and status == "error"  # a later part proves that it is complete
                 ended = ItemCompleted(running.item, "ok" if whole else status, (part,) if part else ())
                 self._recorder.emit(ended if whole else replace(ended, detail=reason))
             if part is not None:
@@ -298,7 +298,7 @@ def _kind(part: Part) -> ItemKind:
             return "reasoning"
         case ToolCallPart():
             return "tool"
-        case TextPart(text=""):  # only what the provider wants back with it
+        case TextPart(text=""):  # only data that the provider wants back
             return "opaque"
         case TextPart():
             return "text"
@@ -480,7 +480,7 @@ class StepAccount:
         usage = fragment.usage or Usage()
         if usage.input_total is None:
             usage = replace(usage, input_total=prepared.budget.used)
-        # What providers say of the output while it is under way is no more than a beginning.
+        # Output counts that providers report during the stream are only lower bounds.
         written = max(usage.output_total or 0, fragment.written // CHARACTERS_PER_TOKEN)
         self._emit(step, info, replace(usage, output_total=written), estimated=True)
 
@@ -581,7 +581,7 @@ class Asking:
         may = self._services.limits.max_retries > 0
         if may and error.unreached and _server_of(info) in self._services.reached:
             return await self._outlive(error, failures)
-        failures.unreached, failures.paused = 0, 0.0  # whoever answers with an error is there again
+        failures.unreached, failures.paused = 0, 0.0  # a server that answers with an error is reachable again
         if error.kind != "rate_limit" or self._services.fallback or not may:
             failures.others += 1
             return await self.wait(error, failures.others)
@@ -600,7 +600,7 @@ class Asking:
         if not failures.unreached:
             failures.gone_since = now
         failures.unreached += 1
-        gone = max(failures.paused, now - failures.gone_since)  # attempts take their time, too
+        gone = max(failures.paused, now - failures.gone_since)  # attempts take time, too
         delay = outage_delay(error, failures.unreached, gone, self._services.jitter())
         if delay is None:
             return False

@@ -216,7 +216,7 @@ class ModelChoice:
     async def _asked(self, client: ModelClient) -> None:
         try:
             news = await self._services.windows.ask(client)
-        except Exception as error:  # noqa: BLE001 - a defect in the background is reported, and ends nothing
+        except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
             self._services.report_defect(error)
             return
         if client is not self._connection.client:

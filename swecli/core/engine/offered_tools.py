@@ -138,7 +138,7 @@ class OfferedTools:
         withheld = self.deferred
         selection = self._deferral.select(candidates, told, fixed, effective, self._services.tool_deferral)
         if selection.deferred and selection.deferred is not withheld and self.deferred is not withheld:
-            # While the model thinks, so that its first search need not wait.
+            # While the model thinks, so that its first search does not have to wait.
             asyncio.get_running_loop().run_in_executor(None, self._deferral.prepared)
         self._offer_search(bool(selection.deferred) or self._search.name in self._recorder.state.offered)
         order = {name: place for place, name in enumerate(self._promoted)}

@@ -138,7 +138,7 @@ class SessionPlaybook:
         if not isinstance(body, _TELLING):
             return
         if isinstance(body, TurnStarted):
-            if self._waiting:  # something happened between two turns
+            if self._waiting:  # events between two turns
                 self._take_in()
             if self._idle is not None:
                 self._wait(idle=False)
@@ -170,7 +170,7 @@ class SessionPlaybook:
                 if chosen := self._after_failure.pop(event.body.item, None):
                     self._begin_trials("result", chosen.told, chosen.withheld, event.body.item)
 
-    # --- telling ---
+    # --- passing bullets to the model ---
 
     async def begin_turn(self, said: str) -> None:
         """Settle the events since the last turn, and pass the model the bullets that apply to this message."""
@@ -256,7 +256,7 @@ class SessionPlaybook:
         for problem in (*books.project.problems, *books.own.problems):
             self._say(f"{problem}. The file is put aside before it is written again.", "warning")
         turn = next((at for at, event in enumerate(self._waiting) if isinstance(event.body, TurnStarted)), 0)
-        if turn:  # something happened before the first turn
+        if turn:  # events before the first turn
             waiting, self._waiting = self._waiting[turn:], self._waiting[:turn]
             self._take_in()
             self._waiting += waiting
@@ -329,7 +329,7 @@ class SessionPlaybook:
         try:
             playbook, result, told = await asyncio.to_thread(file.change, change)
         except OSError as error:
-            if not self._unwritable:  # once is enough: each turn would say it again
+            if not self._unwritable:  # report it only once, not every turn
                 self._say(
                     f"The playbook could not be written ({error.strerror or error}); nothing of it was changed.",
                     "warning",
@@ -421,7 +421,7 @@ class SessionPlaybook:
         refused = "; ".join(dict.fromkeys(one.reason for one in results or () if one.reason))
         return f"{len(done)} of {len(deltas)} proposed changes were made.{f' Refused: {refused}.' if refused else ''}"
 
-    # --- what the user does with it ---
+    # --- user actions ---
 
     async def shown(self) -> list[ShownBullet]:
         """All existing bullets, archived ones last; empty without a playbook."""

@@ -98,7 +98,7 @@ class Before(Struct, frozen=True):
     facts: int
 
 
-# --- written down -----------------------------------------------------------------------------------------
+# --- stored form ------------------------------------------------------------------------------------------
 
 
 class _Body(msgspec.Struct, array_like=True, frozen=True):
@@ -327,7 +327,7 @@ def _joined(found: _Written, bodies: Sequence[EntryBody]) -> Reductions:
 
 def _put(attributes: dict[str, Any], name: str, value: Any) -> None:
     if isinstance(value, deque):
-        attributes[name].extend(value)  # it has its length
+        attributes[name].extend(value)  # keep the deque's maxlen
     else:
         attributes[name] = value
 
@@ -336,7 +336,7 @@ def _stack(fields: _StackFields) -> ViewStack:
     stack = ViewStack()
     for name in ("_items", "_top"):
         vars(stack)[name] = getattr(fields, name)
-    older: Iterable[list[Any]] = getattr(fields, "_older")  # noqa: B009  # named as the attribute it stands for
+    older: Iterable[list[Any]] = getattr(fields, "_older")  # noqa: B009  # same name as the attribute
     vars(stack)["_older"] = [tuple(_piece(one) for one in pieces) for pieces in older]
     return stack
 

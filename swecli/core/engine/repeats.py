@@ -220,7 +220,7 @@ class RepeatGuard:
             waits=tool is not None and tool.result_kind == "output",
             about=about,
         )
-        if is_pointer(result):  # a re-read shows the same text as the read that it points to
+        if is_pointer(result):  # a re-read shows the same text as the read it refers to
             seen = SeenCall(seen.tool, seen.arguments, self._shown.get(seen.key, result), about=about)
         elif not seen.failed:
             self._shown[seen.key] = result

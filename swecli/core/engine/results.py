@@ -275,7 +275,7 @@ class Results:
         if measure is None or too_large(facts, self._rules):
             return facts
         images = IMAGE_TOKENS * len(outcome.images)
-        if 2 * size * measure.factor + images <= measure.room:  # it fits whatever it holds
+        if 2 * size * measure.factor + images <= measure.room:  # fits regardless of its content
             return facts
         return replace(facts, tokens=self._tokens(outcome.text, measure.factor) + images)
 

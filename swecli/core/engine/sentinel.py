@@ -94,7 +94,7 @@ class Sentinel:
         assert action in ("drop", "offload", "pin")
         done = edited(ledger, [ContextChange(action, name) for name in rot.ids], self._sizes(info))
         before, after = self._measured(done, info)
-        misleads = rot.kind == "contradiction"  # and is worth a change that frees nothing
+        misleads = rot.kind == "contradiction"  # worth a change even if it frees nothing
         if not done.made or (action != "pin" and not misleads and before - after < SMALL):
             return None
         count = len(done.made)

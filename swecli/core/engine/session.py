@@ -202,10 +202,10 @@ class Session:
         """``before`` describes the events before ``history``, if that has only the newest. ``outer`` makes it a
         subagent's session, which leaves shared parts open when it ends."""
         first = outer.relay.first if outer is not None else (0, 0)
-        services = self._plain = replace(services)  # its own: settings that change adjust it
+        services = self._plain = replace(services)  # a copy, adjusted when settings change
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
         if outer is not None:
-            recorder.turn = outer.relay.turn - 1  # what it does belongs to the turn that gave the task
+            recorder.turn = outer.relay.turn - 1  # its work belongs to the turn that started it
         self.hooks = SessionHooks(services, recorder, inner=outer is not None)
         self._agents = None if outer is not None else self._subagents(services, recorder)
         if services.hooks is not None:
@@ -498,7 +498,7 @@ class Session:
             self.notice(text, "error", "Set a key or use /model; see /help.")
         else:
             if self._services.extension_files is not None:
-                self._services.extension_files.look()  # what runs is what the file says now
+                self._services.extension_files.look()  # run the current version of the file
             self._begin_turn(call)
 
     def _carry_out(self, command: CarryOut) -> None:
@@ -620,14 +620,14 @@ class Session:
                 "error",
                 "The conversation is kept; you can continue. Details are in the log.",
             )
-        # What waits goes on by itself only after work that ended well; otherwise the user decides.
+        # Queued messages start by themselves only after successful work; otherwise the user decides.
         goes_on = not self._closed and not self._work.interrupted and self._recorder.state.outcome in ("done", "limit")
         if goes_on and self._connection.client is not None:
             waiting = take_first(self._recorder)
             if waiting is not None:
                 self._begin_turn(waiting)
 
-    # --- what slash commands ask for --------------------------------------------------------------------------
+    # --- requests of slash commands ---------------------------------------------------------------------------
 
     def plan_compaction(self) -> CompactionPlan | None:
         """Plan of a compaction now; None without a model."""
@@ -668,7 +668,7 @@ class Session:
         task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules), typed=typed)]))
         await asyncio.wait([task])
         for change in self._recorder.ledger.changes[before:]:
-            if change.after is not None:  # what the user's own command wrote is theirs
+            if change.after is not None:  # files written by the user's own command count as the user's
                 trouble = await asyncio.to_thread(self._services.keep_file, change.path, change.after)
                 if trouble:
                     self.notice(trouble, "warning")
@@ -893,7 +893,7 @@ class Session:
         if self._outer is None:
             await asyncio.to_thread(self._services.end_processes)
             await self.files.close()
-        if self._outer is None or self._outer.locks is None:  # in a work tree of its own it has its own
+        if self._outer is None or self._outer.locks is None:  # a subagent in its own work tree has its own locks
             await asyncio.to_thread(self._services.sandbox.close)
         await self._compactions.snapshots.close(self._connection.client)
         await self._connection.close()

@@ -70,7 +70,7 @@ class InstructionNews:
         if len(ledger.files) != len(self._paths):
             await self._look_below()
 
-    # --- files that were there at the start -------------------------------------------------------------------
+    # --- files present at the start ---------------------------------------------------------------------------
 
     async def _look_for_changes(self) -> None:
         stamps = await asyncio.to_thread(_stamps, self._watched)
@@ -113,7 +113,7 @@ class InstructionNews:
         title = f"Instructions changed: {', '.join(filter(None, (names, *(f'{name} removed' for name in gone))))}"
         self._tell_model(title, "\n\n".join(texts))
 
-    # --- folders below ----------------------------------------------------------------------------------------
+    # --- nested folders ---------------------------------------------------------------------------------------
 
     async def _look_below(self) -> None:
         paths = self._recorder.ledger.files.paths()
@@ -177,7 +177,7 @@ class InstructionNews:
             f"Instructions of {folder}: {names}", f"For work in {folder} this holds too.\n\n{_told(files)}"
         )
 
-    # --- what is no longer before the model -------------------------------------------------------------------
+    # --- files no longer in the context -----------------------------------------------------------------------
 
     def _tell_again(self) -> None:
         """Repeat files of nested folders that a cut or rewind removed from the conversation."""
@@ -306,6 +306,6 @@ class SessionMemory:
             self._recorder.emit(Notice(str(error), "warning", "memory"))
             return
         self._written = lines
-        if changed and not there:  # in later sessions it is no news
+        if changed and not there:  # not news in later sessions
             text = f"Notes of this session are kept in .swecli/memory/{NOTES}."
             self._recorder.emit(Notice(text, "info", "memory", "/memory undo removes them again"))

@@ -221,7 +221,7 @@ class SessionSnapshots:
         store = self._services.snapshots
         if store is None:
             return
-        await self._recorder.log.barrier()  # it must not know of anything that the record does not have
+        await self._recorder.log.barrier()  # it must not contain anything missing from the record
         trouble = await asyncio.to_thread(store.save_snapshot, snapshot)
         self._newest = snapshot.measure if not trouble else self._newest
         if trouble and not self._reported:
@@ -270,7 +270,7 @@ class SessionSnapshots:
         recorder = self._recorder
         found = restoration(f"r{recorder.state.seq + 1}", snapshot, recorder.facts, recorder.ledger)
         if found is None:
-            return  # what is lost did not matter
+            return  # the lost events did not matter
         recorder.emit(found)
         self._notice(
             "Parts of this session's record can't be read. The model continues from the snapshot "

@@ -164,7 +164,7 @@ class DayAccount:
         elif not 0 <= now - self._looked < FRESH_SECONDS:
             self._others, self._looked = await asyncio.to_thread(self._stored, *day, self._session), now
         since = total.minus(self._base)
-        # An unknown price of another session says nothing of what this one may do.
+        # Another session's unknown price does not restrict this one.
         return Spent(
             self._others.dollars + self._own.dollars + since.dollars,
             self._others.tokens + self._own.tokens + since.tokens,

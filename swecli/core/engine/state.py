@@ -294,7 +294,7 @@ class SessionState(Struct):
             self._count_waiting(event.ts)
 
     def _of_session(self, event: Event) -> None:
-        match event.body:  # the most frequent ones first: a long session has tens of thousands of them
+        match event.body:  # most frequent first: a long session has tens of thousands of events
             case ItemCheckpointed():
                 pass
             case ItemCompleted(item=item):

@@ -51,7 +51,7 @@ from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.jobs import JobInfo
 from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of
 
-# What subagents did: the transcript of one as text, and the report that its session gets.
+# Transcripts of subagents as text, and their reports to the parent session.
 
 
 _NAMED = 12
@@ -409,7 +409,7 @@ class Subagents:
             AgentEnded(run.agent, outcome, reason, record.steps, record.tokens, record.cost, duration, folder)
         )
 
-    # --- its work tree --------------------------------------------------------------------------------------------
+    # --- work tree ------------------------------------------------------------------------------------------------
 
     def _folder_of(self, run: _Run) -> Path | None:
         """Path of its future work tree; None if it gets none or none can be created."""
@@ -443,7 +443,7 @@ class Subagents:
         services = replace(services, workspace=place, checkpoints=None, sandbox=sandbox)
         return InnerParts(run.relay, services, tree.folder)
 
-    # --- what it works with ---------------------------------------------------------------------------------------
+    # --- services -------------------------------------------------------------------------------------------------
 
     def _prepared(self, item: str, task: AgentTask) -> _Run:
         services, state = self._services, self._recorder.state
@@ -483,7 +483,7 @@ class Subagents:
         def inherited(policy: Policy) -> Policy:
             state = recorder.state
             own = (rule for rule in policy.rules if rule not in began)
-            rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # the files' as they are now
+            rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # current rules of the files
             untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
             return replace(policy, rules=rules, untrusted=untrusted)
 
@@ -504,7 +504,7 @@ class Subagents:
             ),
         )
 
-    # --- while they work ------------------------------------------------------------------------------------------
+    # --- running subagents ----------------------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
         """Forward a reply to all subagents; its addressee accepts it."""
@@ -531,7 +531,7 @@ class Subagents:
         run = self._runs.get(agent)
         if run is None or run.work is None:
             return False
-        # A task that is cancelled before its first step runs nothing, not even its end.
+        # A task cancelled before its first step runs nothing, not even its clean-up.
         asyncio.get_running_loop().call_soon(run.work.cancel)
         return True
 
@@ -562,7 +562,7 @@ class Subagents:
         self.stop_all()
         await self.settled()
 
-    # --- looking at them ------------------------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------------------------
 
     def jobs(self) -> tuple[JobInfo, ...]:
         """Background subagents as jobs."""

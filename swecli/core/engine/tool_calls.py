@@ -237,14 +237,14 @@ class ToolCalls:
         outcome: ToolOutcome | None = None
         consent: Consent | None = None
         try:
-            if earlier_writers:  # the preview must show the file as the earlier calls leave it
+            if earlier_writers:  # the preview must show the file after the earlier calls
                 await asyncio.wait(earlier_writers)
             call = await self._hooked(call)
-            await self._expected(call)  # while the user decides, servers get ready
+            await self._expected(call)  # servers get ready while the user decides
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call)
                 call = consent.call
-                if not call.effects.interactive:  # else the question is what it does
+                if not call.effects.interactive:  # an interactive call is itself the question
                     self.order.passed(call.item)
                 if before:
                     await asyncio.wait(before)
@@ -264,7 +264,7 @@ class ToolCalls:
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
             text = "\n".join(filter(None, (outcome.text, self._said.get(call.item, ""))))
-            outcome = replace(outcome, text=call.with_note(text))  # in full, whatever of the result is stored
+            outcome = replace(outcome, text=call.with_note(text))  # in full, regardless of the stored part
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
         except Rejected as rejected:
@@ -275,7 +275,7 @@ class ToolCalls:
             self._end(call.item, call.part, "error", outcome)
             self._files.record(call.item, error.seen)
         except asyncio.CancelledError:
-            if outcome is not None:  # it is done; only storing its result was interrupted
+            if outcome is not None:  # finished; only storing its result was interrupted
                 self._end(call.item, call.part, _status(outcome), self._results.bounded("output", outcome))
                 raise
             self._end(call.item, call.part, "interrupted", self._cut_off(call) if running else _not_run("interrupted"))
@@ -311,7 +311,7 @@ class ToolCalls:
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
         await self._expected(call)
-        async with self._recorded(consent):  # what hooks do to the files is a part of it, and is taken back with it
+        async with self._recorded(consent):  # hooks' file changes belong to the call and are undone with it
             outcome = await self._run_tool(consent)
             said, output = await self._after(call, outcome)
             self._said[call.item] = said

@@ -194,7 +194,7 @@ class Turn:
     @property
     def _client(self) -> ModelClient:
         client = self._connection.client
-        assert client is not None  # a turn begins only with a model, and no command takes it away
+        assert client is not None  # a turn begins only with a model, and no command removes it
         return client
 
     async def _loop(self) -> TurnStopped:
@@ -210,7 +210,7 @@ class Turn:
         if self._mentions:
             await self._attach(self._mentions)
         await self._playbook.begin_turn(self._said)
-        # What a command makes of its call is the project's text, not a wish of the user: only the call counts.
+        # A command's expanded text comes from the project, not the user: only the invocation counts.
         said = self._said if self._invocation is None else self._invocation.title
         if self._retrieval is not None:
             await self._retrieval.add(said, self._client.info)
@@ -230,7 +230,7 @@ class Turn:
                 self._repeats.forget_lookups()
                 prepared = self._prepare(changed=True)
                 await self._check_budgets(prepared)
-            self._check_caps()  # making room may have asked a model for a summary
+            self._check_caps()  # freeing space may have requested a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._unmeasured = True
@@ -391,7 +391,7 @@ class Turn:
         advice = " ".join(filter(None, (why_not_again(error), error.hint, go_on)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
         reason = f"{error.message}{stop} {advice}".strip()
-        if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # others spent it meanwhile
+        if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # used up by others meanwhile
             return TurnStopped("limit", error.message, "max_tokens")
         kind = "content_filter" if error.moderated else error.kind
         return TurnStopped("blocked" if error.kind == "context_overflow" else "error", reason, kind)

@@ -95,7 +95,7 @@ class Work:
     def interrupt(self) -> None:
         if self._task is not None:
             self.interrupted = True
-            # A task that is cancelled before its first step runs nothing, not even its end. That step is
+            # A task cancelled before its first step runs nothing, not even its clean-up. That step is
             # already scheduled, so the cancellation goes after it.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
