@@ -118,7 +118,7 @@ class Compactions:
         self._declined = -1
         """Turn in which a hook cancelled a compaction: hooks are not asked again in it while requests fit."""
         self._wanted = False
-        self._in_vain = False
+        self._freed_nothing = False
         """Whether a compaction for the newest request was tried and freed no space."""
         self._budget_reported: set[str] = set()
 
@@ -244,7 +244,7 @@ class Compactions:
         """Compact if the context is nearly full, or clear old results if that pays. True if the view changed."""
         if self._services.context.limits.context_budget is not None:
             self._warn_of_budget(client)
-        self._in_vain = False
+        self._freed_nothing = False
         begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
         if self._wanted:
             self._wanted = False
@@ -262,7 +262,7 @@ class Compactions:
 
     def why_blocked(self, prepared: PreparedRequest) -> str:
         """Reason why this request is not sent, with remedies that have not been tried."""
-        return self._services.context.why_blocked(prepared.budget) if self._in_vain else prepared.reason
+        return self._services.context.why_blocked(prepared.budget) if self._freed_nothing else prepared.reason
 
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """React to a request that the provider refused as too long, regardless of our measure. True if the view
@@ -316,7 +316,7 @@ class Compactions:
             return False
         result = await self._run(prepared, client, trigger, "", forced=forced, without_model=stopped is not None)
         if not isinstance(result, CompactResult):
-            self._in_vain = not result.cancelled
+            self._freed_nothing = not result.cancelled
             if result.cancelled:
                 self._declined = self._recorder.turn
             else:

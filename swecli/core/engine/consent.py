@@ -267,7 +267,7 @@ class PreparedCall(Struct, frozen=True):
         return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{note}]")
 
 
-_MOST_TOLD = 4_000
+_MOST_SHOWN = 4_000
 """Bytes of a change that are shown to the model."""
 _MOST_LINES = 120
 
@@ -334,7 +334,7 @@ def _hunk_lines(blocks: Sequence[DisplayBlock], hunk: Hunk) -> list[str]:
 
 
 def _bounded(lines: Sequence[str]) -> str:
-    return bound_result("\n".join(lines), _MOST_TOLD, _MOST_LINES)
+    return bound_result("\n".join(lines), _MOST_SHOWN, _MOST_LINES)
 
 
 def _word(note: str) -> str:

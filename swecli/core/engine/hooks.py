@@ -66,7 +66,7 @@ class ToolWishes(Struct, frozen=True):
     context: str = ""
 
 
-_OF_SESSION: frozenset[HookEvent] = frozenset(
+_MAIN_ONLY: frozenset[HookEvent] = frozenset(
     ("SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "Notification", "SubagentStart", "SubagentStop")
 )
 """Events that do not fire in a subagent's session."""
@@ -93,7 +93,7 @@ class SessionHooks:
         self._trigger: Literal["manual", "auto"] = "auto"
         self._transcript: TranscriptFile | None = None
         if self._hooks is not None and not inner:
-            self._hooks.heard = self._heard
+            self._hooks.heard = self._background_ended
 
     # --- display ------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class SessionHooks:
         return self._hooks is not None and self._hooks.skip()
 
     def listens(self, event: HookEvent) -> bool:
-        if self._inner and event in _OF_SESSION:
+        if self._inner and event in _MAIN_ONLY:
             return False
         return self._hooks is not None and bool(self._hooks.listening(event))
 
@@ -405,14 +405,14 @@ class SessionHooks:
         await self._write_transcript()  # before its path is passed on
         common = self._common(event)
         payloads = [(subjects, {**payload, **common}) for subjects, payload in shown]
-        with self._telling(self._hooks, event):
-            runs = await self._hooks.run(event, payloads, limit, self._holds(use))
+        with self._report_running(self._hooks, event):
+            runs = await self._hooks.run(event, payloads, limit, self._condition_matcher(use))
         for run in runs:
             self._recorder.emit(hook_ran(run, item))
         blocking = (run.hook.command for run in runs if run.answer.stop or run.answer.wish == "block")
         return replace(decide([run.answer for run in runs]), by=", ".join(dict.fromkeys(map(short_command, blocking))))
 
-    def _holds(self, use: ToolUse | None) -> Callable[[str], bool]:
+    def _condition_matcher(self, use: ToolUse | None) -> Callable[[str], bool]:
         """Matcher for hook conditions; conditions on calls never match without a call."""
         if use is None:
             return lambda condition: False
@@ -421,14 +421,14 @@ class SessionHooks:
         roots = tuple(map(str, self._services.workspace.roots))
         return lambda condition: holds(condition, use.tool, use.effects, roots, self._services.policy.home)
 
-    def _heard(self, run: HookRun) -> None:
+    def _background_ended(self, run: HookRun) -> None:
         """Handle the end of a background hook: it decides nothing, and its text joins the next context."""
         answer = replace(run.answer, wish="none", reason="", stop=False, stop_reason="", updated=None, output=None)
         self._recorder.emit(hook_ran(replace(run, answer=answer)))
         self._add_context(run.hook.event, answer.context)
 
     @contextlib.contextmanager
-    def _telling(self, hooks: Hooks, event: HookEvent) -> Generator[None]:
+    def _report_running(self, hooks: Hooks, event: HookEvent) -> Generator[None]:
         """Report the running hooks on screen if they take longer than a moment; Notification hooks are not waited
         for."""
         if event == "Notification":

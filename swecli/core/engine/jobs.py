@@ -162,11 +162,11 @@ async def _run(services: Services, jobs: Jobs, order: RunShell, item: str, show:
         return _Ran(order.output, order.exit_status, order.duration)
     environment = services.workspace.environment
     spec = CommandSpec(order.command, services.workspace.cwd, environment, shell=user_shell(environment))
-    result = await jobs.run(spec, RunOptions(item), _nothing_more, show)
+    result = await jobs.run(spec, RunOptions(item), _no_completion_note, show)
     return _Ran(result.output, result.exit_status, result.duration, result.ending == "exited", result.job)
 
 
-def _nothing_more(output: str, exit_status: int | None) -> str:
+def _no_completion_note(output: str, exit_status: int | None) -> str:
     """No completion message: the user's own command runs outside the sandbox and needs none."""
     del output, exit_status
     return ""

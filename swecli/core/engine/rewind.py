@@ -143,15 +143,15 @@ class Rewinds:
             restored = await checkpoints.unwind(done.name, done.turn)
             self._recorder.emit(restored)
             words = files_words(restored, "brought back", self._services.workspace.cwd)
-        self._went(RewindUndone(done.name, words))
+        self._record(RewindUndone(done.name, words))
 
     def _rewound(self, command: Rewind, reason: str) -> None:
         text = self._text_of(command.item) if command.scope != "files" else ""
         ledger, facts = self._recorder.ledger, session_facts(self._recorder.state)
         handoff = branch_note(ledger, command.item, facts) if command.handoff and command.scope != "files" else ""
-        self._went(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)
+        self._record(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)
 
-    def _went(self, body: Rewound | RewindUndone, handoff: str = "") -> None:
+    def _record(self, body: Rewound | RewindUndone, handoff: str = "") -> None:
         """Record a rewind or its undo with a note for the model, and the todo list if it changed."""
         before = self._recorder.state.todos
         self._recorder.emit(body)

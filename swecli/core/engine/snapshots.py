@@ -238,7 +238,7 @@ class SessionSnapshots:
             return
         try:
             self._newest = store.get_measure()
-            if self._newest is not None and self._misses_something(self._newest.seq):
+            if self._newest is not None and self._has_unreadable_events(self._newest.seq):
                 snapshot = store.get_snapshot()
                 if snapshot is not None:
                     self._restore(snapshot)
@@ -262,7 +262,7 @@ class SessionSnapshots:
         context.adopt_size(messages[:same], Usage(input_total=snapshot.token_count), client.info)
         return snapshot.seq
 
-    def _misses_something(self, seq: int) -> bool:
+    def _has_unreadable_events(self, seq: int) -> bool:
         """Whether events up to this one are unreadable and no snapshot has replaced them yet."""
         return any(lost <= seq for lost in self._recorder.facts.lost)
 

@@ -289,7 +289,7 @@ class SessionState(Struct):
             if self.suggestion is not None or isinstance(event.body, ContextSuggested):
                 self._of_suggestions(event.body)
         else:
-            self._of_agent(event)
+            self._apply_agent(event)
         if self.permissions or self.questions or self.waits_since is not None:
             self._count_waiting(event.ts)
 
@@ -367,7 +367,7 @@ class SessionState(Struct):
                 paths = {file.path for file in files}
                 self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
             case _:
-                self._of_work(event)
+                self._apply_work(event)
 
     def _asks(self, seq: int, model: str, address: str) -> None:
         if not self.models or self.models[-1][1:] != (model, address):
@@ -377,7 +377,7 @@ class SessionState(Struct):
         """Last address of a model; empty for its provider's own."""
         return next((address for _, name, address in reversed(self.models) if name == model), "")
 
-    def _of_work(self, event: Event) -> None:
+    def _apply_work(self, event: Event) -> None:
         """Apply an event about recorded work or a rewind."""
         match event.body:
             case TodosChanged(todos=todos):
@@ -396,7 +396,7 @@ class SessionState(Struct):
                     del self.rewinds[self.rewinds.index(done) :]
                     self.todos = done.todos if done.scope != "files" else self.todos
             case _:
-                self._of_anyone(event)
+                self._apply_shared(event)
 
     def _of_suggestions(self, body: Body | Unknown) -> None:
         now = self.suggestion
@@ -422,7 +422,7 @@ class SessionState(Struct):
         if done.scope != "files" and done.item in self.asked:
             self.todos = self.todos_before.get(done.item, ())
 
-    def _of_anyone(self, event: Event) -> None:
+    def _apply_shared(self, event: Event) -> None:
         """Apply an event about questions to the user or the workspace, from any agent."""
         match event.body:
             case PermissionRequested() as request:
@@ -441,7 +441,7 @@ class SessionState(Struct):
             case _:
                 pass
 
-    def _of_agent(self, event: Event) -> None:
+    def _apply_agent(self, event: Event) -> None:
         record = self.agents.get(event.agent)
         match event.body:
             case StepStarted(budget=budget) if record is not None:
@@ -460,7 +460,7 @@ class SessionState(Struct):
             case SideAnswered(model=model, usage=usage, cost=cost):
                 self._spend(record, model, event.turn, usage, cost)
             case _:
-                self._of_anyone(event)
+                self._apply_shared(event)
 
     def _spend(
         self,

@@ -320,7 +320,7 @@ class ToolCalls:
         self._sandbox.ran(ctx, call.effects)
         self._sandbox.publish()
         files = self._services.extension_files
-        for origin in _strangers(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
+        for origin in _untrusted_origins(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
             self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
@@ -414,7 +414,7 @@ class ToolCalls:
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
 
-def _strangers(call: PreparedCall, known: Iterable[Path], outcome: ToolOutcome) -> tuple[str, ...]:
+def _untrusted_origins(call: PreparedCall, known: Iterable[Path], outcome: ToolOutcome) -> tuple[str, ...]:
     """Untrusted origins of the result: a host, or files outside the ``known`` folders."""
     folders = tuple(known)
     host = (outcome.untrusted,) if outcome.untrusted else ()

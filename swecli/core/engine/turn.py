@@ -258,8 +258,8 @@ class Turn:
             await self._check_repeats(calls)
             if (
                 not calls
-                and not self._goes_on(message)
-                and not await self._has_news(message)
+                and not self._continues(message)
+                and not await self._agents_reported(message)
                 and not await self._hooks.stop(message.text)
             ):
                 return TurnStopped("done", _last_word(message))
@@ -366,11 +366,11 @@ class Turn:
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
-        if await self._can_go_on(prepared, result):
+        if await self._can_retry(prepared, result):
             return None
         raise self._failure(result.error)
 
-    async def _can_go_on(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
+    async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
         """Remove the obstacle to a new request, if possible."""
         error = result.error
         if error.kind == "context_overflow":
@@ -418,12 +418,12 @@ class Turn:
         self._compactions.measure(self._client)
         self._unmeasured = False
 
-    async def _has_news(self, message: Message) -> bool:
+    async def _agents_reported(self, message: Message) -> bool:
         """Wait for background subagents if the user can't send another message. True if they have reported."""
         waits = self._services.context.unattended and self._agents_settled is not None and has_content(message)
         return waits and self._agents_settled is not None and await self._agents_settled()
 
-    def _goes_on(self, message: Message) -> bool:
+    def _continues(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""
         if any(queued.steer for queued in self._recorder.state.queue):
             return True
