@@ -89,7 +89,7 @@ async def _run_line(line: str, make_services: MakeServices) -> dict[str, Any]:
         return {"id": identifier, **await _run(_request(data), make_services)}
     except BadLine as error:
         return {"id": identifier, "status": "error", "is_error": True, "text": str(error), "bad_line": True}
-    except Exception as error:  # noqa: BLE001 - a defect in one line is reported in its result and does not end the others
+    except Exception as error:  # noqa: BLE001 - a defect in one line is reported in its result and ends no other
         text = f"internal failure: {type(error).__name__}: {error}"
         return {"id": identifier, "status": "error", "is_error": True, "text": text, "defect": True}
 
