@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 
 PROMPT = "A customer who orders exactly 10 pens gets no discount. Please fix that and show me that the tests pass."
-"""What the user asks in the demonstration."""
+"""The user's message in the demonstration."""
 
 SCRIPT = Path(__file__).with_name("demo.script.toml")
-"""The script of the model, for ``load_script``."""
+"""The scripted model's answers, for ``load_script``."""
 
 _PROJECT = Path(__file__).with_name("project")
 
@@ -22,7 +22,7 @@ def prepare() -> Path:
     """Copy the sample project to a fresh temporary folder, which stays for the user to look at.
 
     Raises:
-        OSError: there is no room for it.
+        OSError: the copy failed, for example on a full disk.
     """
     folder = Path(tempfile.mkdtemp(prefix="swecli-demo-")).resolve() / "stationery"
     shutil.copytree(_PROJECT, folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -30,7 +30,7 @@ def prepare() -> Path:
 
 
 def interpreter() -> str:
-    """The shell word that runs this Python: ``python3`` where that is the same one, else its quoted path."""
+    """Shell word for this Python: ``python3`` if that is the same interpreter, else its quoted path."""
     found = shutil.which("python3")
     if found and os.path.realpath(found) == os.path.realpath(sys.executable):
         return "python3"
@@ -38,7 +38,7 @@ def interpreter() -> str:
 
 
 def banner(folder: Path) -> str:
-    """What the user has to know: that the model is scripted, where the files are, how to use a real model."""
+    """Information for the user: the scripted model, the location of the files, and how to use a real model."""
     return (
         "Demonstration. The model is scripted: no key, no network, always the same answers. Everything else is the "
         f"real program, working on a copy in {folder}\n"

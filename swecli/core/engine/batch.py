@@ -33,15 +33,15 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 
 MakeServices = Callable[[Path, Mode], Services]
-"""Services for a working directory and a mode."""
+"""Factory of services for a working directory and a mode."""
 
 
 class BadLine(ValueError):
-    """The line is no request; the message says what is wrong."""
+    """A line that is not a valid request; the message says what is wrong."""
 
 
 class _Answering:
-    """A log that stores nothing and answers every question as the line says."""
+    """Log that stores nothing and answers every question as the line specifies."""
 
     def __init__(self, approve: bool, publish: Callable[[Sequence[Event]], None]) -> None:
         self.approve = approve
@@ -75,7 +75,7 @@ class _Answering:
 
 
 async def run_lines(lines: Iterable[str], make_services: MakeServices) -> AsyncIterator[str]:
-    """Each line ``{id, name, arguments, cwd, mode, approve}`` gives one line of JSON with the result."""
+    """Run each line ``{id, name, arguments, cwd, mode, approve}`` and yield its result as a line of JSON."""
     for line in lines:
         if line.strip():
             yield json.dumps(await _run_line(line, make_services), ensure_ascii=True)
@@ -89,7 +89,7 @@ async def _run_line(line: str, make_services: MakeServices) -> dict[str, Any]:
         return {"id": identifier, **await _run(_request(data), make_services)}
     except BadLine as error:
         return {"id": identifier, "status": "error", "is_error": True, "text": str(error), "bad_line": True}
-    except Exception as error:  # noqa: BLE001 - a defect that one line meets shows in its result and ends no other
+    except Exception as error:  # noqa: BLE001 - a defect in one line is reported in its result and ends no other
         text = f"internal failure: {type(error).__name__}: {error}"
         return {"id": identifier, "status": "error", "is_error": True, "text": text, "defect": True}
 

@@ -1,4 +1,4 @@
-"""Keeping the context within its window: when to clear or compact, the compaction as an item, undo and redo."""
+"""Keeping the context within its window: when to clear or compact, compactions as items, undo and redo."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ LEAVE = "Leave it unchanged"
 
 
 class LimitNotices:
-    """Tells once for each model and component."""
+    """Notices about limits, once for each model and component."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._reported: set[tuple[str, str]] = set()
 
     def check(self, budget: Budget, model: str, *, exact: bool = True) -> bool:
-        """Look at a measure of a request to ``model``. True where there is something to tell that rests on estimates
-        only (not ``exact``): it is not told yet."""
+        """Report problems in the measure of a request to ``model``. An estimate (not ``exact``) is not reported; True
+        if it shows a problem."""
         trouble = no_room(budget)
         if not exact:
             return bool(trouble or much_fixed(budget) or over_limit(budget))
@@ -99,7 +99,7 @@ class LimitNotices:
 
 
 class Compactions:
-    """Keeps the conversation within its window: by thresholds, the model's wish and the user's; and takes back."""
+    """Compactions of a conversation, triggered by thresholds, the model or the user, and their undo."""
 
     def __init__(self, services: Services, recorder: Recorder, connection: Connection, asker: Asker) -> None:
         self._services = services
@@ -107,19 +107,19 @@ class Compactions:
         self._connection = connection
         self.snapshots = SessionSnapshots(services, recorder)
         self.in_doubt = False
-        """Whether the newest measure would say something alarming that rests on estimates only."""
+        """Whether the newest measure shows a problem based only on estimates."""
         self._limits = LimitNotices(recorder)
         self._gateway = gateway_of(services, recorder)
         self._asker = asker
         self._breaker = Breaker()
         self._reported = False
         self._begun = -1
-        """The turn whose first request was made."""
+        """Turn whose first request was made."""
         self._declined = -1
-        """The turn in which a hook cancelled: it is not asked again in it as long as requests fit."""
+        """Turn in which a hook cancelled a compaction: hooks are not asked again in it while requests fit."""
         self._wanted = False
-        self._in_vain = False
-        """Whether a compaction was tried for the newest request, and made no room."""
+        self._freed_nothing = False
+        """Whether a compaction for the newest request was tried and freed no space."""
         self._budget_reported: set[str] = set()
 
     def plan(self, client: ModelClient) -> CompactionPlan:
@@ -138,7 +138,7 @@ class Compactions:
         return plan_compaction(compaction, services.price, services.side_models.get("summary"))
 
     def draft(self, client: ModelClient) -> PlanDraft:
-        """A plan whose items can be moved."""
+        """Editable plan with movable items."""
         ledger, services = self._recorder.ledger, self._services
         effective = services.context.measure(project(ledger), client.info).effective
         sizes = EntrySizes(services.context.monitor, client.info)
@@ -155,7 +155,7 @@ class Compactions:
         return PlanDraft(compaction, services.price, services.side_models.get("summary"))
 
     async def draft_summary(self, client: ModelClient, focus: str) -> Summary:
-        """The model's summary of the conversation; changes nothing but what was spent."""
+        """The model's summary of the conversation; changes nothing but the spending."""
         services, recorder = self._services, self._recorder
         prepared = services.context.prepare(
             project(recorder.ledger), info=client.info, session=recorder.session, effort=recorder.state.effort
@@ -172,7 +172,7 @@ class Compactions:
         return replace(summary, text=await asyncio.to_thread(cited, summary.text, recorder.ledger, sources))
 
     async def apply_plan(self, client: ModelClient, wish: ApplyPlan) -> None:
-        """Carry out what the user has planned; where nothing changes, an event says why."""
+        """Carry out the user's plan; an event says why if nothing changes."""
         recorder = self._recorder
         summary = wish.summary
         if summary is None:
@@ -203,13 +203,13 @@ class Compactions:
         return report(self._recorder.ledger, sizes, self._services.compaction.retention)
 
     def measure(self, client: ModelClient) -> None:
-        """Publish the size of the context as it is now, for the meter and everything else that shows it."""
+        """Publish the current size of the context, for the meter and every other display."""
         budget = self._services.context.measure(project(self._recorder.ledger), client.info)
         self._recorder.emit(ContextMeasured(budget))
         self.in_doubt = self._limits.check(budget, client.info.ref, exact=self._services.context.monitor.exact)
 
     async def count_in_doubt(self, client: ModelClient) -> None:
-        """Count exactly where the newest measure would have said something alarming by estimates only."""
+        """Count exactly if the newest measure shows a problem based only on estimates."""
         if self.in_doubt:
             await self._services.context.count_exactly(project(self._recorder.ledger), client.info)
             budget = self._services.context.measure(project(self._recorder.ledger), client.info)
@@ -218,7 +218,7 @@ class Compactions:
             self.in_doubt = False
 
     def adopt_size(self, client: ModelClient | None, model: str) -> None:
-        """A session goes on: let the measure begin with what was known of its size. ``model`` is how the user calls the
+        """Initialise the measure of a resumed session with its last known size. ``model`` is the user's name for the
         model."""
         ledger = self._recorder.ledger
         if client is None or not ledger.view:
@@ -232,7 +232,7 @@ class Compactions:
             self._services.context.adopt_size(messages, known.usage, client.info)
 
     def request_compaction(self) -> str:
-        """The model asks for room: done before its next request, when every call has its result."""
+        """Schedule a compaction that the model asked for: before its next request, when every call has its result."""
         if not self._services.compaction.auto:
             return "The user has turned automatic compaction off, so nothing was compacted."
         self._wanted = True
@@ -241,10 +241,10 @@ class Compactions:
         return f"swecli will compact the conversation before your next step{size}."
 
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
+        """Compact if the context is nearly full, or clear old results if that pays. True if the view changed."""
         if self._services.context.limits.context_budget is not None:
             self._warn_of_budget(client)
-        self._in_vain = False
+        self._freed_nothing = False
         begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
         if self._wanted:
             self._wanted = False
@@ -261,17 +261,18 @@ class Compactions:
         return begins and self._clear_if_it_pays(prepared, client)
 
     def why_blocked(self, prepared: PreparedRequest) -> str:
-        """Why this request is not sent, and what helps that was not tried."""
-        return self._services.context.why_blocked(prepared.budget) if self._in_vain else prepared.reason
+        """Reason why this request is not sent, with remedies that have not been tried."""
+        return self._services.context.why_blocked(prepared.budget) if self._freed_nothing else prepared.reason
 
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """The provider refused the request as too long, whatever we measured. True when the view changed."""
+        """React to a request that the provider refused as too long, regardless of our measure. True if the view
+        changed."""
         if not self._services.compaction.auto:
             return await self._offer(prepared, client, "The provider rejected the request as too long.")
         return await self._automatic(prepared, client, "overflow", forced=True)
 
     async def compact_now(self, client: ModelClient, wish: Compact) -> None:
-        """Compact because the user asked for it; where nothing changes, an event says why."""
+        """Compact at the user's request; an event says why if nothing changes."""
         self._breaker.reset()
         prepared = self._services.context.prepare(
             project(self._recorder.ledger),
@@ -282,8 +283,7 @@ class Compactions:
         await self._run(prepared, client, "manual", wish.focus, without_model=wish.without_model)
 
     async def _offer(self, prepared: PreparedRequest, client: ModelClient, reason: str) -> bool:
-        """Nothing is compacted unless the user says so, and no request fits: let the user choose. True when the view
-        changed."""
+        """Let the user choose if automatic compaction is off and no request fits. True if the view changed."""
         question = Question(
             f"{reason} Automatic compaction is off.",
             (
@@ -316,7 +316,7 @@ class Compactions:
             return False
         result = await self._run(prepared, client, trigger, "", forced=forced, without_model=stopped is not None)
         if not isinstance(result, CompactResult):
-            self._in_vain = not result.cancelled
+            self._freed_nothing = not result.cancelled
             if result.cancelled:
                 self._declined = self._recorder.turn
             else:
@@ -327,13 +327,13 @@ class Compactions:
         return True
 
     def _is_cold(self) -> bool:
-        """Whether the provider has to read the whole prompt anew anyway: only time makes it forget, neither a new
-        process nor a switch of the model, from which the user may come back."""
+        """Whether the provider has to read the whole prompt uncached anyway. Only time expires its cache, not a new
+        process or a model switch, which the user may reverse."""
         asked = self._recorder.state.asked_at
         return asked is None or self._services.clock() - asked >= TTL_SECONDS
 
     def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """Between two turns, one batch of clearing and of the user's rules. True when the view changed."""
+        """Clear results and apply the user's rules in one batch between turns. True if the view changed."""
         if is_small(prepared.budget):
             return False
         ledger, turn = self._recorder.ledger, self._recorder.turn
@@ -347,7 +347,7 @@ class Compactions:
         return found is not None
 
     def _warn_of_budget(self, client: ModelClient) -> None:
-        """Say once for each model that the budget of the settings is more than there is."""
+        """Warn once for each model if the configured budget exceeds the model's window."""
         limits, info = self._services.context.limits, client.info
         if info.ref not in self._budget_reported and budget_too_large(info, limits):
             self._budget_reported.add(info.ref)
@@ -374,7 +374,7 @@ class Compactions:
         forced: bool = False,
         without_model: bool = False,
     ) -> CompactResult | NotCompacted:
-        """One transaction. Where nothing changed, an event says why."""
+        """One compaction transaction. An event says why if nothing changed."""
         recorder, ledger = self._recorder, self._recorder.ledger
         item = recorder.new_item("k")
         allowances = Allowances.of(prepared.budget.effective)
@@ -429,8 +429,7 @@ class Compactions:
         self._commit(item, Compacted(view, result), client, effective)
 
     def undo(self, client: ModelClient | None, item: str = "") -> None:
-        """Take back compactions up to and with that of ``item``, the newest where it is empty, if what comes back
-        fits."""
+        """Undo compactions back to and including that of ``item`` (empty: the newest), if the restored view fits."""
         ledger = self._recorder.ledger
         wanted = item or ledger.undoable or ""
         view = ledger.view_without(wanted)
@@ -448,7 +447,7 @@ class Compactions:
         self._report_moved("undone", count, before, client, f"/compact redo reapplies {_it(count)}.")
 
     def redo(self, client: ModelClient | None, item: str = "") -> None:
-        """Bring back compactions up to and with that of ``item``, the one undone last where it is empty."""
+        """Redo compactions up to and including that of ``item`` (empty: the last one undone)."""
         ledger = self._recorder.ledger
         wanted = item or ledger.redoable or ""
         if ledger.view_with(wanted) is None:
@@ -465,14 +464,15 @@ class Compactions:
         self._report_moved("redone", count, before, client, f"/compact undo undoes {_it(count)}.")
 
     def _report_moved(self, how: str, count: int, before: View, client: ModelClient | None, back: str) -> None:
-        """Say that compactions were undone or redone, what that did to the size, and the way ``back``."""
+        """Report undone or redone compactions, their effect on the size, and the way ``back``."""
         what = f"Compaction {how}" if count == 1 else f"{count} compactions {how}"
         self._notice(f"{what}{self._sizes_words(before, client)}. {back}")
         if client is not None:
             self.measure(client)
 
     def _sizes_words(self, before: View, client: ModelClient | None) -> str:
-        """What a change of the view did to the size of the context, after what it was; empty without a model."""
+        """Effect of a change of the view on the size of the context, compared with ``before``; empty without a
+        model."""
         if client is None:
             return ""
         context, ledger = self._services.context, self._recorder.ledger
@@ -480,8 +480,8 @@ class Compactions:
         return f": {old:,} to {context.measure(project(ledger), client.info).used:,} tokens"
 
     def _does_not_fit(self, view: tuple[ViewEntry, ...], client: ModelClient | None) -> str:
-        """By how much this view is too large for the model, as a sentence; empty where it is not, or is no larger than
-        what there is."""
+        """Excess of this view over the model's window, as a sentence; empty if it fits or is no larger than the current
+        view."""
         if client is None:
             return ""
         context, ledger = self._services.context, self._recorder.ledger
@@ -497,7 +497,7 @@ class Compactions:
         )
 
     def change(self, client: ModelClient | None, wish: ChangeContext) -> None:
-        """Do what the user chose for single items: all of it, or nothing and say why."""
+        """Apply the user's changes to single items: all of them, or none and report why."""
         if client is None:
             self._notice("No model is connected, so swecli cannot measure the context; nothing was changed.", "warning")
             return
@@ -521,7 +521,7 @@ class Compactions:
         self.measure(client)
 
     def _summary_client(self) -> ModelClient | None:
-        """The model for summaries, where there is one of its own; else the current model writes them."""
+        """Client of the summary model if one is set; None if the current model writes summaries."""
         try:
             return self._connection.beside("summary")
         except ModelUnavailable as error:
@@ -536,7 +536,7 @@ class Compactions:
         effective: int = 0,
         attached: Sequence[Attachment] = (),
     ) -> None:
-        """Record an accepted view. ``attached`` are the files whose text its summary brings: they count as read."""
+        """Record an accepted view. The files of ``attached``, whose text the summary includes, count as read."""
         result = outcome.result
         usage = outcome.summary.total_usage if outcome.summary else None
         stubs = {entry.id for entry in self._recorder.ledger.view if entry.kind == "stub"}
@@ -587,7 +587,7 @@ def _it(count: int) -> str:
 
 
 def session_facts(state: SessionState) -> SessionFacts:
-    """What a record tells besides the ledger."""
+    """Session facts for a summary that the ledger does not hold."""
     running = tuple(f"{job.job} `{job.command}` is running" for job in state.jobs.values() if job.status == "running")
     plan, open_steps = state.plan, any(todo.status != "completed" for todo in state.todos)
     counts = plan is not None and (not plan.accepted or open_steps or not state.todos)
@@ -597,8 +597,8 @@ def session_facts(state: SessionState) -> SessionFacts:
 def report_cache_miss(
     services: Services, recorder: Recorder, info: ModelInfo, prepared: PreparedRequest, message: Message, at: float
 ) -> None:
-    """Compare an answered request with the one before it and emit the miss, if it was one, and what the request began
-    with where that is new. ``at`` is when it was sent, in Unix seconds."""
+    """Compare an answered request with the previous one; emit a cache miss if there was one, and the request's
+    beginning if it is new. ``at`` is the send time in Unix seconds."""
     usage = message.response.usage if message.response else None
     miss = services.context.cache_miss(prepared.request, usage, info, recorder.ledger.view, at)
     if miss is not None:

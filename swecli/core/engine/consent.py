@@ -1,4 +1,4 @@
-"""Approval of a call: decided, asked about, changed on the way, and bound to what was shown."""
+"""Approval of a call: decision, question, amendment, and binding to what was shown."""
 
 from __future__ import annotations
 
@@ -55,19 +55,20 @@ if TYPE_CHECKING:
 
 
 class AskingOrder:
-    """A call asks when every call before it has asked, or will not ask. It does not wait for the answers."""
+    """Order of questions: a call asks once every earlier call has asked or will not ask, without waiting for
+    answers."""
 
     def __init__(self) -> None:
         self._ahead: dict[str, asyncio.Future[None]] = {}
-        """Calls that may still ask, in their order."""
+        """Calls that may still ask, in order."""
 
     def begin(self, items: Iterable[str]) -> None:
-        """These calls are about to run, in this order."""
+        """Announce calls that are about to run, in this order."""
         for item in items:
             self._ahead[item] = asyncio.get_running_loop().create_future()
 
     async def turn(self, item: str) -> None:
-        """Wait until this call may ask; at once for one that was not announced, or has asked before."""
+        """Wait until this call may ask; returns at once if it was not announced or has already asked."""
         if item not in self._ahead:
             return
         for other in tuple(self._ahead):
@@ -78,7 +79,7 @@ class AskingOrder:
                 await asyncio.wait((future,))
 
     def passed(self, item: str) -> None:
-        """This call has asked, or it will not."""
+        """Mark this call as having asked, or as not going to ask."""
         future = self._ahead.pop(item, None)
         if future is not None and not future.done():
             future.set_result(None)
@@ -89,8 +90,8 @@ T = TypeVar("T")
 
 
 class Requests:
-    """Open permission requests and questions. Answers to unknown or settled ids are ignored: the first
-    answer counts."""
+    """Open permission requests and questions. The first answer counts; answers to unknown or settled ids are
+    ignored."""
 
     def __init__(
         self,
@@ -100,19 +101,19 @@ class Requests:
         may_ask: bool = True,
         sweep: Callable[[], None] | None = None,
     ) -> None:
-        """``wanted`` is told, in a sentence, that the user has to answer a question. Without ``may_ask`` questions of
-        the model are answered by nobody. ``sweep`` reconsiders these requests and those of other agents; without it
-        there are no others."""
+        """``wanted`` receives a sentence whenever the user has to answer a question. Without ``may_ask`` the
+        model's questions are dismissed. ``sweep`` reconsiders these requests and those of other agents; by default
+        only these."""
         self._recorder = recorder
         self._wanted = wanted
         self._may_ask = may_ask
         self._sweep = sweep or self.settle_decided
         self._permissions: dict[str, asyncio.Future[ReplyPermission | Decision]] = {}
         self._deciding: dict[str, Callable[[], Decision]] = {}
-        """How each open request would be decided now."""
+        """Current decision on each open request."""
         self._questions: dict[str, asyncio.Future[Answer]] = {}
         self.order = AskingOrder()
-        """Of the calls that run now."""
+        """Asking order of the running calls."""
 
     def new_id(self, prefix: str) -> str:
         return f"{prefix}{self._recorder.state.seq + 1}"
@@ -120,9 +121,9 @@ class Requests:
     async def permission(
         self, asked: PermissionRequested, decide: Callable[[], Decision] | None = None
     ) -> ReplyPermission | None:
-        """Ask and wait. Cancelled while waiting, the request is settled as cancelled. "Always" is "once" where no
-        rule was offered, or where the rule was offered for other arguments. None: by ``decide`` the call needs no
-        question any more."""
+        """Ask and wait. Cancelled while waiting, the request is settled as cancelled. "Always" becomes "once" if no
+        rule was offered, or if it was offered for other arguments. None: according to ``decide`` the call no longer
+        needs a question."""
         future: asyncio.Future[ReplyPermission | Decision] = asyncio.get_running_loop().create_future()
         self._permissions[asked.request] = future
         if decide is not None:
@@ -160,7 +161,7 @@ class Requests:
                 self._recorder.emit(PermissionResolved(asked.request, "cancelled", "engine"))
 
     async def ask(self, item: str, questions: Sequence[Question]) -> Answers | None:
-        """Put questions and wait; an empty tuple when they were dismissed, None when nobody is there to answer."""
+        """Ask questions and wait; an empty tuple if they were dismissed, None if no user is there to answer."""
         if not self._may_ask:
             return None
         await self.order.turn(item)
@@ -182,11 +183,11 @@ class Requests:
                 self._recorder.emit(QuestionAnswered(request, (), "engine"))
 
     def reconsider(self) -> None:
-        """The mode or the rules are others: settle what they allow or refuse now. What still asks goes on waiting."""
+        """Settle requests that a changed mode or changed rules now allow or refuse. The others stay open."""
         self._sweep()
 
     def settle_decided(self) -> None:
-        """The same for these requests alone."""
+        """Settle the decided ones of these requests alone."""
         for request, decide in tuple(self._deciding.items()):
             decision = decide()
             if decision.outcome != "ask":
@@ -205,10 +206,10 @@ def _settle(future: asyncio.Future[T] | None, value: T) -> None:
 
 
 class PreparedCall(Struct, frozen=True):
-    """``part`` is the call as the model wrote it; everything else is as it would run. ``amended`` stands before the
-    result: it tells the model what the user changed, or that the user made the call; empty when neither. ``must_ask``
-    is why a hook wants the user to decide, ``told`` what hooks want the model to know; both are mostly empty.
-    ``typed``: what is written or asked for is what the user typed: consent, unless something else changes it."""
+    """A validated call. ``part`` is the call as the model wrote it; everything else is as it would run. ``amended``
+    precedes the result and informs the model of the user's changes, or that the user made the call. ``must_ask`` is a
+    hook's reason why the user has to decide, ``told`` a hook's text for the model; all three are empty by default.
+    ``typed``: the user typed the content or question, which is consent unless something else changes it."""
 
     item: str
     part: ToolCallPart
@@ -224,21 +225,21 @@ class PreparedCall(Struct, frozen=True):
     typed: bool = False
 
     def use(self) -> ToolUse:
-        """The call as hooks see it."""
+        """The call in the form for hooks."""
         from swecli.core.hooks.translation import ToolUse
 
         given = self.params.model_dump(mode="json", exclude_defaults=True)
         return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes, self.effects)
 
     def with_note(self, text: str) -> str:
-        """A text for the model, after what the user changed of the call."""
+        """Text for the model, preceded by the user's changes to the call."""
         return f"{self.amended}\n{text}" if self.amended else text
 
     def with_arguments(self, arguments: Mapping[str, Any], who: str = "The user") -> PreparedCall:
-        """The call with other arguments, changed by ``who``; itself where they come to the same.
+        """The call with other arguments, changed by ``who``; unchanged if they are equivalent.
 
         Raises:
-            ToolError: they are not valid.
+            ToolError: the arguments are not valid.
         """
         params = parse_arguments(json.dumps(arguments), self.tool)
         if params == self.params:
@@ -258,7 +259,7 @@ class PreparedCall(Struct, frozen=True):
         )
 
     def as_proposed(self) -> PreparedCall:
-        """The call without the choices that the user made among its changes: what they chose from is gone."""
+        """The call without the user's choice among its changes, because the choices no longer exist."""
         return replace(self, ctx=replace(self.ctx, choices=()), amended="") if self.ctx.choices else self
 
     def with_choice(self, choice: Choice, note: str) -> PreparedCall:
@@ -266,13 +267,13 @@ class PreparedCall(Struct, frozen=True):
         return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{note}]")
 
 
-_MOST_TOLD = 4_000
-"""Bytes of a change that the model sees."""
+_MOST_SHOWN = 4_000
+"""Bytes of a change that are shown to the model."""
 _MOST_LINES = 120
 
 
 def amended(call: PreparedCall, preview: Preview, reply: ReplyPermission) -> PreparedCall:
-    """The call as the reply changes it; itself where it changes nothing.
+    """The call as changed by the reply; the same call if the reply changes nothing.
 
     Raises:
         ToolError: the reply does not fit the request; the message says why.
@@ -333,7 +334,7 @@ def _hunk_lines(blocks: Sequence[DisplayBlock], hunk: Hunk) -> list[str]:
 
 
 def _bounded(lines: Sequence[str]) -> str:
-    return bound_result("\n".join(lines), _MOST_TOLD, _MOST_LINES)
+    return bound_result("\n".join(lines), _MOST_SHOWN, _MOST_LINES)
 
 
 def _word(note: str) -> str:
@@ -351,8 +352,8 @@ class SandboxWatch:
         self._advised = False
 
     def advice(self, effects: Effects) -> str:
-        """How to get a full sandbox as a sentence, the first time that auto mode asks about a command for want of one;
-        else empty."""
+        """How to get a full sandbox, as a sentence, the first time that auto mode asks about a command for lack of one;
+        otherwise empty."""
         wanted = effects.command is not None and self._recorder.state.mode == "auto" and not self._advised
         if not wanted or not self._sandbox.state.advice:
             return ""
@@ -360,22 +361,22 @@ class SandboxWatch:
         return self._sandbox.state.advice
 
     def start(self) -> None:
-        """Begin to find out; nobody waits for it."""
+        """Start the check in the background."""
         self._task = asyncio.create_task(self._check())
 
     async def checked(self, seconds: float) -> None:
-        """Wait for the check that was begun, if one was, so long at most."""
+        """Wait up to ``seconds`` for a running check."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=seconds)
 
     async def stop(self) -> None:
-        """Wait for what was begun: it has files open that are to be closed."""
+        """Wait for background tasks, which hold open files."""
         begun = {*self._accepting, *((self._task,) if self._task is not None else ())}
         if begun:
             await asyncio.wait(begun)
 
     async def ready(self, effects: Effects) -> None:
-        """Know the state before a command is decided about whose verdict depends on it."""
+        """Make sure that the sandbox state is known before a decision on a command that depends on it."""
         wanted = self._recorder.state.mode == "auto" or self._sandbox.options.mode == "on"
         if effects.command is not None and wanted and not self._sandbox.state.checked:
             await self._check()
@@ -383,7 +384,7 @@ class SandboxWatch:
             self.publish()
 
     def publish(self) -> None:
-        """Put the state on record if it is known and new."""
+        """Record the state if it is known and new."""
         state = self._sandbox.state
         if state.checked:
             body = SandboxChanged(state.level, state.layer, state.reason, state.uncovered, state.label, state.contains)
@@ -391,15 +392,16 @@ class SandboxWatch:
                 self._recorder.emit(body)
 
     def context(self, ctx: ToolContext, effects: Effects, decision: Decision) -> ToolContext:
-        """Where this call's command runs: in the sandbox if only that lets it run unasked, or if the user wants every
-        command there and did not consent to this one outside."""
+        """Context for this call's command: in the sandbox if only that lets it run unasked, or if the user wants every
+        command there and did not approve this one outside."""
         inside = decision.contained or (self._sandbox.options.mode == "on" and not effects.outside)
         if effects.command is None or not inside:
             return ctx
         return replace(ctx, sandbox=self._sandbox, contained=decision.contained)
 
     def ran(self, ctx: ToolContext, effects: Effects) -> None:
-        """A call has run. What it wrote outside of the sandbox is not the doing of contained commands."""
+        """Take note of a finished call, so that its writes outside the sandbox are not attributed to contained
+        commands."""
         everything = effects.command is not None and ctx.sandbox is None
         if everything or (effects.command is None and effects.writes):
             paths = None if everything else effects.writes
@@ -413,7 +415,7 @@ class SandboxWatch:
 
 
 class Rejected(Exception):
-    """The call may not run. The message is for the model, ``detail`` for the screen."""
+    """A call that may not run. The message is for the model, ``detail`` for the screen."""
 
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
@@ -421,8 +423,9 @@ class Rejected(Exception):
 
 
 class Consent(Struct, frozen=True):
-    """``call`` is what may run, as the user may have changed it; ``shown`` is the binding of what was approved, None
-    where no question was needed; ``ctx`` is what the call runs with. ``reads_only``: it is proven to change nothing."""
+    """Consent to a call. ``call`` may run, possibly changed by the user; ``shown`` is the binding of the approved
+    display, None if no question was needed; ``ctx`` is the context to run it in. ``reads_only``: proven to change
+    nothing."""
 
     call: PreparedCall
     shown: str | None
@@ -431,17 +434,17 @@ class Consent(Struct, frozen=True):
 
 
 class _Answer(Struct, frozen=True):
-    """A reply, the call as it changes it, and as it was before."""
+    """A reply, with the call after and before its changes."""
 
     reply: ReplyPermission
     call: PreparedCall
     before: PreparedCall
     problem: str = ""
-    """Why the change could not be made."""
+    """Reason why the change could not be made."""
 
 
 class Consents:
-    """Obtains consent for the calls of one session."""
+    """Consent to the calls of one session."""
 
     def __init__(
         self,
@@ -458,7 +461,7 @@ class Consents:
         self._hooks = hooks
 
     async def obtain(self, call: PreparedCall) -> Consent:
-        """Under what the call may run.
+        """Consent for the call.
 
         Raises:
             Rejected: by rule, mode or user.
@@ -497,7 +500,7 @@ class Consents:
             call = answer.call if answer is not None else call.as_proposed()
 
     async def holds(self, consent: Consent) -> bool:
-        """Whether what would run is what was approved; a notice says so where it is not."""
+        """Whether the call about to run is the one that was approved; a notice reports a difference."""
         call = consent.call
         if consent.shown is None:
             return True
@@ -513,7 +516,7 @@ class Consents:
         return False
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
-        """Ask whether a command that the sandbox stopped may run outside of it. Without consent the model learns it."""
+        """Ask whether a command that the sandbox stopped may run outside it. A refusal is reported to the model."""
         if not outcome.blocked or not self._services.sandbox.options.ask_outside:
             return None, outcome
         declined = "The user declined to run it unsandboxed."
@@ -543,13 +546,13 @@ class Consents:
         return None, replace(outcome, text=f"{outcome.text}\n{declined}{word}")
 
     async def _counted(self, call: PreparedCall, decision: Decision) -> Decision:
-        """The decision about a dangerous command with what it would destroy. For that git is asked, in a thread, as it
-        takes its time in a large repository."""
+        """The decision on a dangerous command, with an estimate of what it would destroy. Asks git in a thread, because
+        that takes time in a large repository."""
         return await asyncio.to_thread(self.decide, call, counted=True) if decision.danger else decision
 
     def decide(self, call: PreparedCall, mode: Mode | None = None, *, counted: bool = False) -> Decision:
-        """The permission decision under the rules and the mode of this moment, or under another mode. Only where losses
-        are to be ``counted`` a program is started."""
+        """The permission decision under the current rules and mode, or under another mode. Starts a program only to
+        estimate losses (``counted``)."""
         cwd = str(self._services.workspace.cwd)
         decision = self._services.decide(
             self._policy(mode, call.rules, counted=counted),
@@ -560,7 +563,7 @@ class Consents:
         return decision
 
     def read_rules(self) -> ReadRules:
-        """The rules of this moment about files whose text may not be read."""
+        """The current rules about files whose text may not be read."""
         return read_rules(self._policy(), self._roots)
 
     @property
@@ -568,7 +571,7 @@ class Consents:
         return tuple(str(root) for root in self._services.workspace.roots)
 
     def _policy(self, mode: Mode | None = None, more: tuple[Rule, ...] = (), *, counted: bool = False) -> Policy:
-        """The rules, ``more`` of them, and the mode of this moment, or another mode."""
+        """The current policy, with ``more`` rules or another mode if given."""
         state = self._recorder.state
         sandbox = self._services.sandbox.state
         policy = self._services.policy
@@ -596,7 +599,7 @@ class Consents:
     async def _asked(
         self, call: PreparedCall, preview: Preview, decision: Decision, shown: str, refused: RefusedEdit | None
     ) -> _Answer | None:
-        """The answer that lets the call go on; None where it has to be decided or asked about again.
+        """The answer that allows the call to continue; None if the call has to be decided or asked about again.
 
         Raises:
             Rejected: by the user.
@@ -651,10 +654,10 @@ class Consents:
         return _Answer(reply, changed, call)
 
     async def _ask_hooks(self, call: PreparedCall, reason: str) -> str:
-        """Let hooks refuse before the user is asked. Returns which came to no word, empty where none.
+        """Let hooks refuse before the user is asked. Returns the hooks that reached no verdict; empty if none.
 
         Raises:
-            Rejected: one does.
+            Rejected: by a hook.
         """
         if not (self._hooks.listens("PermissionRequest") or self._hooks.listens("Notification")):
             return ""
@@ -666,7 +669,7 @@ class Consents:
             raise Rejected(call.with_note(text), f"refused by {blocked.by}: {why[:100]}") from None
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:
-        """What the user made of a change is bound also where it needs no question."""
+        """Consent without a question, still bound to the user's selection of changes."""
         return self._consented(call, decision, await self._binding(call) if call.ctx.choices else None)
 
     def _consented(self, call: PreparedCall, decision: Decision, shown: str | None = None) -> Consent:
@@ -701,7 +704,7 @@ class Consents:
         return (place,)
 
     def _danger(self, call: PreparedCall, decision: Decision) -> tuple[str, tuple[str, ...]]:
-        """What the call would destroy and whether that can be undone, in one line; and what else has to be seen."""
+        """Possible losses and whether they can be undone, on one line, plus further warnings to show."""
         uncovered = self._uncovered(call)
         if not decision.danger:
             return "", uncovered
@@ -719,7 +722,7 @@ class Consents:
         return "; ".join((decision.danger, *uncovered)), ()
 
     def _uncovered(self, call: PreparedCall) -> tuple[str, ...]:
-        """Said beforehand: what could not be taken back."""
+        """Changes that could not be undone, known in advance."""
         checkpoints = self._services.checkpoints
         warning = checkpoints.warning(call.effects) if checkpoints is not None else ""
         return (warning,) if warning else ()
@@ -727,28 +730,28 @@ class Consents:
 
 OUTSIDE = "not sandboxed"
 APPROVED_OUTSIDE = "approved commands run outside the sandbox"
-"""Where there is one: it is no fault that it does not hold this command."""
+"""Shown if a sandbox is in use but does not contain this command."""
 ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
 NOT_ALLOWED = "Not allowed: "
-"""Before the reason why a rule or a mode refuses a call."""
+"""Prefix of the reason why a rule or mode refuses a call."""
 REJECTED = "The user rejected this call"
 UNATTENDED = "Not allowed; nothing was done."
 _SAYS = " The user says: "
 
 
 def said_with_no(result: str) -> str | None:
-    """What the user said when they rejected the call of this result; None where they did not reject it."""
+    """The user's note with a rejection, taken from the call's result; None if the user did not reject the call."""
     return result.partition(_SAYS)[2] if result.startswith(REJECTED) else None
 
 
 def unattended(result: str) -> bool:
-    """Whether the call of this result was refused because no user was there to ask."""
+    """Whether the call with this result was refused because no user was there to ask."""
     return result.startswith(UNATTENDED)
 
 
 def _covers(answer: _Answer, decision: Decision) -> bool:
-    """Whether a yes that came with a change holds for the changed call as it is decided now. Other arguments may be
-    something that always has to be asked, which the user has not been told."""
+    """Whether an approval with a change covers the changed call under the current decision. Changed arguments may
+    require a question of their own that the user has not seen."""
     if answer.reply.choice not in ("once", "always"):
         return False
     return answer.reply.arguments is None or (decision.outcome == "ask" and bool(decision.offers))

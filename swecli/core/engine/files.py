@@ -1,4 +1,4 @@
-"""The user's files as a session sees them: attached with ``@``, changed outside, changed by it, undone."""
+"""The user's files in a session: attached with ``@``, changed outside it, changed by it, undone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OFF_DIFF = "Checkpoints are off for this session, so its changes are unknown; gi
 
 
 class SessionFiles:
-    """What a session changed in files, and the ways back: between turns, as work of the session, each an event."""
+    """File changes of a session, and their undo and redo: between turns, as session work, each recorded as an event."""
 
     def __init__(self, services: Services, recorder: Recorder, work: Work) -> None:
         self._checkpoints = services.checkpoints
@@ -69,29 +69,28 @@ class SessionFiles:
         return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
 
     async def difference(self, below: str = "") -> Difference:
-        """What the session changed in files, from the first change to the last; what was taken back is left out.
-        ``below``: an absolute path."""
+        """File changes of the session from first to last, without undone ones. ``below``: an absolute path."""
         if self._checkpoints is None:
             return Difference(reason=OFF_DIFF)
         return await self._checkpoints.difference(below)
 
     async def against(self, revision: str, below: str = "") -> GitChanges:
-        """How the working tree differs from a revision of git, whoever changed it.
+        """Differences between the working tree and a git revision, including changes by others.
 
         Raises:
-            GitRefused: nothing is known, and why.
+            GitRefused: the comparison failed; the message says why.
         """
         place = self._workspace
         roots = [str(root) for root in place.roots]
         return await asyncio.to_thread(against, revision, str(place.cwd), roots, place.environment, below)
 
     async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
-        """The paths to list, and the sum of those in generated folders."""
+        """The paths to list, and a summary of those in generated folders."""
         roots = tuple(map(str, self._workspace.roots))
         return await asyncio.to_thread(lambda: GeneratedFolders(roots).split(paths))
 
     def begin(self, direction: Literal["undo", "redo"], target: Target) -> asyncio.Task[None]:
-        """Start to take changes back, or to bring them back; only while nothing else runs."""
+        """Start to undo or redo changes; only while nothing else runs."""
         return self._work.begin(self._restore(direction, target))
 
     async def close(self) -> None:
@@ -115,17 +114,17 @@ class SessionFiles:
 
 
 MOST_FILES = 64
-"""Files that are looked at before one request, the newest."""
+"""Most files checked before one request, newest first."""
 MOST_BYTES = 32_000_000
-"""Bytes that are read before one request; the rest waits for the next."""
+"""Most bytes read before one request; the rest waits for the next."""
 LARGEST = 10_000_000
 NAMED = 8
 _SETTLED = 2.0
-"""Seconds after a change from which on another change is sure to get another time stamp."""
+"""Seconds after a change from which another change is sure to get a different time stamp."""
 
 
 class _Stamp(Struct, frozen=True):
-    """A file's status at a look at it, and the hash that it had then; None = it was gone."""
+    """Status of a file when it was last checked, and its hash then; None = it was gone."""
 
     size: int = 0
     modified: int = 0
@@ -134,8 +133,8 @@ class _Stamp(Struct, frozen=True):
 
 
 class ChangedFiles:
-    """Finds files that someone else changed after the model saw them. ``note`` is what the next request has to tell
-    the model about that; empty when there is nothing."""
+    """Finds files that someone else changed after the model saw them. ``note`` is the text about them for the next
+    request; empty if there are none."""
 
     def __init__(self, recorder: Recorder, services: Services) -> None:
         self._recorder = recorder
@@ -144,7 +143,7 @@ class ChangedFiles:
         self.note = ""
 
     async def check(self) -> None:
-        """Look at the files, off the event loop, and make the note anew."""
+        """Check the files, off the event loop, and update the note."""
         ledger = self._recorder.ledger
         if not ledger.files:
             return
@@ -157,7 +156,7 @@ class ChangedFiles:
         taken_back = self._recorder.state.taken_back
         others = [(path, touch) for path, touch in visible if path in found and found[path].sha256 != touch.sha256]
         editor, cwd = self._services.editor, self._services.workspace.cwd
-        if others and editor is not None:  # the model may have seen what is not saved yet
+        if others and editor is not None:  # the model may have seen unsaved content
             unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], editor)
             others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]
         changed = [(display_name(path, cwd), _how(found[path].sha256, path in taken_back)) for path, _ in others]
@@ -165,7 +164,7 @@ class ChangedFiles:
 
 
 def _unsaved(paths: Sequence[str], editor: EditorFiles) -> dict[str, str]:
-    """Hashes of files as the editor has them."""
+    """Hashes of the unsaved editor contents of files."""
     hashes: dict[str, str] = {}
     for path in paths:
         with suppress(OSError):
@@ -180,7 +179,7 @@ def _how(sha256: str | None, taken_back: bool) -> str:
 
 
 def _note(changed: Sequence[tuple[str, str]]) -> str:
-    """``changed`` are names and what is to be said of each."""
+    """The note for ``changed``: file names with a remark on each."""
     if not changed:
         return ""
     names = [f"{name}{how}" for name, how in changed[:NAMED]]
@@ -190,8 +189,7 @@ def _note(changed: Sequence[tuple[str, str]]) -> str:
 
 
 def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp]:
-    """The present state of files. What was not touched since the last look is not read again; a file that can't be
-    looked at is left out."""
+    """Current state of files. Files untouched since the last check are not read again; unreadable ones are left out."""
     left = MOST_BYTES
     found: dict[str, _Stamp] = {}
     for path in paths:
@@ -215,13 +213,13 @@ def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp
 # --- attached -------------------------------------------------------------------------------------------------
 
 _HEAD = 8_192
-"""Bytes that tell what a file is."""
+"""Bytes read to detect the type of a file."""
 _ENDS = ".,;:!?)]}"
-"""What may follow a word in a sentence."""
+"""Punctuation that may follow a word in a sentence."""
 
 
 def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
-    """What a message mentions: as it says itself, or else what stands in its text."""
+    """Mentions of a message: its own list, or else those found in its text."""
     if message.mentions is not None:
         return message.mentions
     return mentioned(message.text) if "@" in message.text else ()
@@ -235,10 +233,9 @@ async def attach(
     model: ModelInfo,
     mentionables: Sequence[Mentionable] = (),
 ) -> None:
-    """Attach what messages mention: each file is read as ``read_file`` reads it, and each of the ``mentionables`` with
-    its tool, under the same permissions (the user named a mentionable, which is consent to the program that reads it),
-    as an item of its own that joins the conversation behind the message. Returns
-    when all of it is there; the user hears of what is not."""
+    """Attach the mentions of messages as items behind them: files through ``read_file``, ``mentionables`` through their
+    tools, under the same permissions. Naming a mentionable is consent to the program that reads it. Returns when all
+    are attached; notices report failures."""
     if not words:
         return
 
@@ -277,13 +274,13 @@ async def attach(
 
 
 def _clause(sentence: str) -> str:
-    """A sentence as what follows a colon; a name at its beginning keeps its letters."""
+    """A sentence turned into a clause for use after a colon; a leading name keeps its case."""
     first = sentence.partition(" ")[0]
     return sentence if "/" in first or not first[1:].islower() else sentence[:1].lower() + sentence[1:]
 
 
 class Passage(Struct, frozen=True):
-    """Lines ``first`` to ``last`` (0: all) of a file, which a message names with ``word``."""
+    """Lines ``first`` to ``last`` (0: all) of a file that a message names with ``word``."""
 
     path: str
     word: str
@@ -294,8 +291,8 @@ class Passage(Struct, frozen=True):
 async def attach_passages(
     recorder: Recorder, scheduler: Scheduler, passages: Sequence[Passage], cwd: Path
 ) -> frozenset[str]:
-    """Attach files that a message names without ``@``, in the same way. Returns the paths of those that were read; of
-    the others it says nothing, because nobody asked for them."""
+    """Attach files that a message names without ``@``, in the same way. Returns the paths of those that were read;
+    failures are silent because the user did not ask for these files."""
     calls: dict[str, Call] = {}
     for one in passages:
         arguments: dict[str, object] = {"path": one.path}
@@ -333,19 +330,19 @@ def _begin_call(
 
 
 def resolved_mentions(words: Sequence[str], cwd: Path, model: ModelInfo | None) -> list[Mention]:
-    """What the words name, each file once, with what a look at it tells."""
+    """The mentioned files, each once, with the result of a quick check."""
     mentions = (resolve(word, cwd) for word in words)
     found = {(one.path, one.first, one.last): one for one in mentions if one is not None}
     return [one if one.problem or one.is_folder else _examined(one, model) for one in found.values()]
 
 
 def _examined(mention: Mention, model: ModelInfo | None) -> Mention:
-    """The mention, with the problem that its file is nothing that the model can be shown."""
+    """The mention, with a problem set if the model can't be shown its file."""
     try:
         with open_regular(mention.path) as (descriptor, status):
             head = os.read(descriptor, _HEAD)
     except OSError:
-        return mention  # reading it tells why not
+        return mention  # reading it reports the reason
     problem = ""
     if image_type(head) is None:
         if is_binary(head):

@@ -18,7 +18,7 @@ from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart,
 
 
 class TranscriptFile:
-    """Grows with the conversation as long as the session runs; the session's own record is elsewhere."""
+    """Transcript file that grows while the session runs, separate from the session's own record."""
 
     def __init__(self, path: str, cwd: str) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class TranscriptFile:
         self._begun = False
 
     def add(self, recorder: Recorder) -> None:
-        """Take what was said since the last time. On the event loop; writes nothing."""
+        """Collect messages recorded since the last call. On the event loop; writes nothing."""
         entries = list(recorder.ledger.entries.values())
         for entry in entries[self._known :]:
             for line in _lines(entry):
@@ -38,10 +38,10 @@ class TranscriptFile:
         self._known = len(entries)
 
     def write(self, cover: Callable[[str], str]) -> None:
-        """Put it into the file, secrets covered. May take the time of a disk.
+        """Append the collected messages to the file, secrets masked. Blocks on the disk.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the file can't be written.
         """
         if self._begun and not self._waiting:
             return

@@ -1,4 +1,4 @@
-"""Where the user's hooks meet a session: each event fired with its payload, and what the hooks decide made typed.
+"""The user's hooks in a session: fires each event with its payload and types the hooks' decisions.
 
 Without hooks nothing is imported, started or recorded. Hooks tighten and never loosen: "allow" answers no question.
 """
@@ -34,24 +34,23 @@ if TYPE_CHECKING:
     from swecli.core.hooks.translation import ToolUse
 
 CONTINUATIONS = 5
-"""So many times in a row a Stop hook may keep the model from ending its turn."""
+"""How many times in a row a Stop hook may keep the model from ending its turn."""
 TOLD_AFTER = 0.5
-"""Seconds after which the screen names the hooks that are waited for."""
+"""Seconds after which the screen names the running hooks."""
 MOST_SHOWN = 500
-"""Characters of a line about a hook."""
+"""Most characters of a line about a hook."""
 END_SECONDS = 2.0
-"""The longest that hooks of SessionEnd take: somebody waits for the program to end."""
+"""Longest run time of SessionEnd hooks, because the user is waiting for the program to exit."""
 IDLE_SECONDS = 60.0
-"""Seconds without a message after a turn until Notification tells that swecli waits."""
+"""Seconds without a message after a turn until the Notification hooks report that swecli is waiting."""
 
 EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
-"""Why a session ends: another begins in its place, an earlier one goes on in its place, the user leaves."""
+"""Why a session ends: a new one replaces it, an earlier one is resumed in its place, the user leaves."""
 StartSource = Literal["startup", "resume", "compact"]
 
 
 class HookBlocked(Exception):
-    """A hook refuses. The message is its reason; ``by`` says whose, in words for the user: by its name,
-    where it is a program with one."""
+    """Refusal by a hook. The message is its reason; ``by`` names the hook for the user, if it is a named program."""
 
     def __init__(self, reason: str, by: str) -> None:
         super().__init__(reason)
@@ -59,22 +58,22 @@ class HookBlocked(Exception):
 
 
 class ToolWishes(Struct, frozen=True):
-    """What hooks want of a call before it is decided about. ``ask`` is why the user has to be asked whatever the rules
-    say, empty where they need not; ``arguments`` take the place of the call's."""
+    """Requests of hooks about a call before its permission decision. ``ask`` is the reason why the user has to be asked
+    regardless of the rules, or empty; ``arguments`` replace those of the call."""
 
     ask: str = ""
     arguments: Mapping[str, Any] | None = None
     context: str = ""
 
 
-_OF_SESSION: frozenset[HookEvent] = frozenset(
+_MAIN_ONLY: frozenset[HookEvent] = frozenset(
     ("SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "Notification", "SubagentStart", "SubagentStop")
 )
-"""Events that are none in the session of a subagent."""
+"""Events that do not fire in a subagent's session."""
 
 
 class SessionHooks:
-    """The hooks of one session; ``inner``: of a subagent's, where those of its calls and compactions run."""
+    """Hooks of one session; with ``inner``, of a subagent's, in which only call and compaction hooks run."""
 
     def __init__(self, services: Services, recorder: Recorder, *, inner: bool = False) -> None:
         self._inner = inner
@@ -84,26 +83,26 @@ class SessionHooks:
         self._starting: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._beside: set[asyncio.Task[None]] = set()
-        """Work that nobody waits for."""
+        """Background tasks."""
         self._contexts: list[tuple[str, str]] = []
-        """What the model is still to be told, by event."""
+        """Texts not yet passed to the model, by event."""
         self._stopped = ""
         self._continued = 0
         self._told = 0
-        """Waits for hooks that the user was told of."""
+        """Number of waits for hooks that were reported to the user."""
         self._trigger: Literal["manual", "auto"] = "auto"
         self._transcript: TranscriptFile | None = None
         if self._hooks is not None and not inner:
-            self._hooks.heard = self._heard
+            self._hooks.heard = self._background_ended
 
-    # --- what the user sees -------------------------------------------------------------------------------
+    # --- display ------------------------------------------------------------------------------------------
 
     @property
     def records(self) -> Sequence[HookRecord]:
         return self._hooks.records if self._hooks is not None else ()
 
     async def allow(self, record: HookRecord) -> str:
-        """Let a hook run as it is now. Returns what went wrong, empty when nothing did."""
+        """Approve a hook in its current form. Returns what went wrong, or an empty text."""
         try:
             record.hook = await asyncio.to_thread(self._services.allow_hook, record.hook)
         except OSError as error:
@@ -111,18 +110,18 @@ class SessionHooks:
         return ""
 
     def skip(self) -> bool:
-        """Go on without the hooks that run now. False where none does."""
+        """Continue without the running hooks. False if none runs."""
         return self._hooks is not None and self._hooks.skip()
 
     def listens(self, event: HookEvent) -> bool:
-        if self._inner and event in _OF_SESSION:
+        if self._inner and event in _MAIN_ONLY:
             return False
         return self._hooks is not None and bool(self._hooks.listening(event))
 
     # --- the session --------------------------------------------------------------------------------------
 
     def start(self, source: StartSource) -> None:
-        """The session begins; the first turn waits for the end of it."""
+        """Run SessionStart hooks; the first turn waits for them."""
         if self.listens("SessionStart"):
             self._starting = asyncio.create_task(self._started(source))
 
@@ -131,7 +130,7 @@ class SessionHooks:
         self._add_context("SessionStart", verdict.context)
 
     async def begin_turn(self, text: str) -> None:
-        """A message of the user begins a turn.
+        """Run hooks for a user message that begins a turn.
 
         Raises:
             HookBlocked: it must not be sent.
@@ -146,7 +145,7 @@ class SessionHooks:
         await self.submit(text)
 
     async def submit(self, text: str) -> None:
-        """A message of the user joins the conversation.
+        """Run hooks for a user message that joins the conversation.
 
         Raises:
             HookBlocked: it must not be sent.
@@ -160,7 +159,7 @@ class SessionHooks:
         self._add_context("UserPromptSubmit", verdict.context)
 
     def tell_model(self) -> None:
-        """Let what hooks said join the conversation, each as an item of its own."""
+        """Add the hooks' texts to the conversation, each as an item of its own."""
         waiting, self._contexts = self._contexts, []
         for event, text in waiting:
             item = self._recorder.new_item("t")
@@ -170,7 +169,7 @@ class SessionHooks:
             self._recorder.emit(ItemCompleted(item, "ok", (said,), shown, "added for the model"))
 
     async def stop(self, last_message: str) -> str:
-        """The model is done. Returns why it has to go on, or an empty text where it may end."""
+        """Run Stop hooks when the model is done. Returns why it has to continue, or an empty text if it may end."""
         if not self.listens("Stop"):
             return ""
         payload = {"stop_hook_active": self._continued > 0, "last_assistant_message": last_message}
@@ -187,11 +186,11 @@ class SessionHooks:
 
     @property
     def stopped(self) -> str:
-        """Why a hook ended the turn; empty where none did."""
+        """Reason why a hook ended the turn; empty if none did."""
         return self._stopped
 
     def turn_ended(self) -> None:
-        """Begin to wait for the user."""
+        """Start the timer for idle notifications."""
         if self.listens("Notification"):
             loop = asyncio.get_running_loop()
             self._idle = loop.call_later(
@@ -204,7 +203,7 @@ class SessionHooks:
             self._idle = None
 
     def notify(self, kind: str, message: str, title: str = "swecli") -> None:
-        """Tell hooks that the user is wanted. Nobody waits for them."""
+        """Run Notification hooks in the background."""
         if self.listens("Notification"):
             payload = {"message": message, "title": title, "notification_type": kind}
             self._run_beside(self._notify(payload))
@@ -218,7 +217,7 @@ class SessionHooks:
         task.add_done_callback(self._beside.discard)
 
     async def end(self, reason: EndReason) -> None:
-        """The session ends."""
+        """Run SessionEnd hooks."""
         self._stop_waiting()
         begun = {*self._beside, *((self._starting,) if self._starting is not None else ())}
         for task in begun:
@@ -234,7 +233,7 @@ class SessionHooks:
     # --- calls --------------------------------------------------------------------------------------------
 
     async def before_tool(self, item: str, use: ToolUse) -> ToolWishes:
-        """A call is about to be decided about.
+        """Run PreToolUse hooks before the permission decision.
 
         Raises:
             HookBlocked: it must not run; the reason is for the model.
@@ -252,7 +251,8 @@ class SessionHooks:
         return ToolWishes(asked, arguments, verdict.context)
 
     async def permission(self, item: str, use: ToolUse, reason: str) -> str:
-        """The user is about to be asked about a call. Returns which hooks came to no word about it, empty where none.
+        """Run PermissionRequest hooks before the user is asked. Returns the hooks that reached no verdict; empty if
+        none.
 
         Raises:
             HookBlocked: it must not run; the reason is for the model.
@@ -274,8 +274,8 @@ class SessionHooks:
     async def after_tool(
         self, item: str, use: ToolUse, text: str, *, failed: bool, exit_status: int | None
     ) -> tuple[str, str | None]:
-        """A call has run. Returns what its result has to tell the model besides, empty where nothing is to be told, and
-        what takes the place of its output."""
+        """Run hooks after a call. Returns additional text for the model, empty if none, and a replacement for the
+        output."""
         from swecli.core.hooks.translation import response_of, views
 
         event: HookEvent = "PostToolUseFailure" if failed else "PostToolUse"
@@ -317,7 +317,7 @@ class SessionHooks:
     # --- compaction ---------------------------------------------------------------------------------------
 
     def around_compaction(self, options: CompactionOptions) -> CompactionOptions:
-        """The options with these hooks asked before and told after, besides the functions that are there already."""
+        """The options with these hooks before and after a compaction, in addition to existing callbacks."""
         if not any(map(self.listens, ("PreCompact", "PostCompact", "SessionStart"))):
             return options
 
@@ -348,7 +348,7 @@ class SessionHooks:
     # --- subagents ----------------------------------------------------------------------------------------
 
     async def subagent_started(self, agent_id: str, agent_type: str) -> str:
-        """A subagent begins. Returns what it is to be told besides its task, empty where nothing is."""
+        """Run SubagentStart hooks. Returns text for the subagent in addition to its task, or an empty text."""
         if not self.listens("SubagentStart"):
             return ""
         return (await self._fire("SubagentStart", {"agent_id": agent_id, "agent_type": agent_type})).context
@@ -356,8 +356,8 @@ class SessionHooks:
     async def subagent_stopped(
         self, agent_id: str, agent_type: str, last_message: str, *, continued: int = 0, transcript: str = ""
     ) -> str:
-        """A subagent is done, after it was kept going ``continued`` times. Returns why it has to go on, or an empty
-        text where it may end."""
+        """Run SubagentStop hooks after ``continued`` continuations. Returns why the subagent has to continue, or an
+        empty text if it may end."""
         if not self.listens("SubagentStop"):
             return ""
         payload = {
@@ -402,18 +402,18 @@ class SessionHooks:
 
         if self._hooks is None or not self.listens(event):
             return NOTHING
-        await self._write_transcript()  # before anyone learns its path
+        await self._write_transcript()  # before its path is passed on
         common = self._common(event)
         payloads = [(subjects, {**payload, **common}) for subjects, payload in shown]
-        with self._telling(self._hooks, event):
-            runs = await self._hooks.run(event, payloads, limit, self._holds(use))
+        with self._report_running(self._hooks, event):
+            runs = await self._hooks.run(event, payloads, limit, self._condition_matcher(use))
         for run in runs:
             self._recorder.emit(hook_ran(run, item))
         blocking = (run.hook.command for run in runs if run.answer.stop or run.answer.wish == "block")
         return replace(decide([run.answer for run in runs]), by=", ".join(dict.fromkeys(map(short_command, blocking))))
 
-    def _holds(self, use: ToolUse | None) -> Callable[[str], bool]:
-        """Whether a condition holds: one about calls, where there is none, does not."""
+    def _condition_matcher(self, use: ToolUse | None) -> Callable[[str], bool]:
+        """Matcher for hook conditions; conditions on calls never match without a call."""
         if use is None:
             return lambda condition: False
         from swecli.core.hooks.hook import holds
@@ -421,16 +421,16 @@ class SessionHooks:
         roots = tuple(map(str, self._services.workspace.roots))
         return lambda condition: holds(condition, use.tool, use.effects, roots, self._services.policy.home)
 
-    def _heard(self, run: HookRun) -> None:
-        """A hook that nobody waited for has ended: it decides nothing, and what it says comes with what is next."""
+    def _background_ended(self, run: HookRun) -> None:
+        """Handle the end of a background hook: it decides nothing, and its text joins the next context."""
         answer = replace(run.answer, wish="none", reason="", stop=False, stop_reason="", updated=None, output=None)
         self._recorder.emit(hook_ran(replace(run, answer=answer)))
         self._add_context(run.hook.event, answer.context)
 
     @contextlib.contextmanager
-    def _telling(self, hooks: Hooks, event: HookEvent) -> Generator[None]:
-        """Tell which hooks are waited for, if that takes longer than a moment. Nobody waits for those of
-        Notification."""
+    def _report_running(self, hooks: Hooks, event: HookEvent) -> Generator[None]:
+        """Report the running hooks on screen if they take longer than a moment; Notification hooks are not waited
+        for."""
         if event == "Notification":
             yield
             return
@@ -466,7 +466,7 @@ class SessionHooks:
             self._transcript = TranscriptFile(path, str(self._services.workspace.cwd))
         self._transcript.add(self._recorder)
         cover = self._hooks.place.cover
-        with contextlib.suppress(OSError):  # hooks are then told of a file that is not there or lacks the newest
+        with contextlib.suppress(OSError):  # hooks then get the path of a missing or outdated file
             await asyncio.to_thread(self._transcript.write, cover)
 
 

@@ -1,4 +1,4 @@
-"""Looking at the context of a session, item by item, and at what a change of it would do. Changes nothing."""
+"""Inspection of a session's context, item by item, and of the effect of changes. Changes nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from swecli.core.protocol.events import ContextChange, ViewEntry
 
 class Picture(Struct, frozen=True):
     """The context at one moment: ``items`` add up to ``budget.used``. ``revision`` changes with the conversation and
-    with what is known of the model."""
+    with knowledge of the model."""
 
     items: tuple[ContextItem, ...]
     budget: Budget
@@ -47,12 +47,12 @@ class Picture(Struct, frozen=True):
 
 
 class Inspection:
-    """Reads one session's context."""
+    """Read-only view of one session's context."""
 
     def __init__(
         self, services: Services, recorder: Recorder, connection: Connection, notes: Callable[[], Sequence[str]]
     ) -> None:
-        """``notes`` are what the tail of the next request tells the model besides."""
+        """``notes`` are the notes in the tail of the next request."""
         self._services = services
         self._recorder = recorder
         self._connection = connection
@@ -60,7 +60,8 @@ class Inspection:
 
     @property
     def revision(self) -> Hashable:
-        """Changes whenever a new picture would differ: with what is said, and when the window becomes known."""
+        """Key that changes whenever a new picture would differ: with each message, and when the window becomes
+        known."""
         client = self._connection.client
         model = None if client is None else (client.info.ref, client.info.window, client.info.window_source)
         return self._recorder.ledger.revision, len(self._recorder.state.agents), model
@@ -70,17 +71,17 @@ class Inspection:
         return self._recorder.timeline
 
     def turn_back(self, compaction: str) -> Literal["undo", "redo", ""]:
-        """What can be done with a compaction that was made: nothing where later work took its place."""
+        """Available action for a past compaction; empty if later work replaced it."""
         in_force, undone = self._recorder.ledger.compactions
         return "undo" if compaction in in_force else "redo" if compaction in undone else ""
 
     def compaction_state(self, record: CompactionRecord) -> str:
-        """What became of a compaction, in two words."""
+        """Current state of a compaction, in two words."""
         states = {"undo": "active", "redo": "undone"}
         return states.get(self.turn_back(record.item), "replaced" if not record.in_force else "rewound")
 
     def picture(self) -> Picture | None:
-        """The items and their measure as they are now; None without a model."""
+        """The current items and their measure; None without a model."""
         client = self._connection.client
         if client is None:
             return None
@@ -90,7 +91,7 @@ class Inspection:
         return Picture(items_of(ledger, budget, context.monitor, client.info, agents), budget, self.revision)
 
     def effect(self, picture: Picture, changes: Sequence[ContextChange]) -> Effect | None:
-        """What these changes would do to the next request; None without a model."""
+        """Effect of these changes on the next request; None without a model."""
         client = self._connection.client
         if client is None:
             return None
@@ -103,21 +104,21 @@ class Inspection:
         return effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
 
     def title(self, item: ContextItem) -> str:
-        """What an item is about, on one line."""
+        """One-line description of an item."""
         agent = self._recorder.state.agents.get(item.agent)
         if agent is not None:
             return f"{agent.id} ({agent.started.profile}): {agent.started.title}"
         return title_of(self._recorder.ledger, item)
 
     def about(self, name: str) -> str:
-        """What an entry of the view is about, on one line."""
+        """One-line description of an entry of the view."""
         entry = self._recorder.ledger.entries.get(name)
         if entry is None:
             return "an earlier summary"
         return f"{name} {title_of_entry(self._recorder.ledger, entry)}"
 
     def said(self, name: str) -> str:
-        """An entry as it was said, a summary as it stands in the context."""
+        """Original text of an entry, or the text of a summary in the context."""
         ledger = self._recorder.ledger
         return original_text(ledger, name) or text_sent(ledger, name) or "(nothing)"
 
@@ -127,18 +128,18 @@ class Inspection:
         return sources_of_lines(summary, ledger, ledger.entries)
 
     def sources(self, ids: Sequence[str]) -> str:
-        """What was said in these items, a call with its result."""
+        """Original texts of these items, each call with its result."""
         ledger = self._recorder.ledger
         halves = [(name, *([name + RESULT] if name + RESULT in ledger.entries else [])) for name in ids]
         return "\n\n".join(f"[{self.about(one)}]\n{self.said(one)}" for each in halves for one in each)
 
     def size(self, item: str) -> int:
-        """Estimated tokens of an entry as it was said."""
+        """Estimated tokens of an entry's original text."""
         client, entry = self._connection.client, self._recorder.ledger.entries.get(item)
         return self._sizes(client).entry(entry) if client is not None and entry is not None else 0
 
     def text(self, item: ContextItem) -> tuple[str, str]:
-        """The exact text that is sent of an item, and what was said where that is another text."""
+        """The exact text sent for an item, and the original if it differs."""
         if item.state == "fixed":
             return self._fixed(item.source), ""
         ledger = self._recorder.ledger
@@ -147,8 +148,8 @@ class Inspection:
         return sent, said if said != sent else ""
 
     def wire(self, draft: str = "") -> WireRequest | None:
-        """The next request as it will leave, with ``draft`` as the user's message in it, compared with the previous
-        one; None without a model. Nothing is sent."""
+        """The next request as it would be sent, with ``draft`` as the user's message, compared with the previous one;
+        None without a model. Nothing is sent."""
         client = self._connection.client
         if client is None:
             return None
@@ -181,7 +182,7 @@ class Inspection:
         return WireRequest("", compact_json(body), sections, False, prepared.budget.used)
 
     def masked(self, text: str) -> str:
-        """A text without the keys of the connection, and without what looks like a key."""
+        """A text with the connection's keys, and anything that looks like a key, masked."""
         client = self._connection.client
         keys = key_values(client.config.headers) if isinstance(client, HttpModelClient) else frozenset[str]()
         return Masker(keys).mask(text)
@@ -193,7 +194,7 @@ class Inspection:
         return EntrySizes(self._services.context.monitor, client.info)
 
     def _fixed(self, component: str) -> str:
-        """The text of a part that is in every request."""
+        """Text of a component that every request contains."""
         client = self._connection.client
         if client is None:
             return ""

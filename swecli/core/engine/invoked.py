@@ -1,4 +1,5 @@
-"""Calls of Markdown commands and skills: what a call means, the commands in its text, and news of their files."""
+"""Invocations of Markdown commands and skills: their expansion, the commands in their text, and changes of their
+files."""
 
 from __future__ import annotations
 
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 500
 _ENDING = re.compile(r"exit status (-?\d+) after [\d.]+ s\n")
-"""The first line of what a command's result tells a model."""
+"""First line of a command's result for the model."""
 
 
 class NotInvoked(Exception):
-    """A call that is not sent; the message says why. ``rejected``: the user did not want a command of it."""
+    """An invocation that is not sent; the message says why. ``rejected``: the user rejected one of its commands."""
 
     def __init__(self, message: str, *, rejected: bool = False) -> None:
         super().__init__(message)
@@ -47,17 +48,17 @@ class NotInvoked(Exception):
 
 
 def listed_commands(files: ExtensionFiles | None) -> tuple[ListedCommand, ...]:
-    """What can be called, for front-ends that have no list of their own."""
+    """Commands and skills that can be invoked, for front-ends without a list of their own."""
     if files is None:
         return ()
     return tuple(ListedCommand(one.name, one.description[:200], one.hint) for one in files.now.invocables[:MOST_LISTED])
 
 
 def invocation_of(files: ExtensionFiles | None, message: Invoke | Queued) -> Invocation:
-    """What the call means now.
+    """Resolve an invocation against the current files.
 
     Raises:
-        NotInvoked: there is nothing of this name that counts, or it leads nowhere.
+        NotInvoked: no active command or skill has this name, or its text can't be expanded.
     """
     if isinstance(message, Invoke):
         name, arguments = message.name, message.arguments
@@ -87,7 +88,7 @@ def unapproved(waiting: Waiting) -> str:
 
 
 class Invoking:
-    """Makes messages of calls, in the turns of one session."""
+    """Turns invocations into messages, in the turns of one session."""
 
     def __init__(self, services: Services, recorder: Recorder, scheduler: Scheduler) -> None:
         self._services = services
@@ -95,11 +96,11 @@ class Invoking:
         self._scheduler = scheduler
 
     async def send(self, item: str, invocation: Invocation) -> None:
-        """Run the commands of a call one after the other, and let its message join the conversation as ``item``, which
-        has begun.
+        """Run the commands of an invocation one after the other, then add its message to the conversation as ``item``,
+        which has already begun.
 
         Raises:
-            NotInvoked: a command was not allowed, or the message says nothing.
+            NotInvoked: a command was not allowed, or the message is empty.
         """
         texts: list[str] = []
         for piece in invocation.pieces:
@@ -129,7 +130,7 @@ class Invoking:
 
 
 class ExtensionNews:
-    """Looks between turns what has changed in the files, and tells user and model."""
+    """Checks the files for changes between turns and reports them to the user and the model."""
 
     def __init__(self, services: Services, recorder: Recorder, tell_model: Callable[[str, str], None]) -> None:
         self._files = services.extension_files
@@ -153,7 +154,7 @@ class ExtensionNews:
 
 
 def offer_skills(tools: ToolRegistry, files: ExtensionFiles) -> None:
-    """The tool that gives skills joins the session with the first of them."""
+    """Offer the skill tool once there is a skill."""
     if tools.get(SkillTool.name) is None and any(skill.for_model for skill in files.now.skills.values()):
         tools.settle(SOURCE, (SkillTool(lambda: files.now.skills),))
 

@@ -1,4 +1,4 @@
-"""Commands beside the model's calls: background jobs, recorded and reported, and those that the user runs with !."""
+"""Commands outside the model's calls: background jobs, recorded and reported, and the user's ``!`` commands."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from swecli.core.workspace.jobs import JobInfo, Jobs, JobsError, RunOptions, sho
 from swecli.core.workspace.process import CommandSpec, LaunchError, user_shell
 
 _SHOWN = 120
-"""Characters of a command in a note."""
+"""Most characters of a command in a note."""
 _NAMED = 8
-"""Jobs that are named in a note, the newest."""
+"""Most jobs named in a note, newest first."""
 
 
 class JobWatch:
-    """Makes the jobs of a session and follows them."""
+    """Creates and follows the jobs of a session."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -42,10 +42,10 @@ class JobWatch:
         known = recorder.state.jobs
         self.jobs = Jobs(self._changed, services.output_folder, len(known) + 1, services.process_limit)
         self._lost = [job for job in known.values() if job.status == "running"]
-        """Ran when swecli was stopped, the last time."""
+        """Jobs that were running when swecli last stopped."""
         self._stopping: set[asyncio.Task[None]] = set()
         self._reported: dict[str, int] = {}
-        """The turn in which the model was first told that a job had ended."""
+        """Turn in which the model first learned that a job had ended."""
 
     def _changed(self, info: JobInfo) -> None:
         self._recorder.emit(
@@ -53,7 +53,7 @@ class JobWatch:
         )
 
     def note(self) -> str:
-        """What the next request tells the model: what runs, and what ended since it looked. Empty without jobs."""
+        """Note for the next request: running jobs, and those that ended since the last one. Empty without jobs."""
         if not self._recorder.state.jobs:
             return ""
         turn = self._recorder.turn
@@ -75,7 +75,7 @@ class JobWatch:
         return f"{info.id} `{_short(info.command)}` has been running for {age}{news}."
 
     def stop_soon(self, job: str) -> None:
-        """End a job; that it ended comes as an event."""
+        """Stop a job; an event reports its end."""
         stopping = asyncio.create_task(self._stop(job))
         self._stopping.add(stopping)
         stopping.add_done_callback(self._stopping.discard)
@@ -102,7 +102,7 @@ def _short(command: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
-# Commands that the user runs with ``!``: outside of turns, without the model; their output joins the conversation.
+# The user's ``!`` commands: outside turns, without the model; their output joins the conversation.
 
 
 class _Ran(Struct, frozen=True):
@@ -115,7 +115,7 @@ class _Ran(Struct, frozen=True):
 
 
 async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, order: RunShell) -> None:
-    """The user's ``!command``: it needs no consent, and its output joins the conversation."""
+    """Run the user's ``!command`` without approval; its output joins the conversation."""
     item = recorder.new_item("u")
     recorder.emit(ItemStarted(item, "user", "shell", order.command))
     written = LiveOutput()
@@ -150,7 +150,7 @@ async def run_shell(recorder: Recorder, services: Services, results: Results, jo
 
 
 def _interrupted(item: str, command: str, output: str, cut: bool) -> ItemCompleted:
-    """The end of a command that the user interrupted, with the end of what it wrote until then."""
+    """Terminal item of a command that the user interrupted, with the end of its output."""
     said = harmless(as_read(output)) if output else "It wrote nothing before that."
     part = TextPart(f"I ran this command myself and interrupted it: {command}\n{said}")
     block = TerminalBlock(command, output, None, truncated=cut)
@@ -162,11 +162,11 @@ async def _run(services: Services, jobs: Jobs, order: RunShell, item: str, show:
         return _Ran(order.output, order.exit_status, order.duration)
     environment = services.workspace.environment
     spec = CommandSpec(order.command, services.workspace.cwd, environment, shell=user_shell(environment))
-    result = await jobs.run(spec, RunOptions(item), _nothing_more, show)
+    result = await jobs.run(spec, RunOptions(item), _no_completion_note, show)
     return _Ran(result.output, result.exit_status, result.duration, result.ending == "exited", result.job)
 
 
-def _nothing_more(output: str, exit_status: int | None) -> str:
-    """The user's own command runs in no sandbox: nothing is to be done when it ends."""
+def _no_completion_note(output: str, exit_status: int | None) -> str:
+    """No completion message: the user's own command runs outside the sandbox and needs none."""
     del output, exit_status
     return ""

@@ -1,4 +1,4 @@
-"""What a message takes of the context window, with the files that it mentions: known before it is sent."""
+"""Size of a message in the context window, including the files that it mentions, known before it is sent."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from swecli.core.workspace.mentions import MOST, Mention
 from swecli.figures import portion, tokens
 
 BYTES = 4
-"""Of a token, where only a size is known."""
+"""Bytes of a token if only a size is known."""
 _AFTER = ".,;:!?)]}"
-"""What may stand behind a word without being of it."""
+"""Punctuation after a word that is not part of it."""
 SAMPLE = 30_000
-"""Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
+"""Characters of each of three samples of a long text, so that a paste of any size takes no time."""
 
 
 class Weight(Struct, frozen=True):
-    """``window`` is what a request may have, in tokens, 0 while that is unknown; ``used`` is what it has already.
-    ``ratio`` are the model's tokens for each estimated one."""
+    """Weight of a message. ``window`` is the token limit of a request, 0 if unknown; ``used`` is the part already
+    taken. ``ratio`` is the number of the model's tokens per estimated token."""
 
     tokens: int
     window: int
@@ -57,8 +57,8 @@ class Weight(Struct, frozen=True):
 
 
 def weigh(text: str, images: int, budget: Budget | None, ratio: float = 1.0) -> Weight:
-    """Of a text and a number of images; ``budget`` is the measure of the conversation before them, ``ratio`` how many
-    tokens of the model each estimated one has been, as for the forecast of the next request."""
+    """Weight of a text and a number of images. ``budget`` measures the conversation before them; ``ratio`` is the
+    number of the model's tokens per estimated token, as in the forecast of the next request."""
     counted = round(ratio * (sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS))
     if budget is None or budget.source == "unknown":
         return Weight(counted, 0, ratio=ratio)
@@ -66,8 +66,8 @@ def weigh(text: str, images: int, budget: Budget | None, ratio: float = 1.0) -> 
 
 
 class WeighedMention(Struct, frozen=True):
-    """What one mention attaches, as the tool that reads it would show it, or why it attaches nothing. ``tokens`` are
-    estimated ones; ``known`` is False where only reading it would tell."""
+    """Content that one mention attaches, as the reading tool would show it, or the reason why it attaches nothing.
+    ``tokens`` is an estimate; ``known`` is False if only reading would tell."""
 
     word: str
     tokens: int = 0
@@ -82,8 +82,8 @@ async def weigh_mentions(
     model: ModelInfo | None,
     others: Sequence[Mentionable] = (),
 ) -> tuple[WeighedMention, ...]:
-    """What the words after ``@`` attach, each file once; words that name nothing are left out. ``others`` are what can
-    be mentioned besides files."""
+    """Weigh the words after ``@``, each file once; words that name nothing are left out. ``others`` are mentionables
+    besides files."""
     besides = {one.word: one for one in others}
     named = {word: besides.get(word) or besides.get(word.rstrip(_AFTER)) for word in words}
     files = [word for word, other in named.items() if other is None]
@@ -106,13 +106,13 @@ async def weigh_mentions(
 
 
 def all_of(weight: Weight, mentions: Sequence[WeighedMention]) -> Weight:
-    """A message together with what it mentions."""
+    """Weight of a message together with its mentions."""
     return replace(weight, tokens=weight.tokens + round(weight.ratio * sum(mention.tokens for mention in mentions)))
 
 
 def mentions_line(mentions: Sequence[WeighedMention], empty: Weight) -> str:
-    """For people, in one line: the sum with its share of the window, what can't be attached, then each of several.
-    ``empty`` is a message without anything, in the window of now."""
+    """One line for the user: the sum with its share of the window, mentions that can't be attached, then each of
+    several. ``empty`` is the weight of an empty message in the current window."""
     attached = [one for one in mentions if not one.problem]
     problems = [f"@{one.word}: {one.problem}" for one in mentions if one.problem]
     if len(attached) == 1:

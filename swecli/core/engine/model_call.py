@@ -58,19 +58,20 @@ from swecli.core.protocol.messages import (
 )
 
 CHECKPOINT_SECONDS = 0.5
-"""Longest time in which text that was shown is not stored."""
+"""Longest time for which displayed text stays unstored."""
 PAUSE_SECONDS = 0.05
-"""Shortest silence of the stream after which that text is stored at once."""
+"""Shortest silence of the stream after which displayed text is stored at once."""
 _PAUSE_GAPS = 3.0
-"""Silence that counts as a pause, in usual times between two deltas: a slow stream is not stored at each delta."""
+"""Silence that counts as a pause, in usual gaps between two deltas, so that a slow stream is not stored at each
+delta."""
 _CLOCK = 0.001
 """Seconds by which a timer may fire early."""
 _GAP_WEIGHT = 0.2
-"""Weight of the newest time between two deltas in the usual one."""
+"""Weight of the newest gap between two deltas in the average."""
 
 
 class _Running(Struct):
-    """One part on its way."""
+    """One part of a streaming answer."""
 
     item: str
     kind: ItemKind
@@ -87,16 +88,16 @@ class Call(Struct, frozen=True):
     item: str
     part: ToolCallPart
     note: str = ""
-    """A line before the result that says where the call comes from; empty for the model's own."""
+    """Line before the result that names the origin of the call; empty for the model's own."""
     rules: tuple[Rule, ...] = ()
-    """Permission rules that hold for this call besides."""
+    """Additional permission rules for this call."""
     typed: bool = False
-    """Whether what is written or asked for is what the user typed."""
+    """Whether the user typed the content or question."""
 
 
 class Answer:
-    """Follows one stream. Exactly one of ``complete`` and ``cut`` ends it; both leave every item terminal
-    except the tool calls of a complete answer, which are the scheduler's."""
+    """Follows one stream. Exactly one of ``complete`` and ``cut`` ends it; both leave every item terminal except the
+    tool calls of a complete answer, which belong to the scheduler."""
 
     def __init__(
         self,
@@ -106,13 +107,13 @@ class Answer:
         grown: Callable[[Mapping[ItemKind, str]], None] = lambda _texts: None,
         own_name: Callable[[str], str] = str,
     ) -> None:
-        """``grown`` is told now and then what has come since it was told last, by kind. ``own_name`` gives the name of
-        the tool that a model means, which may know it by another one."""
+        """``grown`` is called now and then with the new text of each kind. ``own_name`` translates the model's name of
+        a tool into swecli's."""
         self._recorder = recorder
         self._grown = grown
         self._own_name = own_name
         self._reported: dict[int, int] = {}
-        """How many pieces of each part were told of."""
+        """Number of reported pieces of each part."""
         self._origin = origin
         self._monotonic = monotonic
         self._started = monotonic()
@@ -121,7 +122,7 @@ class Answer:
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._unstored_since = self._newest = 0.0
-        """When the oldest and the newest text came that is not stored, in the loop's time."""
+        """Arrival of the oldest and the newest unstored text, in the loop's time."""
         self._usual_gap = 0.0
         self._usage: Usage | None = None
 
@@ -135,7 +136,7 @@ class Answer:
 
     @property
     def written(self) -> int:
-        """Characters that have come so far, of all parts."""
+        """Characters received so far, in all parts."""
         return sum(len(piece) for running in self._parts.values() for piece in running.pieces)
 
     def feed(self, event: StreamEvent) -> None:
@@ -160,7 +161,7 @@ class Answer:
                 pass
 
     def complete(self, message: Message) -> tuple[Call, ...]:
-        """The stream ended well: close its items and commit the response. Returns the calls to run."""
+        """End a successful stream: close its items and commit the response. Returns the calls to run."""
         self._stop_timer()
         items: list[str] = []
         calls: list[Call] = []
@@ -181,8 +182,8 @@ class Answer:
         return tuple(calls)
 
     def cut(self, status: ItemStatus, detail: str, message: Message | None = None, reason: str = "") -> None:
-        """The stream failed or was interrupted: keep what there is, mark it, run nothing. ``detail`` goes to the
-        stop of the response, ``reason`` is a sentence for the user."""
+        """End a failed or interrupted stream: keep and mark what has arrived, run nothing. ``detail`` goes to the stop
+        of the response, ``reason`` is a sentence for the user."""
         self._stop_timer()
         final = dict(enumerate(message.parts)) if message else {}
         for index in sorted(final.keys() - self._parts.keys()):
@@ -196,7 +197,7 @@ class Answer:
                 self._recorder.emit(ItemCheckpointed(running.item, part))
                 self._recorder.emit(ItemCompleted(running.item, "interrupted", detail="not executed"))
             else:
-                whole = index != newest and status == "error"  # what follows shows that it came to its end
+                whole = index != newest and status == "error"  # a later part proves that it is complete
                 ended = ItemCompleted(running.item, "ok" if whole else status, (part,) if part else ())
                 self._recorder.emit(ended if whole else replace(ended, detail=reason))
             if part is not None:
@@ -255,11 +256,11 @@ class Answer:
 
     @property
     def _pause(self) -> float:
-        """Seconds of silence after which a stream pauses."""
+        """Seconds of silence that count as a pause of the stream."""
         return min(max(PAUSE_SECONDS, _PAUSE_GAPS * self._usual_gap), CHECKPOINT_SECONDS)
 
     def _checkpoint(self) -> None:
-        """Store what was shown, once the stream pauses or the time is over."""
+        """Store displayed text once the stream pauses or the time is over."""
         due = min(self._newest + self._pause, self._unstored_since + CHECKPOINT_SECONDS)
         if self._loop.time() < due - _CLOCK:
             self._timer = self._loop.call_at(due, self._checkpoint)
@@ -297,7 +298,7 @@ def _kind(part: Part) -> ItemKind:
             return "reasoning"
         case ToolCallPart():
             return "tool"
-        case TextPart(text=""):  # only what the provider wants back with it
+        case TextPart(text=""):  # only data that the provider wants back
             return "opaque"
         case TextPart():
             return "text"
@@ -306,7 +307,7 @@ def _kind(part: Part) -> ItemKind:
 
 
 def _partial(running: _Running) -> Part | None:
-    """What has arrived of a part. A call counts only once it is whole: half of its arguments are no call."""
+    """The arrived portion of a part. An incomplete call is dropped."""
     if running.kind == "tool":
         return running.call
     text = "".join(running.pieces)
@@ -318,7 +319,7 @@ def _partial(running: _Running) -> Part | None:
 
 
 def tokens_left(services: Services, recorder: Recorder) -> int | None:
-    """Tokens that the session may still use, below 0 where an answer went past the cap; None = no cap."""
+    """Tokens left under the session's cap, negative if an answer exceeded it; None = no cap."""
     cap = services.limits.max_tokens
     own = None if cap is None else cap - recorder.state.tokens
     outer = services.outer.tokens() if services.outer is not None else None
@@ -326,7 +327,7 @@ def tokens_left(services: Services, recorder: Recorder) -> int | None:
 
 
 def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | None:
-    """Why nothing more may be asked, as a reason and its kind; None while no cap is reached."""
+    """Reason and error kind of a reached cap, which forbids further requests; None if no cap is reached."""
     limits, state = services.limits, recorder.state
     if limits.max_tokens is not None and state.tokens >= limits.max_tokens:
         return f"stopped after {state.tokens:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens"
@@ -337,25 +338,25 @@ def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | Non
 
 
 def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:
-    """What sends every request of the session."""
+    """The gateway that sends every request of the session."""
     return RequestGateway(services.context, lambda: tokens_left(services, recorder))
 
 
 BASE = 0.5
 CAP = 8.0
 RATE_LIMIT_SECONDS = 90.0
-"""Seconds for which a rate limit is outlived: limits are per minute, so that a number of attempts says nothing."""
+"""Seconds of retries against a rate limit. Limits are per minute, so a number of attempts is meaningless."""
 LONGEST_PAUSE = 20.0
-"""Seconds between two attempts against a rate limit that does not say how long it lasts."""
+"""Longest pause between two attempts against a rate limit of unknown duration."""
 LONGEST_ASKED = 60.0
-"""Seconds. A server that asks for a longer wait is not waited for: the user decides."""
+"""Longest wait in seconds that a server may ask for; above it the user decides."""
 
 
 def retry_delay(error: ProviderError, attempt: int, limit: int, jitter: float) -> float | None:
     """Seconds to wait before attempt ``attempt + 1``, or None to give up.
 
-    A ``Retry-After`` of the server is honoured up to a minute; otherwise the delay is anything up to a bound that
-    doubles (``jitter``, 0..1, is its share), so that programs that failed together do not come back together.
+    A ``Retry-After`` of the server is honoured up to a minute; otherwise the delay is random up to a bound that doubles
+    (``jitter``, 0..1, is its share), so that programs that failed together do not retry together.
     """
     if not error.retryable or attempt > limit:
         return None
@@ -365,11 +366,11 @@ def retry_delay(error: ProviderError, attempt: int, limit: int, jitter: float) -
 
 
 def rate_limit_delay(error: ProviderError, attempt: int, waited: float, jitter: float) -> float | None:
-    """Seconds to wait before attempt ``attempt + 1`` after a rate limit, or None to give up: after waiting
-    ``RATE_LIMIT_SECONDS`` (``waited``), or where the server asks for more than ``LONGEST_ASKED``.
+    """Seconds to wait before attempt ``attempt + 1`` after a rate limit. None to give up: after ``RATE_LIMIT_SECONDS``
+    of waiting (``waited``), or if the server asks for more than ``LONGEST_ASKED``.
 
-    Pauses double; ``jitter`` (0..1) is spread over the second half of each. A server that asks for next to nothing
-    again and again is waited for like one that asks for nothing.
+    Pauses double; ``jitter`` (0..1) is spread over the second half of each. A server that repeatedly asks for almost no
+    wait is treated like one that asks for none.
     """
     if not error.retryable or waited >= RATE_LIMIT_SECONDS:
         return None
@@ -382,33 +383,33 @@ def rate_limit_delay(error: ProviderError, attempt: int, waited: float, jitter: 
 
 
 TRUSTED = 3
-"""Attempts for which the time that a server asks for is taken at its word."""
+"""Attempts for which the server's requested wait is taken literally."""
 
 
 OUTAGE_SECONDS = 120.0
-"""Seconds for which it is outlived that a server can't be reached which answered before: a network comes back."""
+"""Seconds of retries to reach a server that answered before, because networks recover."""
 LONGEST_OUTAGE_PAUSE = 15.0
-"""Seconds between two attempts to reach it."""
+"""Longest pause between two attempts to reach it, in seconds."""
 
 
 def outage_delay(error: ProviderError, attempt: int, gone: float, jitter: float) -> float | None:
-    """Seconds to wait before attempt ``attempt + 1`` to reach a server that answered before, or None to give up: it
-    has been out of reach for ``OUTAGE_SECONDS`` (``gone``). Pauses double; ``jitter`` (0..1) is spread over the second
-    half of each."""
+    """Seconds to wait before attempt ``attempt + 1`` to reach a server that answered before. None to give up: it has
+    been unreachable for ``OUTAGE_SECONDS`` (``gone``). Pauses double; ``jitter`` (0..1) is spread over the second half
+    of each."""
     if not error.retryable or gone >= OUTAGE_SECONDS:
         return None
     return min(LONGEST_OUTAGE_PAUSE, 2.0 ** (attempt - 1)) * (1 + jitter) / 2
 
 
 def why_not_again(error: ProviderError) -> str:
-    """What the user should know where the wait that the server asks for is too long; else nothing."""
+    """Explanation for the user if the server asks for too long a wait; otherwise empty."""
     if not error.retryable or error.retry_after is None or error.retry_after <= LONGEST_ASKED:
         return ""
     return f"The server asks you to wait {duration(error.retry_after)}."
 
 
 def duration(seconds: float) -> str:
-    """In the largest unit that fits, rounded up."""
+    """Duration in the largest unit that fits, rounded up."""
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{-(-seconds // size):.0f} {unit}"
@@ -416,18 +417,18 @@ def duration(seconds: float) -> str:
 
 
 CHARACTERS_PER_TOKEN = 4
-"""For the length of an answer that broke off before the provider told it."""
+"""Ratio for the length of an answer that broke off before its usage was reported."""
 
 
 class Fragment(Struct, frozen=True):
-    """What came of an answer that broke off: the usage that was reported until then, and characters of all parts."""
+    """Remains of an answer that broke off: the usage reported so far, and the number of characters of all parts."""
 
     usage: Usage | None
     written: int
 
 
 class StepAccount:
-    """Emits one StepEnded for each step that was begun and asked for an answer."""
+    """Emits one StepEnded for each step that requested an answer."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
@@ -441,7 +442,7 @@ class StepAccount:
         self._open, self._reported = (step, prepared, info), None
 
     def answered(self, usage: Usage | None) -> None:
-        """The whole answer is there; its tools may still run."""
+        """Account for a complete answer; its tools may still run."""
         self._reported = usage
 
     def end(self) -> None:
@@ -466,25 +467,25 @@ class StepAccount:
             self._recorder.emit(Notice(text, "warning", "context", "Tokens and costs are shown as reported."))
 
     def refused(self) -> None:
-        """There is no answer, so nothing is paid for."""
+        """End a step without an answer, at no cost."""
         if self._open is not None:
             self._recorder.emit(StepEnded(self._open[0], None, "0"))
             self._open = None
 
     def broke_off(self, fragment: Fragment) -> None:
-        """Only a part of the answer came; it is paid for all the same."""
+        """Account for a partial answer, which is billed all the same."""
         if self._open is None:
             return
         step, prepared, info = self._open
         usage = fragment.usage or Usage()
         if usage.input_total is None:
             usage = replace(usage, input_total=prepared.budget.used)
-        # What providers say of the output while it is under way is no more than a beginning.
+        # Output counts that providers report during the stream are only lower bounds.
         written = max(usage.output_total or 0, fragment.written // CHARACTERS_PER_TOKEN)
         self._emit(step, info, replace(usage, output_total=written), estimated=True)
 
     def interrupted(self, fragment: Fragment | None) -> None:
-        """The turn is over before the step was: account for what came until then."""
+        """Account for the received part of a step that the end of the turn cut off."""
         if self._reported is not None:
             self.end()
         elif fragment is not None:
@@ -500,28 +501,28 @@ class StepAccount:
 
 
 class AnswerCompleted(Struct, frozen=True):
-    """The whole answer and the calls to run."""
+    """A complete answer and the calls to run."""
 
     message: Message
     calls: tuple[Call, ...]
 
 
 class AnswerInterrupted(Struct, frozen=True):
-    """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run."""
+    """An answer that broke off after part of it was shown. That part is in the history; none of its calls ran."""
 
     error: ProviderError
     fragment: Fragment
 
 
 class AnswerFailed(Struct, frozen=True):
-    """There is no answer, and asking the same model again soon is of no use."""
+    """A missing answer for which soon retrying the same model is useless."""
 
     error: ProviderError
 
 
 class _Failures(Struct):
-    """Of one request so far. ``waited`` are the seconds because of rate limits, ``paused`` those between attempts to
-    reach the server, which is out of reach since ``gone_since`` on the monotonic clock."""
+    """Failures of one request so far. ``waited`` is the seconds spent on rate limits, ``paused`` those between attempts
+    to reach the server, ``gone_since`` the start of its outage on the monotonic clock."""
 
     limited: int = 0
     others: int = 0
@@ -532,19 +533,19 @@ class _Failures(Struct):
 
 
 class Asking:
-    """Asks with retries. Cancelled, it keeps what was shown and marks it as interrupted."""
+    """Requests with retries. Cancelled, it keeps the displayed text and marks it as interrupted."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
         self._recorder = recorder
         self._gateway = gateway_of(services, recorder)
         self.fragment: Fragment | None = None
-        """What came of an answer that was interrupted."""
+        """Remains of an interrupted answer."""
 
     async def ask(
         self, client: ModelClient, prepared: PreparedRequest
     ) -> AnswerCompleted | AnswerInterrupted | AnswerFailed:
-        """One answer, after as many attempts as it takes."""
+        """Get one answer, with as many attempts as needed."""
         failures, self.fragment = _Failures(), None
         while True:
             growing: list[GrowingBudget] = []
@@ -575,12 +576,12 @@ class Asking:
                 return AnswerFailed(error)
 
     async def _again(self, error: ProviderError, failures: _Failures, info: ModelInfo) -> bool:
-        """Wait before the next attempt of a request. Time rather than a number of attempts outlives that a known server
-        is out of reach, and a rate limit unless another model can stand in meanwhile."""
+        """Wait before the next attempt of a request. Retries end after a time, not a number of attempts, if a known
+        server is unreachable or rate-limited; a rate limit does so only if no fallback model is available."""
         may = self._services.limits.max_retries > 0
         if may and error.unreached and _server_of(info) in self._services.reached:
             return await self._outlive(error, failures)
-        failures.unreached, failures.paused = 0, 0.0  # whoever answers with an error is there again
+        failures.unreached, failures.paused = 0, 0.0  # a server that answers with an error is reachable again
         if error.kind != "rate_limit" or self._services.fallback or not may:
             failures.others += 1
             return await self.wait(error, failures.others)
@@ -599,7 +600,7 @@ class Asking:
         if not failures.unreached:
             failures.gone_since = now
         failures.unreached += 1
-        gone = max(failures.paused, now - failures.gone_since)  # attempts take their time, too
+        gone = max(failures.paused, now - failures.gone_since)  # attempts take time, too
         delay = outage_delay(error, failures.unreached, gone, self._services.jitter())
         if delay is None:
             return False
@@ -609,7 +610,7 @@ class Asking:
         return True
 
     async def wait(self, error: ProviderError, attempt: int) -> bool:
-        """Wait before attempt ``attempt + 1``, visibly; False where there is to be none."""
+        """Wait visibly before attempt ``attempt + 1``; False to give up."""
         limit = self._services.limits.max_retries
         delay = retry_delay(error, attempt, limit, self._services.jitter())
         if delay is None:

@@ -1,4 +1,4 @@
-"""Which model answers: what the user chose, how much it thinks, and which one does the work beside."""
+"""Choice of the answering model: the user's model and effort, fallbacks, and models for side work."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from swecli.core.protocol.events import ModelChanged, Notice
 from swecli.core.protocol.messages import Usage
 
 READY_SECONDS = 1.0
-"""How long a request waits in silence for the server to say what it knows of the model. Where the window would only be
-assumed otherwise, the request goes on waiting until the server has been asked, and a notice says so."""
+"""How long a request silently waits for the server's information on the model. If the window would only be assumed
+otherwise, the request waits until the server has been asked, and a notice says so."""
 
 
 class ModelChoice:
-    """Connects models and tells of it in events. All of it between turns, unless said otherwise."""
+    """Connects models and reports them in events. Only between turns, unless stated otherwise."""
 
     def __init__(
         self, services: Services, recorder: Recorder, connection: Connection, compactions: Compactions
@@ -30,13 +30,13 @@ class ModelChoice:
         self._compactions = compactions
         self._asking: asyncio.Task[None] | None = None
         self._skipped: asyncio.Event | None = None
-        """While a request waits for the window and a notice says so."""
+        """Set to stop a request's visible wait for the window; None if none waits."""
         self._waited_for: set[str] = set()
-        """Models whose window was waited for: once is enough."""
+        """Models whose window was already waited for; each is waited for once."""
         self._own_model = ""
-        """The user's model while another one stands in for it."""
+        """The user's model while a fallback replaces it."""
         self._next = 0
-        """Of the stand-ins, the one that is asked next."""
+        """Index of the fallback to try next."""
 
     def start(self, model: str) -> None:
         effort = self._services.effort(self._ref)
@@ -49,12 +49,12 @@ class ModelChoice:
 
     @property
     def address(self) -> str:
-        """Where the model is asked; empty where that is its provider's own address."""
+        """Address of the model's server; empty for the provider's own."""
         return self._connection.client.info.address if self._connection.client is not None else ""
 
     def choose(self, model: str) -> str | None:
-        """Switch to ``provider/name``, an alias, or a name that says which model it is. Returns what is wrong, if
-        anything; then nothing has changed."""
+        """Switch to ``provider/name``, an alias, or an unambiguous name. Returns what is wrong, if anything; then
+        nothing has changed."""
         before = self._connection.client
         self._own_model, self._next = "", 0
         trouble = self._connection.connect(model)
@@ -68,7 +68,7 @@ class ModelChoice:
         return None
 
     def fall_back(self, error: ProviderError) -> bool:
-        """Let the next model of the chain answer, if the current one can't because of its load."""
+        """Switch to the next fallback if the current model is overloaded."""
         if error.kind not in ("overloaded", "rate_limit"):
             return False
         away, chain = self._ref, self._services.fallback
@@ -92,8 +92,8 @@ class ModelChoice:
         return False
 
     def lend(self, model: str) -> None:
-        """Let another model answer in this turn, as the command that begins it asks. Where there is none of this name
-        the user's own answers, and is said to."""
+        """Use another model for this turn, as requested by the command that begins it. If the name is unknown, the
+        user's own model answers, with a notice."""
         own = self._ref
         trouble = self._connection.connect(model)
         if trouble is not None:
@@ -106,7 +106,7 @@ class ModelChoice:
             self._ask()
 
     def end_fallback(self) -> None:
-        """A turn begins: the user's model answers again, if another one stood in for it."""
+        """Return to the user's model at the start of a turn, if a fallback replaced it."""
         own, self._own_model, self._next = self._own_model, "", 0
         if not own:
             return
@@ -119,7 +119,7 @@ class ModelChoice:
         self._ask()
 
     def _recall_window(self) -> None:
-        """A session goes on with the window that its model had, until the server is asked again."""
+        """Restore the model's window from the earlier run until the server is asked again."""
         client, budget = self._connection.client, self._recorder.state.budget
         newest = next(reversed(self._recorder.ledger.responses.values()), None)
         same = client is not None and newest is not None and newest.origin.model == client.info.name
@@ -127,13 +127,13 @@ class ModelChoice:
             self._services.windows.recall(client, budget.window)
 
     async def asked(self) -> None:
-        """Wait for the server that is being asked about the model, ``READY_SECONDS`` at most."""
+        """Wait for the server's information on the model, ``READY_SECONDS`` at most."""
         if self._asking is not None:
             await asyncio.wait({self._asking}, timeout=READY_SECONDS)
 
     async def ready(self) -> None:
-        """Wait for what the model's server says of it, but not for long where the window is known from elsewhere: what
-        comes later counts from then on."""
+        """Wait for the server's information on the model, but only briefly if the window is known from elsewhere; later
+        information applies from its arrival on."""
         client = self._connection.client
         if client is None:
             return
@@ -147,14 +147,14 @@ class ModelChoice:
             await self._wait_for_window(client.info, self._asking)
 
     def skip(self) -> bool:
-        """Give up waiting for the server to tell its window. False where nothing waits for it."""
+        """Stop waiting for the server to report its window. False if nothing waits for it."""
         if self._skipped is None:
             return False
         self._skipped.set()
         return True
 
     async def _wait_for_window(self, info: ModelInfo, asking: asyncio.Task[None]) -> None:
-        """A request that is too long for the real window would be cut or refused: better wait than assume one."""
+        """Wait for the real window, because a request too long for it would be cut or refused."""
         assumed = window_of(info, self._services.context.limits).total
         text = f"Waiting for the server to report the context window of {info.ref}."
         hint = "" if self._services.context.unattended else f"Esc continues with {assumed:,} tokens."
@@ -177,7 +177,7 @@ class ModelChoice:
         return window_of(info, self._services.context.limits).source == "assumed"
 
     async def learn(self, error: ProviderError) -> None:
-        """Take in the window that an overflow error states; may be called in the middle of a turn."""
+        """Adopt the window that an overflow error states; may be called in the middle of a turn."""
         client = self._connection.client
         if client is None:
             return
@@ -195,7 +195,7 @@ class ModelChoice:
             await asyncio.gather(self._asking, return_exceptions=True)
 
     def beside(self, work: str) -> ModelClient | None:
-        """The client for work of this name beside the conversation: that of its own model, or the current one."""
+        """Client for side work of this name: its own model's, or the current one."""
         try:
             return self._connection.beside(work) or self._connection.client
         except ModelUnavailable as error:
@@ -216,7 +216,7 @@ class ModelChoice:
     async def _asked(self, client: ModelClient) -> None:
         try:
             news = await self._services.windows.ask(client)
-        except Exception as error:  # noqa: BLE001 - a defect in the background is reported, and ends nothing
+        except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
             self._services.report_defect(error)
             return
         if client is not self._connection.client:
@@ -231,15 +231,15 @@ class ModelChoice:
         return self._connection.client.info.ref if self._connection.client is not None else ""
 
     def announce(self, effort: str | None, *, switched: bool = True) -> None:
-        """Record which model answers from the next request on, and with which reasoning effort."""
+        """Record the model and the reasoning effort that apply from the next request on."""
         client = self._connection.client
         model = client.info.ref if client is not None else self._recorder.state.model
         window = client.info.window if client is not None else None
         self._recorder.emit(ModelChanged(model, effort, window, switched, self.address))
 
     def _report_switch(self, before: ModelInfo) -> None:
-        """Whoever talks to a server of their own must not go on elsewhere unaware. A switch in the middle of a
-        conversation loses the provider's cache of it: say what that costs."""
+        """Report a change of servers, so that the user of a private server never leaves it unaware. A switch in the
+        middle of a conversation loses the provider's cache: report the cost."""
         if before.address and not self.address:
             text = f"{self._ref} now uses its provider's own address, not {before.address}."
             self._recorder.emit(Notice(text, "warning", "model"))

@@ -1,5 +1,5 @@
-"""What extensions bring into a session, put on record before a request: tools, which join the end of the model's list
-or leave it, and notes for the model."""
+"""Contributions of extensions to a session, recorded before a request: tools that join the end of the model's list or
+leave it, and notes for the model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from swecli.core.tools.registry import AnyTool, schema_of
 from swecli.core.tools.session_tools import ToolSearch
 
 SEARCH = "tool search"
-"""The search as a source in the registry."""
+"""Name of the tool search as a source in the registry."""
 
 TOLD_AFTER = 1.0
-"""Seconds of waiting after which a notice says what for."""
+"""Seconds of waiting after which a notice explains the wait."""
 
 
 class ToolChange(Struct, frozen=True):
-    """What has to change of the model's list. Empty where it is as it should be."""
+    """Required change of the model's tool list; empty if the list is up to date."""
 
     added: tuple[ToolDefinition, ...] = ()
     removed: tuple[str, ...] = ()
@@ -38,15 +38,15 @@ class ToolChange(Struct, frozen=True):
 def change_of(
     offered: Mapping[str, ToolDefinition], wanted: Sequence[ToolDefinition], pending: Collection[str]
 ) -> ToolChange:
-    """From what the model knows to what is there now. What it knows of a source that has yet to come stays; what
-    is there already keeps its place; what is new comes at the end."""
+    """Change from the model's tools to the available ones. Known tools of a ``pending`` source stay; available ones
+    keep their places; new ones join at the end."""
     names = {tool.name for tool in wanted}
     removed = tuple(name for name, tool in offered.items() if name not in names and tool.source not in pending)
     return ToolChange(tuple(tool for tool in wanted if offered.get(tool.name) != tool), removed)
 
 
 class SourceSize(Struct, frozen=True):
-    """Tools of a source. ``tokens`` are those of the tools that the model sees; ``withheld`` are the others."""
+    """Size of a source. ``tokens`` covers the tools that the model sees; ``withheld`` counts the others."""
 
     count: int
     withheld: int
@@ -54,7 +54,7 @@ class SourceSize(Struct, frozen=True):
 
 
 class OfferedTools:
-    """Keeps the model's list of one session in step with the registry."""
+    """Keeps the model's tool list of one session in step with the registry."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
@@ -63,17 +63,17 @@ class OfferedTools:
         self._deferral = DeferralManager()
         self._search = ToolSearch(self._find, lambda: len(self._deferral.deferred))
         self._promoted: list[str] = []
-        """Tools that were found and that the model is not told of yet, in that order."""
+        """Found tools that the model does not see yet, in order of discovery."""
         self._waited: set[str] = set()
-        """Sources that a request waited for; it does not do so twice."""
+        """Sources that a request has already waited for; none is waited for twice."""
         self._skipped: asyncio.Event | None = None
-        """Set when the user does not want to wait; None where nothing waits."""
+        """Set when the user cancels the wait; None if nothing waits."""
         self._state: tuple[int, str, int, float] | None = None
-        """What the newest decision rests on: the registry's revision, the model and its window."""
+        """Basis of the newest decision: the registry's revision, the model and its window."""
 
     @property
     def note(self) -> str:
-        """How many tools are withheld, for the model; empty where none are."""
+        """Note for the model on the number of withheld tools; empty if there are none."""
         return self._deferral.note if self._deferral.deferred else ""
 
     @property
@@ -88,19 +88,18 @@ class OfferedTools:
         return SourceSize(len(schemas), len(schemas) - len(told), tokens)
 
     def tell_model(self, title: str, text: str) -> None:
-        """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
-        user."""
+        """Append a note to the conversation before the next request: ``text`` for the model, ``title`` for the user."""
         self._notes.append((title, text))
 
     def adopt(self) -> None:
-        """The model sees what the record says."""
+        """Restore the model's tool list from the record."""
         offered = self._recorder.state.offered.values()
         self._services.context.added_tools = tuple(
             ToolSchema(tool.name, tool.description, tool.parameters, tool.source) for tool in offered
         )
 
     async def settle(self, info: ModelInfo) -> None:
-        """Before a request: wait for tools that are about to come, and put what changed on record."""
+        """Before a request, wait for tools that are about to arrive and record changes."""
         if self._services.tools.pending - self._waited:
             await self._wait()
         for title, text in self._notes:
@@ -126,8 +125,7 @@ class OfferedTools:
     def _selected(
         self, tools: Sequence[AnyTool], info: ModelInfo, effective: int, *, anew: bool
     ) -> list[ToolDefinition]:
-        """What the model is to be told: what it knows stays, unless its window has become smaller; what was found
-        joins at the end."""
+        """The tools for the model's list: known ones stay, unless the window has shrunk; found ones join at the end."""
         registry, context = self._services.tools, self._services.context
         told = () if anew else (*self._recorder.state.offered, *self._promoted)
         used = self._recorder.state.last_used
@@ -140,7 +138,7 @@ class OfferedTools:
         withheld = self.deferred
         selection = self._deferral.select(candidates, told, fixed, effective, self._services.tool_deferral)
         if selection.deferred and selection.deferred is not withheld and self.deferred is not withheld:
-            # While the model thinks, so that its first search need not wait.
+            # While the model thinks, so that its first search does not have to wait.
             asyncio.get_running_loop().run_in_executor(None, self._deferral.prepared)
         self._offer_search(bool(selection.deferred) or self._search.name in self._recorder.state.offered)
         order = {name: place for place, name in enumerate(self._promoted)}
@@ -150,7 +148,8 @@ class OfferedTools:
         return [ToolDefinition(one.name, one.description, one.parameters, one.source) for one in (*search, *active)]
 
     def _offer_search(self, wanted: bool) -> None:
-        """Once something was withheld the search stays: taking it away would change the list's beginning."""
+        """Offer or withdraw the search. Once tools were withheld it stays: removal would change the list's
+        beginning."""
         registry = self._services.tools
         if wanted and registry.get(self._search.name) is None:
             registry.settle(SEARCH, [self._search])
@@ -162,19 +161,19 @@ class OfferedTools:
         return found
 
     def called(self, name: str) -> None:
-        """The model called a tool that it could not see: it sees it from now on."""
+        """Show the model a withheld tool that it called, from the next request on."""
         if any(tool.name == name for tool in self._deferral.deferred) and name not in self._promoted:
             self._promoted.append(name)
 
     def skip(self) -> bool:
-        """Go on without the tools that a request waits for. False where none waits."""
+        """Continue without the tools that a request waits for. False if none waits."""
         if self._skipped is None:
             return False
         self._skipped.set()
         return True
 
     async def _wait(self) -> None:
-        """Once for each source, and not for longer than the user would."""
+        """Wait for pending sources, once each, until the timeout or until the user cancels."""
         registry = self._services.tools
         skipped = self._skipped = asyncio.Event()
         settled = asyncio.ensure_future(registry.settled())

@@ -1,4 +1,4 @@
-"""The plan that an answer in plan mode proposes: whether there is one, its steps, the file that it is written in."""
+"""The plan that an answer in plan mode proposes: detection, steps, and its file."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from swecli.core.protocol.messages import Message
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 
 ACCEPTED = "plan accepted"
-"""Why the mode changed."""
+"""Reason for the change of mode."""
 GO_AHEAD = "Go ahead with the plan."
 WITH_TODOS = f"{GO_AHEAD} Its steps are in the todo list; keep it current."
 CHANGED = "I changed it; this is the plan now:"
 AS_CHANGED = "I changed it."
 MOST_STEPS = 30
 MOST_BYTES = 200_000
-"""Of a plan's file that is read back."""
+"""Most bytes read back from a plan's file."""
 _SLUG_WORDS = 6
 _SAME_DAY = 99
-"""Plans of a day that may have the same title."""
+"""Most plans with the same title on one day."""
 _ITEM = re.compile(r"^(\s*)(?:(\d{1,3})[.)]|[-*+\u2022])\s+(?:\[[ xX]\]\s+)?(\S.*)$")
 _MARKS = re.compile(r"\*\*|__|`")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 
 
 class ProposedPlan(Struct, frozen=True):
-    """``steps`` is empty for a plan without a list; ``path`` is the file that it is written in, relative to the working
+    """A proposed plan. ``steps`` is empty for a plan without a list; ``path`` is its file relative to the working
     directory, or empty."""
 
     steps: tuple[str, ...]
@@ -47,7 +47,7 @@ class ProposedPlan(Struct, frozen=True):
 
 
 def steps_of(text: str) -> tuple[str, ...]:
-    """The steps of the longest numbered list that is not nested, or else of the bulleted ones, each on one line."""
+    """Steps of the longest top-level numbered list, or else of the bulleted ones, each on one line."""
     numbered: list[list[str]] = []
     bullets: list[str] = []
     fenced = False
@@ -68,8 +68,8 @@ def steps_of(text: str) -> tuple[str, ...]:
 
 
 def proposed(messages: Sequence[Message]) -> ProposedPlan | None:
-    """The plan of the newest answer: a list of steps, or a text that calls itself a plan, not one that only speaks of
-    plan mode. None where the newest message is none."""
+    """The plan in the newest answer: a list of steps, or a text that calls itself a plan, not one that merely mentions
+    plan mode. None if the newest message contains no plan."""
     if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
         return None
     text = messages[-1].text.strip()
@@ -79,14 +79,14 @@ def proposed(messages: Sequence[Message]) -> ProposedPlan | None:
 
 
 def todos_of(plan: ProposedPlan, todos: Sequence[Todo]) -> tuple[Todo, ...]:
-    """The todo list to carry it out with: the one that the model made while it planned, or else the plan's steps."""
+    """Todo list for carrying out the plan: the model's list from planning, or else the plan's steps."""
     if any(todo.status != "completed" for todo in todos):
         return tuple(todos)
     return tuple(Todo(step, "pending" if number else "in_progress") for number, step in enumerate(plan.steps))
 
 
 def file_name(text: str, today: date) -> str:
-    """The name of a plan's file, without its suffix: the day, and the words of its title."""
+    """File name of a plan without suffix: the day and the words of its title."""
     lines = [line.strip("#*_ \t") for line in text.split("\n") if line.strip("#*_ \t")]
     title = next((line for line in lines[:3] if re.sub(r"(?i)\b(the|a|my|plan)\b|\W", "", line)), "")
     words = [word for word in re.findall(r"[a-z0-9]+", title.lower()) if word not in ("the", "a", "my", "plan")]
@@ -94,7 +94,7 @@ def file_name(text: str, today: date) -> str:
 
 
 class Plans:
-    """The plan of a session: written down when it is proposed, read back when it is carried out."""
+    """Plans of a session: written to a file when proposed, read back when carried out."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
@@ -102,7 +102,7 @@ class Plans:
 
     @property
     def proposed(self) -> ProposedPlan | None:
-        """The plan that the newest answer proposes, while nothing has been said since."""
+        """The plan proposed by the newest answer, if no message has followed it."""
         plan = proposed(project(self._recorder.ledger))
         known = self._recorder.state.plan
         if plan is None or known is None or known.accepted or known.text != plan.text:
@@ -110,7 +110,7 @@ class Plans:
         return ProposedPlan(plan.steps, plan.text, known.path)
 
     async def propose(self) -> None:
-        """In plan mode: write down the plan of the newest answer, if it is one."""
+        """In plan mode, write the newest answer to a file if it is a plan."""
         plan = proposed(project(self._recorder.ledger)) if self._recorder.state.mode == "plan" else None
         if plan is None:
             return
@@ -123,22 +123,22 @@ class Plans:
         self._recorder.emit(PlanChanged(plan.text, path))
 
     def accept(self, plan: ProposedPlan) -> ProposedPlan:
-        """The plan as the user left it in its file, which is agreed to with this."""
+        """Accept the plan with the user's edits in its file. Returns the edited plan."""
         written = read_plan(self._services.workspace.cwd / plan.path) if plan.path else None
         final = plan if written is None else ProposedPlan(steps_of(written), written, plan.path)
         self._recorder.emit(PlanChanged(final.text, final.path, accepted=True))
         return final
 
     def newest(self) -> PlanChanged | None:
-        """The plan that was proposed or agreed to last, as its file says it now. May take the time of a disk."""
+        """The last proposed or accepted plan, with the current text of its file. Blocks on the disk."""
         known = self._recorder.state.plan
         if known is None or not known.path:
             return known
         return structs.replace(known, text=read_plan(self._services.workspace.cwd / known.path) or known.text)
 
     def _write(self, text: str) -> str:
-        """Write the text, over an earlier plan of the same conversation unless the user changed that. Returns the path,
-        empty where none may be written.
+        """Write the text, replacing an earlier plan of the same conversation unless the user edited it. Returns the
+        path, empty if none may be written.
 
         Raises:
             OSError: it can't be written.
@@ -164,7 +164,7 @@ class Plans:
 
 
 def read_plan(path: Path) -> str | None:
-    """What a plan's file says now; None where it says nothing or can't be read."""
+    """Current text of a plan's file; None if it is empty or unreadable."""
     try:
         return decode(read_bytes(path, MOST_BYTES)[0]).text.strip() or None
     except (OSError, ValueError, NotRegularError, TooLargeError):
@@ -180,7 +180,7 @@ def _free(folder: Path, name: str) -> Path:
 
 
 def go_ahead(plan: ProposedPlan, shown: str, *, todos: bool) -> tuple[str, str]:
-    """The message that begins to carry out a plan, first what the user sees of it; ``shown`` is the plan's text as the
+    """Message that starts to carry out a plan: the user's short form and the full text. ``shown`` is the plan as the
     model wrote it."""
     said = WITH_TODOS if todos else GO_AHEAD
     if plan.path:

@@ -1,7 +1,6 @@
-"""The playbook in a session: it tells the model what applies, watches what happens, and learns.
+"""The playbook in a session: tells the model which lessons apply, watches events, and learns.
 
-A thin shell: what is worth learning, what applies and what helped is decided in ``swecli/core/playbook``, which is
-loaded with the first turn.
+A thin shell: ``swecli/core/playbook``, loaded with the first turn, decides what to learn, what applies and what helped.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ if TYPE_CHECKING:
 
 TOPIC = "playbook"
 MOST_WAITING = 5_000
-"""Events that are kept for the playbook until it is loaded."""
+"""Most events buffered until the playbook is loaded."""
 REFLECTION_SECONDS = 20.0
 LEAST_CALLS = 4
-"""Calls since the last reflection below which a model has nothing to reflect upon."""
+"""Calls since the last reflection below which a reflection is pointless."""
 _TELLING: Final = (
     TurnStarted,
     TurnEnded,
@@ -66,15 +65,15 @@ _TELLING: Final = (
     PermissionRequested,
     PermissionResolved,
 )
-"""Events from which something can be learned."""
+"""Events that may contain lessons."""
 TITLE_LENGTH = 70
-"""Characters of a lesson in the line that says that the model got it."""
+"""Most characters of a lesson in the line that reports it to the user."""
 T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
 
 class _Loaded(Struct):
-    """What the session holds of the playbook. ``stale`` is why bullets hold no longer, by id."""
+    """The session's copy of the playbook. ``stale`` maps ids of outdated bullets to reasons."""
 
     project: Playbook
     own: Playbook
@@ -82,11 +81,11 @@ class _Loaded(Struct):
     watch: EvidenceWatch
     trials: Trials
     usable: list[Bullet]
-    """Bullets that apply: live, and not stale."""
+    """Bullets that apply: live and not stale."""
 
 
 class ShownBullet(Struct, frozen=True):
-    """A bullet as a list shows it: whether it is the user's own, and why it is hidden, if it is."""
+    """A bullet in a list: whether it is the user's own, and why it is hidden, if it is."""
 
     bullet: Bullet
     own: bool = False
@@ -94,7 +93,7 @@ class ShownBullet(Struct, frozen=True):
 
 
 class SessionPlaybook:
-    """The playbook of one session. Without one in the services, and in a subagent, nothing of it does anything."""
+    """The playbook of one session. Inactive in a subagent and if the services have none."""
 
     def __init__(self, services: Services, recorder: Recorder, ask: Ask, *, inner: bool) -> None:
         self._open = services.playbook if not inner else None
@@ -104,17 +103,17 @@ class SessionPlaybook:
         self._ask = ask
         self._loaded: _Loaded | None = None
         self._waiting: list[Event] = []
-        """What was not taken in yet."""
+        """Events not yet processed."""
         self._evidence: list[Evidence] = []
         self._counts: list[Count] = []
         self._told: set[str] = set()
-        """Bullets that the model has been told of in this session."""
+        """Bullets already passed to the model in this session."""
         self._after_failure: dict[str, Chosen] = {}
-        """What was told with a result that failed: its trial begins with what comes next."""
+        """Bullets passed with a failed result; their trial begins with the next event."""
         self._calls = 0
-        """Calls that no model has reflected upon."""
+        """Calls since the last reflection."""
         self._reflected = 0
-        """Items of the record that a model has reflected upon."""
+        """Number of recorded items covered by reflections."""
         self._idle: asyncio.TimerHandle | None = None
         self._reflecting: asyncio.Task[str] | None = None
         self._known: Known | None = None
@@ -122,9 +121,9 @@ class SessionPlaybook:
         self._unwritable = False
         self._taken_back = False
         self.paused = False
-        """Whether the user switched it off for this session."""
+        """Whether the user disabled it for this session."""
         self.learned: list[Bullet] = []
-        """What was learned in this session, as it was then, the newest last."""
+        """Bullets learned in this session, in their original form, newest last."""
         if self._open is not None:
             recorder.watchers.append(self._observe)
 
@@ -133,12 +132,13 @@ class SessionPlaybook:
         return self._open is not None
 
     def _observe(self, event: Event) -> None:
-        """Take the event in, the beginning of a turn with what follows it: no request waits for what it teaches."""
+        """Process an event. The start of a turn or item is buffered until the next event, so that no request waits for
+        its lessons."""
         body = event.body
         if not isinstance(body, _TELLING):
             return
         if isinstance(body, TurnStarted):
-            if self._waiting:  # something happened between two turns
+            if self._waiting:  # events between two turns
                 self._take_in()
             if self._idle is not None:
                 self._wait(idle=False)
@@ -155,7 +155,7 @@ class SessionPlaybook:
                 self._take_in()
 
     def _take_in(self) -> None:
-        """See what of the events that wait is evidence, and what they say of bullets on trial."""
+        """Search the buffered events for evidence and for outcomes of bullets on trial."""
         if self._loaded is None or not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -170,10 +170,10 @@ class SessionPlaybook:
                 if chosen := self._after_failure.pop(event.body.item, None):
                     self._begin_trials("result", chosen.told, chosen.withheld, event.body.item)
 
-    # --- telling ---
+    # --- passing bullets to the model ---
 
     async def begin_turn(self, said: str) -> None:
-        """Settle what happened since the last turn, and tell the model what applies to this message."""
+        """Settle the events since the last turn, and pass the model the bullets that apply to this message."""
         if not await self._ready():
             return
         assert self._loaded is not None
@@ -187,7 +187,7 @@ class SessionPlaybook:
             await self.tell(said)
 
     async def tell(self, said: str) -> None:
-        """Put the bullets that apply to a message of the user behind it."""
+        """Append the bullets that apply to a user message behind it."""
         books, loaded = self._books, self._loaded
         if books is None or loaded is None or self.paused or not loaded.usable:
             return
@@ -202,8 +202,7 @@ class SessionPlaybook:
         self._begin_trials("message", shown, withheld)
 
     def with_failure(self, call: ToolCallPart, item: str, output: str) -> str:
-        """What the playbook has about a call that has just failed, to be told behind its result; empty where there is
-        nothing."""
+        """Text of the bullets on a call that has just failed, to append to its result; empty if there are none."""
         loaded, books = self._loaded, self._books
         if books is None or loaded is None or self.paused:
             return ""
@@ -238,7 +237,8 @@ class SessionPlaybook:
     # --- loading ---
 
     async def _ready(self) -> bool:
-        """Whether the playbook is loaded. It is read again where another session, git or an editor wrote it since."""
+        """Make sure the playbook is loaded and current. It is read again after changes by another session, git or an
+        editor. False if it is unavailable."""
         if self._open is None or self._broken:
             return False
         if self._loaded is not None:
@@ -256,7 +256,7 @@ class SessionPlaybook:
         for problem in (*books.project.problems, *books.own.problems):
             self._say(f"{problem}. swecli sets the file aside before it writes a new one.", "warning")
         turn = next((at for at, event in enumerate(self._waiting) if isinstance(event.body, TurnStarted)), 0)
-        if turn:  # something happened before the first turn
+        if turn:  # events before the first turn
             waiting, self._waiting = self._waiting[turn:], self._waiting[:turn]
             self._take_in()
             self._waiting += waiting
@@ -265,7 +265,7 @@ class SessionPlaybook:
         return True
 
     async def _read_news(self) -> None:
-        """What could not be read is as it was before."""
+        """Read changed files again; after a failed read the earlier copy stays."""
         books, loaded = self._books, self._loaded
         if books is None or loaded is None:
             return
@@ -289,7 +289,7 @@ class SessionPlaybook:
     # --- learning ---
 
     async def settle(self) -> None:
-        """Learn from the evidence that has come since."""
+        """Learn from the evidence since the last call."""
         self._take_in()
         books, loaded = self._books, self._loaded
         evidence, self._evidence = self._evidence, []
@@ -322,14 +322,14 @@ class SessionPlaybook:
         return self._known
 
     async def _change(self, file: PlaybookFile, change: Callable[[Playbook], T]) -> T | None:
-        """Change the playbook on disk, and hold what it is then. None after a notice that says why that failed."""
+        """Change the playbook on disk and adopt the result. None after a failure, which a notice reports."""
         loaded, books = self._loaded, self._books
         if loaded is None or books is None:
             return None
         try:
             playbook, result, told = await asyncio.to_thread(file.change, change)
         except OSError as error:
-            if not self._unwritable:  # once is enough: each turn would say it again
+            if not self._unwritable:  # report it only once, not every turn
                 self._say(
                     f"Could not write the playbook ({error.strerror or error}); it was not changed.",
                     "warning",
@@ -358,7 +358,7 @@ class SessionPlaybook:
                 await self._change(file, lambda there, mine=mine: count(there, mine, books.clock()))
 
     async def close(self) -> None:
-        """Keep what is left to keep. Never raises for what the disk does."""
+        """Store pending changes. Never raises disk errors."""
         self._wait(idle=False)
         if self._loaded is None:
             return
@@ -373,12 +373,12 @@ class SessionPlaybook:
 
     @property
     def _has_news(self) -> bool:
-        """Whether a model is to reflect upon what happened since it last did."""
+        """Whether enough has happened since the last reflection for another one."""
         wanted = self._books is not None and self._books.options.reflect and not self.paused
         return wanted and self._calls >= LEAST_CALLS
 
     def _wait(self, *, idle: bool) -> None:
-        """Begin to wait until the user has been away for long, or stop waiting."""
+        """Start or stop the timer for a reflection during the user's absence."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
@@ -390,7 +390,7 @@ class SessionPlaybook:
         self._reflecting = asyncio.create_task(self.reflect())
 
     async def reflect(self) -> str:
-        """Let a model propose changes by what happened since it last did. Returns what came of it, as a sentence."""
+        """Let a model propose changes based on events since the last reflection. Returns the result as a sentence."""
         books, loaded = self._books, self._loaded
         if books is None or loaded is None:
             return "This session has nothing to reflect on yet."
@@ -421,10 +421,10 @@ class SessionPlaybook:
         refused = "; ".join(dict.fromkeys(one.reason for one in results or () if one.reason))
         return f"{len(done)} of {len(deltas)} proposed changes were made.{f' Refused: {refused}.' if refused else ''}"
 
-    # --- what the user does with it ---
+    # --- user actions ---
 
     async def shown(self) -> list[ShownBullet]:
-        """Every bullet that is there, the archived ones last; empty where there is no playbook."""
+        """All existing bullets, archived ones last; empty without a playbook."""
         if not await self._ready() or self._loaded is None:
             return []
         loaded = self._loaded
@@ -438,19 +438,19 @@ class SessionPlaybook:
 
     @property
     def trouble(self) -> str:
-        """Why there is nothing to show, where that is a failure."""
+        """Failure that explains an empty list; otherwise empty."""
         return self._broken
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The files."""
+        """Paths of the playbook files."""
         return (str(self._books.project.path), str(self._books.own.path)) if self._books is not None else ()
 
     async def change(self, bullet_id: str, change: Change) -> str:
-        """Do something with a bullet. Returns what was done, as a sentence.
+        """Change a bullet. Returns the result as a sentence.
 
         Raises:
-            ChangeRefused: there is no such bullet, or the change is none.
+            ChangeRefused: no such bullet exists, or the change is not possible.
         """
         from swecli.core.playbook.changes import ChangeRefused
 
@@ -478,7 +478,7 @@ class SessionPlaybook:
         return done or "Nothing was changed."
 
     async def do(self, bullet_id: str, action: str) -> str:
-        """A change by its word: up, down, freeze, off, on or delete. Raises as ``change``."""
+        """Change a bullet by keyword: up, down, freeze, off, on or delete. Raises like ``change``."""
         from swecli.core.playbook.changes import ACTIONS, ChangeRefused
 
         known = ACTIONS.get(action)
@@ -487,15 +487,16 @@ class SessionPlaybook:
         return await self.change(bullet_id, known)
 
     async def edit(self, bullet_id: str, text: str, *, anyway: bool = False) -> str:
-        """Let a bullet say something else, ``anyway`` even where that holds everywhere. Raises as ``change``."""
+        """Replace the text of a bullet, with ``anyway`` even if it is not specific to the project. Raises like
+        ``change``."""
         from swecli.core.playbook.changes import edit_to
 
         masked = self._books.masked if self._books is not None else str
         return await self.change(bullet_id, edit_to(text, masked, anyway=anyway))
 
     async def write_down(self, content: str, *, own: bool, anyway: bool = False) -> str:
-        """Add a preference of the user, for this project or for all, ``anyway`` even where it holds everywhere. Raises
-        as ``change``."""
+        """Add a preference of the user, for this project or for all, with ``anyway`` even if it is not specific to the
+        project. Raises like ``change``."""
         from swecli.core.playbook.changes import ChangeRefused, written_down
 
         await self._ready()
@@ -516,8 +517,8 @@ class SessionPlaybook:
         return done or "Nothing was added."
 
     async def undo(self) -> str:
-        """Take back what was learned last in this session and is still there. Raises as ``change``, and where the user
-        has made it their own since."""
+        """Undo the newest lesson of this session that still exists. Raises like ``change``, and if the user has adopted
+        it since."""
         from swecli.core.playbook.changes import ChangeRefused, take_back
 
         present = {one.bullet.id for one in await self.shown()}
@@ -534,7 +535,7 @@ class SessionPlaybook:
 
 
 def _named(told: Sequence[Bullet]) -> str:
-    """For the user: what the model gets with a message, and the names by which the screen of the playbook finds it."""
+    """Notice for the user about bullets passed with a message, with their ids for the playbook screen."""
     ids = ", ".join(bullet.id for bullet in told)
     return (
         f"Playbook: {line_of(told[0].content, TITLE_LENGTH)} ({ids})"
@@ -544,7 +545,7 @@ def _named(told: Sequence[Bullet]) -> str:
 
 
 def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:
-    """Read the files, judge by time and outcome, and see what holds no longer. Looks at files and runs nothing."""
+    """Read the files, rate the bullets by age and outcome, and find outdated ones. Reads files and runs nothing."""
     from swecli.core.playbook.evidence import EvidenceWatch
     from swecli.core.playbook.playbook import settle
     from swecli.core.playbook.store import stale
@@ -565,7 +566,7 @@ def _usable(project: Playbook, own: Playbook, stale: Mapping[str, str]) -> list[
 
 
 def _read_again(books: Playbooks, loaded: _Loaded) -> tuple[Playbook, Playbook, dict[str, str]]:
-    """The playbooks as they are now, and what of them holds no longer; those that nobody wrote are not read."""
+    """The current playbooks and the reasons of outdated bullets; reads the files only if one of them changed."""
     from swecli.core.playbook.store import stale
 
     if not (books.project.has_news() or books.own.has_news()):
@@ -586,7 +587,7 @@ def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bull
 
 
 def _happenings(recorder: Recorder, skipped: int) -> list[Happening]:
-    """Calls and messages of the session after so many items, without what tools wrote."""
+    """Calls and messages of the session after the first ``skipped`` items, without tool output."""
     from swecli.core.playbook.commands import shown, signature
     from swecli.core.playbook.evidence import arguments_of
     from swecli.core.playbook.reflection import Happening

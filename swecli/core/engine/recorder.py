@@ -1,4 +1,4 @@
-"""The one place where events come into being: numbered, reduced into the state, stored, then published."""
+"""The only place where events are created: numbered, reduced into the state, stored, then published."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from swecli.core.protocol.events import (
 )
 
 KEPT = 128
-"""Facts that stay in memory at least."""
+"""Least number of facts kept in memory."""
 HELD_TURNS = 60
-"""Turns of a session that goes on which are read at first: as many as a front-end may show of it."""
+"""Turns of a resumed session that are read at first: as many as a front-end may show."""
 PAGE = 256
-"""Facts that are read back at once."""
+"""Facts read back at once."""
 
 
 @runtime_checkable
 class FactReader(Protocol):
-    """A log that gives back what it has taken."""
+    """A log whose stored facts can be read back."""
 
     def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
-        """Facts with a sequence number above ``after`` and not above ``upto``, in order, ``limit`` at most. May take
-        the time of a disk: not for the event loop."""
+        """At most ``limit`` facts with sequence numbers above ``after`` and up to ``upto``, in order. Blocks on the
+        disk: not for the event loop."""
         ...
 
     def begin_of(self, turns: int) -> int:
-        """Sequence number of the event that begins the newest ``turns`` turns; 0 where there are fewer, or that can't
-        be read. As slow as ``read``."""
+        """Sequence number of the event that begins the newest ``turns`` turns; 0 if there are fewer or it can't be
+        read. Blocks like ``read``."""
         ...
 
 
 class Past(Struct, frozen=True):
-    """What a subscriber is shown first: facts of the log up to ``upto``, then ``newest``; with ``turns`` those of the
-    newest turns. ``todos_before`` is the todo list before a turn, by its message."""
+    """Facts replayed to a new subscriber: those of the log up to ``upto``, then ``newest``; with ``turns`` only those
+    of the newest turns. ``todos_before`` maps the message of a turn to the todo list before it."""
 
     newest: Sequence[Event]
     upto: int = 0
@@ -58,7 +58,7 @@ class Past(Struct, frozen=True):
     todos_before: Mapping[str, tuple[Todo, ...]] = field(default_factory=dict[str, tuple[Todo, ...]])
 
     def first(self) -> Sequence[Event]:
-        """The first page of what is in the log. May take the time of a disk."""
+        """First page of the logged facts. Blocks on the disk."""
         if self.turns is None or self.log is None:
             return self.read(0)
         begin = self.log.begin_of(self.turns)
@@ -67,40 +67,39 @@ class Past(Struct, frozen=True):
         return page if todos is None else (todos, *page)
 
     def read(self, after: int) -> Sequence[Event]:
-        """The next page of what is in the log; empty at its end."""
+        """Next page of the logged facts; empty at the end."""
         return self.log.read(after, self.upto, PAGE) if self.log is not None and after < self.upto else ()
 
 
 class Facts(Sequence[Event]):
     """Facts in order, from the session's beginning on.
 
-    What was there at the start stays in memory until somebody has looked at it or ``KEPT`` more have come, so that
-    going on with a session reads it once. Without a log that can be read all of them stay.
+    Those read at the start stay in memory until their first use or until ``KEPT`` more have been added, so that
+    resuming reads a session once. Without a readable log all facts stay in memory.
     """
 
     def __init__(self, history: Sequence[Event], left: int = 0) -> None:
-        """``history`` has the newest ones; ``left`` are before them, in the log alone."""
+        """``history`` has the newest facts; ``left`` earlier ones are only in the log."""
         self._held = list(history)
         self._fresh = 0
-        """Facts that have come since some were let go."""
+        """Facts added since some were last dropped."""
         self._left = left
-        """Facts that only the log has."""
+        """Number of facts that only the log has."""
         self._upto = history[0].seq - 1 if left else 0
-        """No fact after this sequence number is in the log alone."""
+        """Largest sequence number of a fact that only the log may have."""
         self._log: FactReader | None = None
         self.lost: list[int] = []
-        """Places of events that can't be read, or that only a later version understands, since the context was restored
-        last."""
+        """Positions of events that are unreadable or need a later version, since the context was last restored."""
         for event in history:
             self._look(event)
 
     @property
     def held(self) -> Sequence[Event]:
-        """Those in memory: the newest ones."""
+        """Facts in memory: the newest ones."""
         return self._held
 
     def read_from(self, log: object) -> None:
-        """Where facts are read back from, if it can do that."""
+        """Set the log to read facts back from, if it supports that."""
         self._log = log if isinstance(log, FactReader) else None
 
     def add(self, event: Event) -> None:
@@ -118,8 +117,8 @@ class Facts(Sequence[Event]):
         return past
 
     def recent(self, turns: int, todos_before: Mapping[str, tuple[Todo, ...]]) -> Past:
-        """Those of the newest turns, with the todo list of before them (by the first one's message); all where there
-        are no more. What of them is in the log alone is looked for there."""
+        """Facts of the newest turns, with the todo list before their first message; all facts if there are no more
+        turns. Searches the log as far as needed."""
         begins = [at for at, event in enumerate(self._held) if begins_turn(event)]
         if len(begins) < turns and self._left:
             return replace(self.past(), turns=turns, todos_before=todos_before)
@@ -171,15 +170,15 @@ class Facts(Sequence[Event]):
 
 
 def _todos_at(begins: Event, todos_before: Mapping[str, tuple[Todo, ...]]) -> Event | None:
-    """The todo list as it was when a turn began."""
+    """Event with the todo list at the start of a turn."""
     item = begins.body.item if isinstance(begins.body, TurnStarted) else ""
     todos = todos_before.get(item, ())
     return replace(begins, seq=begins.seq - 1, body=TodosChanged(todos)) if todos else None
 
 
 class EventLog(Protocol):
-    """Where facts are stored. Order is kept; what is published has been stored before. Facts of a log that is a
-    ``FactReader`` besides are not kept in memory."""
+    """Storage of facts. Order is kept; everything published has been stored before. Facts in a log that is also a
+    ``FactReader`` are not kept in memory."""
 
     def append(self, event: Event) -> None: ...
 
@@ -189,20 +188,20 @@ class EventLog(Protocol):
 
 
 LogFactory = Callable[[Callable[[Sequence[Event]], None]], EventLog]
-"""Makes the log; its argument is what the log calls, on the event loop, with stored events in order."""
+"""Factory of the log. The log calls its argument on the event loop with stored events, in order."""
 
 
 class Subscription:
-    """An iterator over events from the moment of subscription on; it ends when the session is closed."""
+    """Iterator over events from the moment of subscription on; it ends when the session is closed."""
 
     def __init__(self, past: Past | None = None) -> None:
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        """Takes what is new; None ends the iteration."""
+        """New events; None ends the iteration."""
         self._ended = False
         self._past = past
         self._page: Iterator[Event] = iter(())
         self._begun = False
-        """Whether the first page of the past was asked for."""
+        """Whether the first page of the past was requested."""
         self._read = 0
         """Sequence number up to which the past was read back."""
 
@@ -225,7 +224,7 @@ class Subscription:
         return event
 
     async def _next_page(self, past: Past) -> Sequence[Event]:
-        """More of the past: what the log has, then what is in memory; nothing of it is held once it was given."""
+        """The next page of the past, from the log first, then from memory; returned pages are not kept."""
         page: Sequence[Event] = ()
         if not self._begun:
             self._begun = True
@@ -239,8 +238,8 @@ class Subscription:
 
 
 class Recorder:
-    """Single writer of a session's events. ``first`` is what numbers of events and items begin after. ``before`` is
-    what came before ``history``, where that begins later or some of it is reduced already."""
+    """Single writer of a session's events. Numbers of events and items begin after ``first``. ``before`` describes the
+    events before ``history``, if that begins later or some of it is already reduced."""
 
     def __init__(
         self,
@@ -262,11 +261,11 @@ class Recorder:
         self.turn = 0
         self._clock = clock
         self._subscribers = WeakSet[Subscription]()
-        """Those that somebody still reads."""
+        """Subscriptions still in use."""
         self.watchers: list[Callable[[Event], None]] = []
-        """Each is called with every event of the session as it is recorded, and must be quick."""
+        """Callbacks for every event of the session as it is recorded; they must be quick."""
         self.facts = Facts(history, before.facts - sum(event.seq <= known for event in history) if before else 0)
-        """What is published, from the session's beginning on. Looking at all of it may read the disk."""
+        """Published facts from the session's beginning on. Full iteration may read the disk."""
         for event in history:
             if event.seq > known:
                 reduced.apply(event)
@@ -285,7 +284,7 @@ class Recorder:
         return event
 
     def relay(self, body: Body | Unknown, agent: str, turn: int) -> None:
-        """Record an event of a subagent: the conversation and its cache are not about it."""
+        """Record an event of a subagent; the conversation and its cache ignore it."""
         event = Event(self.state.seq + 1, self._clock(), self.session, turn, body, agent)
         self.state.apply(event)
         self.log.append(event)
@@ -294,7 +293,7 @@ class Recorder:
         return f"{prefix}{self.state.items + 1}"
 
     def subscribe(self, *, replay: bool, turns: int | None = None) -> Subscription:
-        """Published events; with ``replay`` the published facts of the whole session first, or of its newest
+        """Published events; with ``replay`` preceded by the published facts of the whole session or of its newest
         ``turns``."""
         past = None if not replay or turns is not None else self.facts.past()
         if replay and turns is not None:
@@ -311,7 +310,7 @@ class Recorder:
                 subscription.queue.put_nowait(event)
 
     async def close(self) -> None:
-        """Store what is left and end all subscriptions."""
+        """Store pending events and end all subscriptions."""
         await self.log.close()
         for subscription in self._subscribers:
             subscription.queue.put_nowait(None)

@@ -1,5 +1,5 @@
-"""What the events of a session come to, and that written down: with it a long session opens without reading all of them
-again. The events stay the truth: what was written by other code, or is damaged, counts for nothing."""
+"""Reductions of a session's events, and their stored form, with which a long session opens without reading all events
+again. The events stay authoritative: a form written by other code, or a damaged one, is ignored."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ _CODE: Final = (
     blocks,
     budget,
 )
-"""Modules that decide what events come to, and how that looks."""
+"""Modules that define the reductions and their stored form."""
 
 _OF_ITEMS: Final = (ItemStarted, ItemCheckpointed, ItemCompleted, TurnStarted)
-"""More than half of all events. They concern no request: only the state and the ledger."""
+"""More than half of all events. They affect no request, only the state and the ledger."""
 
 
 class StaleState(ValueError):
-    """What was written down can't be used; the message says why."""
+    """Unusable stored reductions; the message says why."""
 
 
 class Reductions(Struct):
@@ -76,10 +76,10 @@ class Reductions(Struct):
     timeline: Timeline = field(default_factory=Timeline)
     trend: RequestTrend = field(default_factory=RequestTrend)
     work: WorkLog = field(default_factory=WorkLog)
-    """Takes in what is new in the ledger when somebody asks."""
+    """Takes in new ledger entries on demand."""
 
     def apply(self, event: Event) -> None:
-        """Take in one event; one of a subagent concerns the state alone."""
+        """Apply one event; a subagent's affects the state alone."""
         self.state.apply(event)
         if event.agent == MAIN:
             self.ledger.apply(event)
@@ -90,18 +90,19 @@ class Reductions(Struct):
 
 
 class Before(Struct, frozen=True):
-    """What came before the newest events: the ``reductions`` of all up to ``seq``, which were so many ``facts``."""
+    """The past before the newest events: the ``reductions`` of all events up to ``seq``, and the number of ``facts``
+    among them."""
 
     reductions: Reductions
     seq: int
     facts: int
 
 
-# --- written down -----------------------------------------------------------------------------------------
+# --- stored form ------------------------------------------------------------------------------------------
 
 
 class _Body(msgspec.Struct, array_like=True, frozen=True):
-    """Parts of an entry, or where only the record has them: event ``seq``, and ``parts`` with empty texts."""
+    """Parts of an entry; or, if only the record has them, event ``seq`` and ``parts`` with empty texts."""
 
     seq: int
     recorded: bool
@@ -196,7 +197,7 @@ UNWRITTEN: Final = {
     RequestTrend: set[str](),
     ViewStack: set[str](),
 }
-"""Attributes that follow from the others."""
+"""Attributes derived from the others."""
 FIELDS: Final[Mapping[type, type[msgspec.Struct]]] = {
     Ledger: _LedgerFields,
     CacheHistory: _CacheFields,
@@ -204,12 +205,12 @@ FIELDS: Final[Mapping[type, type[msgspec.Struct]]] = {
     RequestTrend: _TrendFields,
     ViewStack: _StackFields,
 }
-"""What is written of an object: attributes by their names."""
+"""Stored attributes of each class, by name."""
 
 
 @once
 def code() -> str:
-    """Stands for the code that makes the reductions: another one may come to something else."""
+    """Fingerprint of the code that makes the reductions, because other code may produce different ones."""
     found = 0
     for module in (*_CODE, None):
         path = Path(__file__ if module is None else module.__file__ or "")
@@ -218,7 +219,7 @@ def code() -> str:
 
 
 def written(reductions: Reductions) -> bytes:
-    """The reductions as text. Of long texts that the model does not see only the event that has them is named."""
+    """The reductions in stored form. Long texts that the model does not see are replaced by their event."""
     told = reductions.ledger
     reductions.work.absorb(told)
     live = {id(told.entries[one.id].body) for one in told.view if one.kind == "live" and one.id in told.entries}
@@ -269,7 +270,7 @@ def _body(body: EntryBody, live: bool) -> _Body:
 
 
 def taken_back(text: bytes, read: Callable[[int], tuple[Part, ...]]) -> tuple[Reductions, int]:
-    """The reductions that were written down, and the newest event in them. ``read`` gives the parts that an event has.
+    """The stored reductions and the newest event in them. ``read`` returns the parts of an event.
 
     Raises:
         StaleState: other code wrote them, or they can't be read.
@@ -326,7 +327,7 @@ def _joined(found: _Written, bodies: Sequence[EntryBody]) -> Reductions:
 
 def _put(attributes: dict[str, Any], name: str, value: Any) -> None:
     if isinstance(value, deque):
-        attributes[name].extend(value)  # it has its length
+        attributes[name].extend(value)  # keep the deque's maxlen
     else:
         attributes[name] = value
 
@@ -335,13 +336,13 @@ def _stack(fields: _StackFields) -> ViewStack:
     stack = ViewStack()
     for name in ("_items", "_top"):
         vars(stack)[name] = getattr(fields, name)
-    older: Iterable[list[Any]] = getattr(fields, "_older")  # noqa: B009  # named as the attribute it stands for
+    older: Iterable[list[Any]] = getattr(fields, "_older")  # noqa: B009  # same name as the attribute
     vars(stack)["_older"] = [tuple(_piece(one) for one in pieces) for pieces in older]
     return stack
 
 
 def _piece(value: list[Any]) -> slice | tuple[ViewEntry, ...]:
-    """A stretch of the later view, or entries."""
+    """A slice of the later view, or entries."""
     if value and isinstance(value[0], int):
         return slice(value[0], value[1])
     return msgspec.convert(value, tuple[ViewEntry, ...])

@@ -1,4 +1,4 @@
-"""Calls that repeat themselves: found, reported to the model, then to the user."""
+"""Repeated calls: detected, reported to the model, then to the user."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.registry import ToolRegistry
 
 Kind = Literal["failing", "looking", "running"]
-"""What the loop consists of: a call that fails; calls that only look at things inside; calls, some of which run a
-program or ask a server, so that they may be waiting for something."""
+"""Kind of a loop: a call that fails; calls that only read inside the workspace; calls that partly run a program or ask
+a server, and so may be waiting for something."""
 
 LONGEST_CYCLE = 3
 NOTED = {"failing": 3, "looking": 3, "running": 6}
@@ -38,11 +38,11 @@ ASKED = {"failing": 5, "looking": 5, "running": 20}
 _KEPT = LONGEST_CYCLE * (max(ASKED.values()) + 1)
 _HEADER = re.compile(r"\Aexit status (-?\d+) after \d+\.\d+ s$", re.MULTILINE)
 _VARYING = re.compile(r"\b\d+\.\d+ ?(?:s|ms|seconds?)\b|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b", re.IGNORECASE)
-"""What differs between two runs that fail for the same reason: durations with fractions, addresses, ids."""
+"""Differences between two runs that fail for the same reason: durations with fractions, addresses, ids."""
 
 
 class SeenCall(Struct, frozen=True):
-    """One finished call. ``waits`` says whether its result may change without anything that the agent does."""
+    """One finished call. ``waits``: its result may change without any action of the agent."""
 
     tool: str
     arguments: str
@@ -58,7 +58,7 @@ class SeenCall(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Hash of the result without what differs between two runs of the same."""
+        """Hash of the result, ignoring the usual differences between two identical runs."""
         text = _HEADER.sub(r"exit status \1", self.result)
         if self.failed:
             text = _VARYING.sub("*", text)
@@ -66,7 +66,7 @@ class SeenCall(Struct, frozen=True):
 
 
 class Repetition(Struct, frozen=True):
-    """A loop that the newest call is part of: ``rounds`` times the calls in ``about``, one after the other."""
+    """A loop that includes the newest call: ``rounds`` repetitions of the calls in ``about``, in sequence."""
 
     kind: Kind
     rounds: int
@@ -78,23 +78,23 @@ class Repetition(Struct, frozen=True):
 
 
 class RepeatDetector:
-    """Feed it every finished call of a turn, in the order in which the model made them."""
+    """Finds loops in the finished calls of a turn, which it must get in the model's order."""
 
     def __init__(self) -> None:
         self._failures: Counter[tuple[str, str]] = Counter()
         self._recent: list[tuple[str, str, SeenCall]] = []
 
     def reset(self) -> None:
-        """Something changed: whatever comes now is no repetition of what was."""
+        """Start again after a change: later calls repeat nothing from before it."""
         self._failures.clear()
         self._recent.clear()
 
     def forget_lookups(self) -> None:
-        """What was looked at is no longer before the model, so looking again is no repetition."""
+        """Forget lookups whose results the model no longer sees: repeating them is not a loop."""
         self._recent.clear()
 
     def observe(self, call: SeenCall) -> Repetition | None:
-        """Take in a call. Returns the loop that it closes once more, from the round on at which it is noted."""
+        """Add a call. Returns the loop that it completes once more, from the round on at which it is noted."""
         key, digest = call.key, call.digest
         self._recent.append((key, digest, call))
         del self._recent[:-_KEPT]
@@ -120,7 +120,7 @@ class RepeatDetector:
 
 
 def _rounds(marks: list[tuple[str, str]], period: int) -> int:
-    """How often the last ``period`` marks stand one after the other at the end."""
+    """Number of consecutive repetitions of the last ``period`` marks at the end."""
     last = marks[-period:]
     rounds = 0
     while marks[len(marks) - (rounds + 1) * period : len(marks) - rounds * period] == last:
@@ -131,8 +131,8 @@ def _rounds(marks: list[tuple[str, str]], period: int) -> int:
 
 
 def normalised(arguments: str) -> str:
-    """Arguments without what makes no difference: order and spacing of the JSON, blanks around texts, nulls, and how
-    a path is spelt."""
+    """Arguments without irrelevant differences: order and spacing of the JSON, blanks around texts, nulls, and spelling
+    of paths."""
     try:
         data = parse_json(arguments or "{}")
     except ValueError:
@@ -161,8 +161,7 @@ Verdict = Literal["continue", "stopped by the user", "no user"]
 
 
 class RepeatGuard:
-    """Watches the calls of one turn. ``note`` is what the next request has to tell the model; empty when there is
-    nothing."""
+    """Watches the calls of one turn. ``note`` is the text about a loop for the next request; empty if there is none."""
 
     def __init__(self, recorder: Recorder, tools: ToolRegistry, asker: Asker) -> None:
         self._recorder = recorder
@@ -177,16 +176,16 @@ class RepeatGuard:
         """Why the turn should end, for people."""
 
     def forget_lookups(self) -> None:
-        """Results left the model's view: it may look at things again."""
+        """Allow repeated lookups after results left the model's view."""
         self._detector.forget_lookups()
 
     def user_spoke(self) -> None:
-        """The user said something: what the model does now, it was asked to do."""
+        """Start again after a user message, because the model now acts on the user's request."""
         self._detector.reset()
         self.note = ""
 
     async def check(self, calls: Sequence[Call]) -> Verdict:
-        """Look at the finished calls of a step; note it for the model, or ask the user whether to continue."""
+        """Check the finished calls of a step; note a loop for the model, or ask the user whether to continue."""
         found = self._observe(calls)
         self.note = _note(found) if found else ""
         if found is None:
@@ -197,7 +196,7 @@ class RepeatGuard:
         return await self._ask(found)
 
     def _observe(self, calls: Sequence[Call]) -> Repetition | None:
-        """The longest loop that a call of this step is part of."""
+        """The longest loop that includes a call of this step."""
         changes = len(self._recorder.ledger.changes)
         if changes != self._changes:
             self._changes = changes
@@ -221,7 +220,7 @@ class RepeatGuard:
             waits=tool is not None and tool.result_kind == "output",
             about=about,
         )
-        if is_pointer(result):  # a re-read shows the same text as the read that it points to
+        if is_pointer(result):  # a re-read shows the same text as the read it refers to
             seen = SeenCall(seen.tool, seen.arguments, self._shown.get(seen.key, result), about=about)
         elif not seen.failed:
             self._shown[seen.key] = result

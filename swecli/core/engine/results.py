@@ -1,8 +1,8 @@
-"""What becomes of a tool's result: bounded, offloaded, and shortened where the model has seen it.
+"""Processing of tool results: bounded, offloaded, and shortened if the model has seen them.
 
-Two questions decide whether it goes into the context whole or is stored with a reference in its place: is it the kind
-of output that is better looked at in parts (by size), and does it fit at all into what is left of the window. Sizes are
-bytes of UTF-8, the rest is tokens.
+Two questions decide whether a result enters the context whole or is stored with a reference in its place: is it the
+kind of output that is better read in parts (by size), and does it fit into the rest of the window. Sizes are bytes of
+UTF-8, everything else is tokens.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from swecli.core.tools.base import SeenFile, ToolOutcome
 from swecli.core.tools.bounding import MAX_BYTES, bound_result
 
 GUARD = 1.1
-"""Estimates may be a tenth too low."""
+"""Safety factor, because estimates may be a tenth too low."""
 RESERVED = 200
-"""Tokens kept for the result of each call that has not ended yet: a reference without an excerpt."""
+"""Tokens kept for the result of each unfinished call: a reference without an excerpt."""
 MOST_CORRECTION = 2.0
 
 
 class OffloadRules(Struct, frozen=True):
-    """``threshold`` holds for output; ``failed`` for output of a command that failed, which the model needs;
+    """Size limits in bytes: ``threshold`` for output; ``failed`` for output of a failed command, which the model needs;
     ``longest`` for everything."""
 
     threshold: int = 4_096
@@ -46,8 +46,8 @@ class OffloadRules(Struct, frozen=True):
 
 
 class ResultFacts(Struct, frozen=True):
-    """A finished result. ``tokens`` is an estimate in the unit of the model at hand; None = not estimated,
-    because its size decides already."""
+    """A finished result. ``tokens`` is an estimate in the current model's unit; None = not estimated, because its size
+    is decisive already."""
 
     kind: ResultKind
     size: int
@@ -56,7 +56,7 @@ class ResultFacts(Struct, frozen=True):
 
 
 def too_large(result: ResultFacts, rules: OffloadRules) -> str:
-    """Why the result is stored because of its size alone; empty when it may stay."""
+    """Reason to store the result because of its size alone; empty if it may stay."""
     if result.kind == "stored":
         return ""
     threshold = max(rules.threshold, rules.failed) if result.failed else rules.threshold
@@ -68,20 +68,21 @@ def too_large(result: ResultFacts, rules: OffloadRules) -> str:
 
 
 def does_not_fit(result: ResultFacts, room: int | None) -> str:
-    """Why the result is stored for want of room; empty when it fits. ``room`` is None when it is not known."""
+    """Reason to store the result for lack of space; empty if it fits. ``room`` is None if unknown."""
     if room is None or result.tokens is None or result.tokens * GUARD <= room:
         return ""
     return f"about {result.tokens:,} tokens do not fit in the {max(0, room):,} left"
 
 
 def correction(budget: Budget, usage: Usage | None) -> float:
-    """How much larger the newest request was than it was measured: what follows is measured with the same error."""
+    """Ratio of the newest request's reported size to its measure, at least 1; later measures are assumed to have the
+    same error."""
     reported = believed(budget, usage)
     return max(1.0, reported / budget.used) if reported and budget.used > 0 else 1.0
 
 
 def believed(budget: Budget, usage: Usage | None) -> int:
-    """What was reported of the newest request, where that can be; else 0."""
+    """Reported size of the newest request if it is plausible; else 0."""
     reported = usage.input_total if usage is not None else None
     return reported if reported and reported <= MOST_CORRECTION * budget.used else 0
 
@@ -91,9 +92,9 @@ def room_left(
 ) -> int:
     """Tokens that one more result may take before the next request would reach the block level.
 
-    ``budget`` measured the request that the running calls belong to, ``usage`` is what the provider reported for
-    it. ``answer`` and ``results`` are the estimates of what came since, ``open_calls`` counts the calls besides
-    this one that have not ended. May be negative.
+    ``budget`` measured the request that the running calls belong to, ``usage`` is the provider's report on it.
+    ``answer`` and ``results`` are estimates of the content since then, ``open_calls`` counts the other unfinished
+    calls. May be negative.
     """
     request = budget.upper
     reported = believed(budget, usage)
@@ -105,7 +106,7 @@ def room_left(
 
 
 def excerpt_bytes(room: int | None) -> int | None:
-    """How many bytes of a stored result may be shown in so much room; None = as many as usual.
+    """Bytes of a stored result that may be shown in this many tokens; None = the usual number.
 
     Text can take a token for every two bytes, and the reference itself takes some.
     """
@@ -116,7 +117,7 @@ UNCHANGED = ": unchanged since you read it; the text is above,"
 
 
 def is_pointer(result: str) -> bool:
-    """Whether the text stands for an earlier reading of the same lines."""
+    """Whether the text refers to an earlier read of the same lines."""
     return UNCHANGED in result and "\n" not in result
 
 
@@ -128,15 +129,16 @@ class SeenFiles:
         self._cwd = cwd
 
     def last_seen(self, path: str) -> str | None:
-        """Hash of the file as the model last saw it; None when it never saw it or saw that it was gone."""
+        """Hash of the file as the model last saw it; None if it never saw it or saw that it was gone."""
         ledger = self._recorder.ledger
         touch = ledger.files.last(path, ledger.present_items())
         return touch.sha256 if touch is not None else None
 
     def shortened(self, outcome: ToolOutcome) -> ToolOutcome:
-        """A re-read of lines that are the same on disk and that the model still has before it becomes one line.
+        """The outcome with a re-read of unchanged lines that are still in the context shortened to one line.
 
-        Not so a file that got an earlier form back: what the model saw last of it was another one."""
+        A file restored to an earlier form is not shortened, because the model last saw a different one.
+        """
         ledger = self._recorder.ledger
         if outcome.is_error or len(outcome.seen) != 1:
             return outcome
@@ -158,7 +160,7 @@ class SeenFiles:
         return replace(outcome, text=text, detail="unchanged", seen=()) if len(text) < len(outcome.text) else outcome
 
     def record(self, item: str, seen: Sequence[SeenFile]) -> None:
-        """The result of ``item``, which is recorded already, shows these lines."""
+        """Record the lines that the result of ``item``, already recorded, shows."""
         for file in seen:
             self._recorder.emit(FileRead(file.path, file.sha256, file.first, file.last, item))
 
@@ -170,7 +172,7 @@ def display_name(path: str, cwd: Path) -> str:
 
 
 def _visible_text(ledger: Ledger, item: str) -> tuple[str, str | None]:
-    """Id and text of a result that is in the view word for word; of an attached file without the line above it."""
+    """Id and text of a result that is in the view verbatim; of an attached file without the line above it."""
     known = ledger.entries.get(item)
     attached = known is not None and known.kind == "attachment"
     name = item if attached else item + RESULT
@@ -182,21 +184,21 @@ def _visible_text(ledger: Ledger, item: str) -> tuple[str, str | None]:
 
 OUTPUT_BYTES = 24_000
 OUTPUT_LINES = 1_200
-"""Bounds of output that stays because it can't be stored."""
+"""Limits of output that can't be stored, in bytes and lines."""
 SAMPLE = 32_768
-"""Characters of a large text that are counted; the rest is taken to be like them."""
+"""Characters of a large text that are counted; the rest is extrapolated."""
 
 
 class _Measure(Struct, frozen=True):
-    """``room`` is what the result may take, in tokens; ``factor`` turns the counter's tokens into the model's."""
+    """``room`` is the result's limit in tokens; ``factor`` converts the counter's tokens into the model's."""
 
     room: int
     factor: float
 
 
 class Results:
-    """Admits the results of one session, one after the other. Without a client of a model in
-    ``connection`` nothing is known of the room that is left."""
+    """Admits the results of one session one after the other. The space left is unknown without a model client in
+    ``connection``."""
 
     def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
         self._services = services
@@ -210,8 +212,8 @@ class Results:
         return OffloadRules(self._services.offload_threshold)
 
     async def admit(self, item: str, tool: str, kind: ResultKind, outcome: ToolOutcome) -> ToolOutcome:
-        """The outcome with the text that goes into the context. The caller records it before it awaits anything
-        else, so that the next result sees what is left."""
+        """The outcome with its text for the context. The caller must record it before awaiting anything else, so that
+        the next result sees the space left."""
         async with self._turn:
             measure = self._measure(item)
             facts = self._facts(kind, outcome, measure)
@@ -225,7 +227,7 @@ class Results:
             return await self._offloaded(self._services.blobs, item, tool, kind, outcome, reason, measure)
 
     def bounded(self, kind: ResultKind, outcome: ToolOutcome, room: int | None = None) -> ToolOutcome:
-        """The outcome cut to what may stay in the context where it can't be stored."""
+        """The outcome cut to the context's limits if it can't be stored."""
         limit = OUTPUT_BYTES if kind == "output" else max(MAX_BYTES, self._rules.threshold)
         fitting = excerpt_bytes(room)
         if fitting is not None and fitting < limit and not self._fits(outcome, room):
@@ -263,7 +265,7 @@ class Results:
     # --- sizes ------------------------------------------------------------------------------------------------
 
     def _belongs(self, item: str) -> bool:
-        """Whether the result goes into the conversation at all: a tool run by a slash command does not."""
+        """Whether the result joins the conversation: that of a slash command's tool does not."""
         opened = self._recorder.ledger.open.get(item)
         return item in self._recorder.ledger.entries or (opened is not None and opened.kind in ("user", "attachment"))
 
@@ -273,7 +275,7 @@ class Results:
         if measure is None or too_large(facts, self._rules):
             return facts
         images = IMAGE_TOKENS * len(outcome.images)
-        if 2 * size * measure.factor + images <= measure.room:  # it fits whatever it holds
+        if 2 * size * measure.factor + images <= measure.room:  # fits regardless of its content
             return facts
         return replace(facts, tokens=self._tokens(outcome.text, measure.factor) + images)
 
@@ -285,7 +287,7 @@ class Results:
         return math.ceil(sample * factor * max(1.0, len(text) / SAMPLE))
 
     def _measure(self, item: str) -> _Measure | None:
-        """What is left for this result, from the newest measured request and what came since."""
+        """Space for this result, from the newest measured request and the content since then."""
         state, ledger, client = self._recorder.state, self._recorder.ledger, self._connection.client
         budget = state.budget
         if client is None or budget is None or not self._belongs(item):
@@ -328,7 +330,7 @@ class Results:
 
 
 def _since_request(ledger: Ledger) -> Iterator[Entry]:
-    """What is in the view since the newest request was made: the answer to it and all after that."""
+    """Entries of the view since the newest request: its answer and everything after it."""
     newest = next(reversed(ledger.responses), None)
     reached = False
     for viewed in reversed(ledger.view):
@@ -340,7 +342,7 @@ def _since_request(ledger: Ledger) -> Iterator[Entry]:
 
 
 def _fitting(usual: Excerpt, limit: int | None) -> Excerpt:
-    """The usual excerpt, made smaller in proportion where there is no room for it."""
+    """The usual excerpt, reduced in proportion if there is no space for it."""
     total = usual.head + usual.tail + usual.errors
     if limit is None or total <= limit:
         return usual

@@ -1,4 +1,4 @@
-"""What joins the conversation behind a message of the user: files that it names, pointers to what it is about."""
+"""Additions behind a user message: files that it names, and pointers to relevant files."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from swecli.core.retrieval.retrieve import Ranked, Retrieval
 
 MOST_FILES: Final = 4
-"""Files that one message attaches by naming them without ``@``."""
+"""Most files that one message attaches by naming them without ``@``."""
 WHOLE: Final = 16_384
-"""Bytes of a file that is attached whole; of a larger one the lines around the one that is named, else nothing."""
+"""Most bytes of a file that is attached whole; of a larger one only lines around a named line are attached."""
 AROUND: Final = 40
-"""Lines before and after the one that is named."""
+"""Lines before and after a named line."""
 LEAST_WINDOW: Final = 8_192
-"""Context windows up to this many tokens have no room for pointers."""
+"""Largest context window in tokens that has no space for pointers."""
 _LEAN_POINTERS: Final = 4
 _ASKED: Final = 4
-"""Words of a message from which on a model is asked about it, where the user wants that."""
+"""Least words of a message about which a model is asked, if the user enabled that."""
 _LONGEST: Final = 8_000
-"""Characters of a message that it is shown."""
+"""Most characters of a message that this model sees."""
 _SHOWN: Final = 3
-"""Names in the line that the user sees."""
+"""Most names in the line for the user."""
 
 
 class PromptRetrieval:
-    """Of one session. Without an index nothing happens."""
+    """Retrieval for the messages of one session; inactive without an index."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class PromptRetrieval:
         scheduler: Scheduler,
         ask: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
-        """``ask`` puts a question to the small model, with words for the system; None where that failed."""
+        """``ask`` sends a system prompt and a question to the small model; it returns None after a failure."""
         self._ask = ask
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
 
     async def add(self, text: str, model: ModelInfo) -> None:
-        """Add what a message names and points to, as items behind it. Returns when all of it is there."""
+        """Add files and pointers for a message as items behind it. Returns when all of them are added."""
         project = self._services.project
         window = window_of(model, self._services.context.limits).total
         if project is None or window <= LEAST_WINDOW or not text.strip():
@@ -86,7 +86,7 @@ class PromptRetrieval:
             self._recorder.emit(ContextRetrieved(tuple(actions), self._tokens_since(before)))
 
     def _known(self, root: Path) -> frozenset[str]:
-        """The files of which the model has text before it."""
+        """Files whose text is in the model's context."""
         ledger = self._recorder.ledger
         visible = ledger.files.visible(ledger.live_items(), ledger.present_items())
         paths = (Path(path) for path, _ in visible)
@@ -99,8 +99,8 @@ class PromptRetrieval:
 
 
 def passages_of(named: Sequence[Named], root: Path, known: frozenset[str]) -> list[Passage]:
-    """What of the files that a text names for sure is worth attaching: frames of a trace from its end, where they
-    matter most."""
+    """Passages worth attaching from files that a text names unambiguously. Frames of a trace count from its end, where
+    they matter most."""
     sure = [one for one in named if one.sure and one.path not in known]
     frames = [one for one in reversed(sure) if one.frame]
     found: list[Passage] = []
@@ -118,8 +118,8 @@ def passages_of(named: Sequence[Named], root: Path, known: frozenset[str]) -> li
 
 
 def pointers_of(found: Retrieval, known: set[str], most: int | None) -> list[Ranked]:
-    """The pointers, without files that the model has before it anyway; first those that the text names. A text that
-    names files for sure gets no others: it says itself what it is about."""
+    """Pointers without files that are already in the context, named files first. A text that names files unambiguously
+    gets no others, because it states its subject itself."""
     from swecli.core.retrieval.retrieve import MOST_POINTERS, Ranked
 
     ranked = {one.path: one for one in found.ranked}
@@ -135,12 +135,12 @@ def pointers_of(found: Retrieval, known: set[str], most: int | None) -> list[Ran
 
 
 def note_of(pointers: Sequence[Ranked]) -> str:
-    """The text for the model."""
+    """Text for the model."""
     return "\n".join((POINTERS, *map(str, pointers)))
 
 
 def title_of(pointers: Sequence[Ranked]) -> str:
-    """The line that the user sees."""
+    """Line for the user."""
     paths = [*dict.fromkeys(one.path for one in pointers)]
     names = [_name_among(path, paths) for path in paths[:_SHOWN]]
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
@@ -148,7 +148,7 @@ def title_of(pointers: Sequence[Ranked]) -> str:
 
 
 def _name_among(path: str, paths: Sequence[str]) -> str:
-    """The end of the path that no other one has: its name alone, or with as many folders as tell it apart."""
+    """Shortest unique end of the path: the file name, with as many folders as needed."""
     parts = path.split("/")
     ends = ("/".join(parts[at:]) for at in range(len(parts) - 1, -1, -1))
     others = [f"/{one}" for one in paths if one != path]

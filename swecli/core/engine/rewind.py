@@ -1,4 +1,4 @@
-"""Going back to before a message of the user: the conversation, the files, or both; and taking that back."""
+"""Rewind to before a user message: the conversation, the files, or both; and its undo."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from swecli.core.protocol.messages import ImagePart, TextPart
 from swecli.core.workspace.text_file import shown_path
 
 LISTED = 200
-"""Messages whose changes are looked up, the newest; older ones can be named all the same."""
+"""Messages whose changes are looked up, newest first; older ones can still be named."""
 UNRECORDED = "no record of its earlier state"
 HANDED_OVER = "Handoff: work done since, from the record"
 _NAMED = 3
 
 
 class RewindPoint(Struct, frozen=True):
-    """A message that the session can go back to before. ``number`` counts them from 1, the oldest first; ``tokens`` are
-    those of the context that it and what follows take; ``files``, ``added`` and ``removed`` say what was changed since,
-    None where that is not known. ``at`` is Unix seconds."""
+    """A message to rewind to before. ``number`` counts messages from 1, oldest first; ``tokens`` is the context size of
+    the message and everything after it; ``files``, ``added`` and ``removed`` describe the changes since, None if
+    unknown. ``at`` is Unix seconds."""
 
     number: int
     item: str
@@ -51,7 +51,7 @@ class RewindPoint(Struct, frozen=True):
 
 
 class Rewinds:
-    """The ways back of one session. ``changed`` is called when the view has become another one."""
+    """Rewinds of one session. ``changed`` is called after a change of the view."""
 
     def __init__(self, services: Services, recorder: Recorder, work: Work, changed: Callable[[], None]) -> None:
         self._services = services
@@ -61,11 +61,11 @@ class Rewinds:
 
     @property
     def undoable(self) -> bool:
-        """Whether there is a rewind to take back."""
+        """Whether a rewind can be undone."""
         return bool(self._recorder.state.rewinds)
 
     async def points(self) -> Sequence[RewindPoint]:
-        """The messages to choose from, the oldest first, with what happened since each."""
+        """Messages to choose from, oldest first, with the changes since each."""
         ledger, state = self._recorder.ledger, self._recorder.state
         there = ledger.rewindable()
         items = [item for item in state.asked if item in there]
@@ -84,14 +84,14 @@ class Rewinds:
         return points
 
     async def preview(self, item: str) -> FilesRestored:
-        """What would become of files."""
+        """Preview of restoring files to before a message."""
         turn, checkpoints = self._recorder.state.asked.get(item), self._services.checkpoints
         if turn is None or checkpoints is None:
             return FilesRestored("undo", reason=OFF if checkpoints is None else "")
         return self._with_unrecorded(await checkpoints.preview(turn), turn)
 
     def begin(self, command: Rewind) -> None:
-        """Start to go back; what became of it comes as ``Rewound``, or as a ``Notice`` that says why not."""
+        """Start a rewind; its result arrives as ``Rewound``, or as a ``Notice`` that says why it failed."""
         state, ledger = self._recorder.state, self._recorder.ledger
         if not ledger.can_rewind(command.item):
             self._notice(f"Unknown message {command.item!r}.")
@@ -105,7 +105,7 @@ class Rewinds:
             self._work.begin(self._with_files(command))
 
     def begin_undo(self) -> None:
-        """Start to take the newest rewind back; the result comes as ``RewindUndone`` or a ``Notice``."""
+        """Start to undo the newest rewind; its result arrives as ``RewindUndone`` or a ``Notice``."""
         if not self.undoable:
             self._notice("There is no rewind to undo.")
         else:
@@ -122,12 +122,12 @@ class Rewinds:
             self._rewound(command, files_words(done, "restored", self._services.workspace.cwd))
 
     def _changed_since(self, turn: int) -> list[str]:
-        """The files that the model changed from that turn on, without those that went back since."""
+        """Files that the model changed from that turn on, without those restored since."""
         state = self._recorder.state
         return sorted(path for path, last in state.changed.items() if last >= turn and path not in state.taken_back)
 
     def _with_unrecorded(self, found: FilesRestored, turn: int) -> FilesRestored:
-        """With the changes that nothing is recorded of, as in a session that was imported."""
+        """The files with those changes added that have no checkpoint, as in an imported session."""
         if found.operations or found.reason:
             return found
         left = tuple(LeftFile(path, UNRECORDED) for path in self._changed_since(turn))
@@ -143,16 +143,16 @@ class Rewinds:
             restored = await checkpoints.unwind(done.name, done.turn)
             self._recorder.emit(restored)
             words = files_words(restored, "restored", self._services.workspace.cwd)
-        self._went(RewindUndone(done.name, words))
+        self._record(RewindUndone(done.name, words))
 
     def _rewound(self, command: Rewind, reason: str) -> None:
         text = self._text_of(command.item) if command.scope != "files" else ""
         ledger, facts = self._recorder.ledger, session_facts(self._recorder.state)
         handoff = branch_note(ledger, command.item, facts) if command.handoff and command.scope != "files" else ""
-        self._went(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)
+        self._record(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)
 
-    def _went(self, body: Rewound | RewindUndone, handoff: str = "") -> None:
-        """Record it with what the model learns of it, and the todo list where that has become another one."""
+    def _record(self, body: Rewound | RewindUndone, handoff: str = "") -> None:
+        """Record a rewind or its undo with a note for the model, and the todo list if it changed."""
         before = self._recorder.state.todos
         self._recorder.emit(body)
         if handoff:
@@ -172,12 +172,12 @@ class Rewinds:
         return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
     def images_of(self, item: str) -> tuple[ImagePart, ...]:
-        """The images of a message of the user, also of one that was taken back."""
+        """Images of a user message, even of one that was rewound."""
         entry = self._recorder.ledger.entries.get(item)
         return tuple(part for part in entry.parts if isinstance(part, ImagePart)) if entry is not None else ()
 
     def _tokens_after(self) -> dict[str, int]:
-        """Estimated tokens of the context from each user message on, the oldest first."""
+        """Estimated tokens of the context from each user message on, oldest first."""
         messages = project(self._recorder.ledger)
         sizes = [sum(tokens for _, tokens in one) for one in self._services.context.monitor.sizes(messages)]
         after: dict[str, int] = {}
@@ -193,7 +193,7 @@ class Rewinds:
 
 
 def files_words(done: FilesRestored, verb: str, cwd: Path) -> str:
-    """What became of files, as a short sentence. Paths inside of ``cwd`` are relative to it."""
+    """Result of restoring files, as a short sentence. Paths inside ``cwd`` are relative to it."""
     none = f"No file {verb}" if done.conflicts or done.not_covered else "No file had to change"
     count = len(files_alone(done))
     parts = [f"{count:,} file{'' if count == 1 else 's'} {verb}" if done.files else none]
@@ -204,13 +204,13 @@ def files_words(done: FilesRestored, verb: str, cwd: Path) -> str:
 
 
 def files_alone(done: FilesRestored) -> Sequence[RestoredFile]:
-    """The files without the folders that were made or removed for them."""
+    """Files without the folders created or removed for them."""
     folders = {parent for file in done.files for parent in PurePath(file.path).parents}
     return [file for file in done.files if PurePath(file.path) not in folders]
 
 
 def _left(files: Sequence[LeftFile], what: str, cwd: Path) -> str:
-    """A reason that they share is said once."""
+    """Clause on skipped files; a shared reason appears once."""
     shared = files[0].why if len({file.why for file in files}) == 1 else ""
     named = [shown_path(file.path, cwd) + ("" if shared else f" ({file.why})") for file in files[:_NAMED]]
     more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""

@@ -1,4 +1,4 @@
-"""The sentinel: at the end of a turn at most one suggestion what would serve the context. It changes nothing."""
+"""The sentinel: at most one suggestion at the end of a turn to improve the context. Changes nothing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import ContextChange, ContextSuggested, RotKind, ViewEntry
 
 WORSE = 2
-"""How many times as bad the same rot has to be to be reported again."""
+"""Factor by which the same rot has to worsen to be reported again."""
 
 
 class Sentinel:
-    """Looks at one session's context. What it has suggested, and whether that was taken up, is in the session's
+    """Watches one session's context. Its suggestions, and whether the user accepted them, are in the session's
     events."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Sentinel:
 
     @property
     def silenced(self) -> Sequence[RotKind]:
-        """What the user wants to hear of no more."""
+        """Kinds of suggestions that the user has turned off."""
         return self._services.sentinel.silenced
 
     @property
@@ -45,7 +45,7 @@ class Sentinel:
         return self._services.sentinel.enabled
 
     async def look(self) -> None:
-        """A turn has ended: record a suggestion, if there is one that was not made before."""
+        """After a turn, record a new suggestion if there is one."""
         if not self.enabled or self._recorder.state.queue:
             return
         found = await self.suggestion(repeat=False)
@@ -53,7 +53,7 @@ class Sentinel:
             self._recorder.emit(found)
 
     async def renewed(self) -> ContextSuggested | None:
-        """What is suggested now; where there is nothing, what was suggested before comes once more."""
+        """The current suggestion, or else a repetition of an earlier one."""
         known = self._recorder.state.suggestion
         if known is not None and known.kind not in self.silenced:
             return known
@@ -63,8 +63,8 @@ class Sentinel:
         return found
 
     async def suggestion(self, *, repeat: bool = True) -> ContextSuggested | None:
-        """The first that has an effect of those that are not silenced; with ``repeat`` also one that was made before.
-        None without a model."""
+        """The first effective suggestion whose kind is not silenced; with ``repeat`` including earlier ones. None
+        without a model."""
         client = self._connection.client
         if client is None:
             return None
@@ -89,12 +89,12 @@ class Sentinel:
         return signals(self._recorder.ledger, self._recorder.turn, self._sizes(info), effective, rules)
 
     def _by_change(self, rot: Rot, info: ModelInfo) -> ContextSuggested | None:
-        """Single items go or are pinned; those where that can't be done are left out."""
+        """Suggestion to remove or pin single items; items that can't be changed are left out."""
         ledger, action = self._recorder.ledger, rot.remedy
         assert action in ("drop", "offload", "pin")
         done = edited(ledger, [ContextChange(action, name) for name in rot.ids], self._sizes(info))
         before, after = self._measured(done, info)
-        misleads = rot.kind == "contradiction"  # and is worth a change that frees nothing
+        misleads = rot.kind == "contradiction"  # worth a change even if it frees nothing
         if not done.made or (action != "pin" and not misleads and before - after < SMALL):
             return None
         count = len(done.made)
@@ -104,7 +104,7 @@ class Sentinel:
         return ContextSuggested(rot.kind, rot.cause, rot.count, rot.reason, what, before, after, changes=done.made)
 
     def _by_branch(self, rot: Rot, info: ModelInfo) -> ContextSuggested | None:
-        """The conversation goes back, and the model learns what was done since."""
+        """Suggestion to rewind the conversation, with a report to the model of the work since."""
         ledger, item = self._recorder.ledger, rot.ids[0]
         view = ledger.view_before(item)
         if view is None:
@@ -118,7 +118,7 @@ class Sentinel:
         return ContextSuggested(rot.kind, rot.cause, rot.count, rot.reason, what, before, after, branch=item)
 
     def _by_record(self, rot: Rot) -> ContextSuggested | None:
-        """The record takes the place of a summary. Reads files: not for the event loop."""
+        """Suggestion to replace a summary by the record. Reads files: not for the event loop."""
         client = self._connection.client
         if client is None:
             return None
@@ -134,7 +134,7 @@ class Sentinel:
         )
 
     def _measured(self, done: Edited, info: ModelInfo) -> tuple[int, int]:
-        """The request before and after a change, as the sizes of the single items add up."""
+        """Size of the request before and after a change, as sums of the single items' sizes."""
         ledger, context = self._recorder.ledger, self._services.context
         budget = context.measure(project(ledger), info)
         items = items_of(ledger, budget, context.monitor, info)
@@ -149,5 +149,5 @@ class Sentinel:
 
 
 def _unpriced(_before: int, _after: int, _rewritten: int) -> tuple[str | None, str | None]:
-    """The offer of a change says what it costs."""
+    """No price, because the offer of a change states its cost."""
     return None, None

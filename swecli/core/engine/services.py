@@ -1,4 +1,4 @@
-"""What a session needs from outside, as one value that ``app.py`` fills."""
+"""External dependencies of a session, as one value that ``app.py`` fills."""
 
 from __future__ import annotations
 
@@ -40,36 +40,37 @@ if TYPE_CHECKING:
     from swecli.core.playbook.store import Playbooks
 
 ModelFactory = Callable[[str], ModelClient]
-"""Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
+"""Factory of a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with a remedy."""
 
 
 class ModelUnavailable(Exception):
-    """No client can be made: no such provider, no key. The message says what to do."""
+    """No client can be created: unknown provider or missing key. The message says what to do."""
 
 
 class WindowKnowledge(Protocol):
-    """What can be found out about a model's context window while a session runs. What is found is in the client's
-    ``info`` when a method returns."""
+    """Sources of a model's context window while a session runs. Results are in the client's ``info`` when a method
+    returns."""
 
     def may_tell(self, client: ModelClient) -> bool:
-        """Whether asking the model's server may bring anything."""
+        """Whether asking the model's server may yield anything."""
         ...
 
     async def ask(self, client: ModelClient) -> bool:
-        """Ask the model's server, if that may bring anything. True when more is known than before."""
+        """Ask the model's server, if that may yield anything. True if more is known than before."""
         ...
 
     def recall(self, client: ModelClient, window: int) -> None:
-        """The server told this window in an earlier run: it holds until the server is asked, unless better is known."""
+        """Use a window that the server reported in an earlier run until it is asked again, unless a better one is
+        known."""
         ...
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
-        """Take in the numbers of an error. Returns a sentence for the user, empty when there is no news."""
+        """Adopt the numbers of an error. Returns a sentence for the user, empty if nothing is new."""
         ...
 
 
 class NoWindowKnowledge:
-    """Nothing can be found out."""
+    """A source without information."""
 
     def may_tell(self, client: ModelClient) -> bool:
         return False
@@ -78,19 +79,19 @@ class NoWindowKnowledge:
         return False
 
     def recall(self, client: ModelClient, window: int) -> None:
-        """Not of use."""
+        """Ignore the window."""
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         return ""
 
 
 class PromptError(Exception):
-    """A prompt can't be made; the message is one sentence that says why."""
+    """A prompt can't be rendered; the message is one sentence that says why."""
 
 
 class PromptTemplate(Struct, frozen=True):
-    """A prompt that an extension has, sent by a slash command of this name. ``render`` gives its text for what follows
-    the name, and raises ``PromptError``; ``arguments`` is a hint such as "<what> [where]"."""
+    """An extension's prompt, sent by a slash command of this name. ``render`` turns the text after the name into the
+    prompt's text, or raises ``PromptError``; ``arguments`` is a hint such as "<what> [where]"."""
 
     name: str
     summary: str
@@ -100,31 +101,30 @@ class PromptTemplate(Struct, frozen=True):
 
 
 class Mentionable(Struct, frozen=True):
-    """Something besides files that a message can attach with ``@word``: by a call of this tool."""
+    """Something besides files that a message can attach with ``@word``, by a call of this tool."""
 
     word: str
     tool: str
     arguments: Mapping[str, str]
     about: str = ""
     size: int | None = None
-    """Bytes, as far as whoever has it says so beforehand."""
+    """Size in bytes, if its owner reports one."""
 
 
 class Extension(Protocol):
-    """Something that runs beside a session and brings tools: it tells the registry which source it expects, and later
-    which tools that has."""
+    """A companion of a session that brings tools: it announces its sources to the registry, and later their tools."""
 
     def start(self, host: ExtensionHost) -> None:
-        """The session has begun; called on the event loop. What takes time goes on in tasks of its own."""
+        """Start with the session; called on the event loop. Long work runs in tasks of its own."""
         ...
 
     async def close(self) -> None:
-        """The session ends: no process, task or connection may be left."""
+        """End with the session: no process, task or connection may be left."""
         ...
 
 
 class ExtensionHost(Protocol):
-    """What a session gives to its extensions."""
+    """A session as seen by its extensions."""
 
     @property
     def tools(self) -> ToolRegistry: ...
@@ -133,18 +133,18 @@ class ExtensionHost(Protocol):
     def asker(self) -> Asker: ...
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
-        """A line for the user."""
+        """Show a line to the user."""
         ...
 
     def tell_model(self, title: str, text: str) -> None:
-        """Append a note to the conversation, before the next request; at once while nothing runs: ``text`` for the
-        model, ``title`` for the user."""
+        """Append a note to the conversation before the next request, or at once while idle: ``text`` for the model,
+        ``title`` for the user."""
         ...
 
     def offer(
         self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
     ) -> None:
-        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
+        """Replace the prompts and mentionables of a source."""
         ...
 
 
@@ -157,12 +157,12 @@ async def nothing_to_examine(model: ModelInfo | None, online: bool) -> Sequence[
 
 
 def no_price(model: str, usage: Usage) -> str | None:
-    """Price of a response where no price is known: what the provider itself reported, else None."""
+    """Price of a response without a price list: the provider's own report, else None."""
     return str(usage.cost) if usage.cost is not None else None
 
 
 class Workspace(Struct, frozen=True):
-    """Where a session works. ``environment`` is for child processes, already scrubbed."""
+    """Working folder of a session. ``environment`` is for child processes, already scrubbed."""
 
     cwd: Path
     roots: tuple[Path, ...]
@@ -170,8 +170,8 @@ class Workspace(Struct, frozen=True):
 
 
 class MemoryOptions(Struct, frozen=True):
-    """``notes`` is the folder in which session notes are kept; None: they are not, and ``why_no_notes`` says why where
-    there would be some. ``title`` begins a new file of them; ``cover`` hides keys and passwords."""
+    """Memory settings. ``notes`` is the folder of session notes; None: no notes, for the reason in ``why_no_notes`` if
+    they were expected. ``title`` heads a new notes file; ``cover`` masks keys and passwords."""
 
     places: MemoryPlaces = MemoryPlaces(None, None)
     notes: Path | None = None
@@ -179,17 +179,17 @@ class MemoryOptions(Struct, frozen=True):
     title: str = ""
     cover: Callable[[str], str] = str
     turn_on: Callable[[], tuple[str, MemoryOptions | None]] = lambda: ("This folder can't be trusted from here.", None)
-    """Trusts the folder, where nothing but its memories hangs on that. Returns what was done, as a sentence, and what
-    holds from now on; None where nothing changes. Waits for the disk."""
+    """Trusts the folder if only its memories depend on that. Returns the result as a sentence, and the new options;
+    None if nothing changes. Blocks on the disk."""
     max_file_bytes: int = 65_536
     plans: Path | None = None
-    """Where plans are written, in the project; None where none may be."""
+    """Folder of plans in the project; None if none may be written."""
 
 
 class InstructionFiles(Struct, frozen=True):
-    """The instruction files of the prompt, and how to look for them again. ``folders`` are those that may have one,
-    ``root`` the project's. ``quoted``: what folders below say is information. ``watch``: changes are reported.
-    ``off`` is why files of the project don't count, and what changes that; empty where they do."""
+    """Instruction files of the prompt, and the places to look for them again. ``folders`` are those that may have one,
+    ``root`` is the project's. ``quoted``: text from nested folders counts as information only. ``watch``: changes are
+    reported. ``off`` is the reason why project files are ignored, with a remedy; empty if they count."""
 
     loaded: Instructions = Instructions()
     read: Callable[[], Instructions] = Instructions
@@ -208,15 +208,15 @@ class TurnLimits(Struct, frozen=True):
     max_tokens: int | None = None
     """Input and output tokens of the whole session."""
     max_price: Decimal | None = None
-    """US dollars of the whole session. Once a price is unknown, nothing more is asked."""
+    """US dollars of the whole session. With an unknown price no further request is sent."""
     max_retries: int = 5
     spending: SpendingLimits = SpendingLimits()
-    """Budgets that the user is asked about."""
+    """Budgets that ask the user before they are exceeded."""
 
 
 class AgentProfile(Struct, frozen=True):
-    """A subagent's prompt, and what it has. ``tools`` are names of tools, None for all; ``mode`` is None for that
-    of the session, ``model`` empty for that of the session. ``worktree``: it works in a git work tree of its own."""
+    """A subagent's prompt and resources. ``tools`` are tool names, None for all; ``mode`` None and ``model`` empty mean
+    the session's own. ``worktree``: it works in a git work tree of its own."""
 
     name: str
     description: str
@@ -229,9 +229,9 @@ class AgentProfile(Struct, frozen=True):
 
 
 class SubagentOptions(Struct, frozen=True):
-    """``at_once`` subagents work at the same time. Each may make ``max_steps`` requests of ``max_tokens`` and
-    ``max_price`` (US dollars) in all, None = no cap; ``result_tokens`` of what it reports come back. ``model`` answers
-    for them where their profile names none; None = that of the session."""
+    """Limits of subagents. At most ``at_once`` work at the same time, each with ``max_steps`` requests, ``max_tokens``
+    and ``max_price`` (US dollars) in total, None = no cap; ``result_tokens`` limits the report. ``model`` is used if
+    the profile names none; None = the session's."""
 
     at_once: int = 4
     max_steps: int | None = 50
@@ -242,19 +242,19 @@ class SubagentOptions(Struct, frozen=True):
 
 
 class SentinelOptions(Struct, frozen=True):
-    """Whether the context is watched, and what the user wants to hear of no more."""
+    """Whether the context is watched, and the suggestions that the user has turned off."""
 
     enabled: bool = True
     silenced: tuple[RotKind, ...] = ()
 
 
 class Adjustable(Struct, frozen=True):
-    """What a session takes over from changed settings while it runs. A turn goes on with it from its next step on;
-    subagents that work keep what they began with, but for the rules."""
+    """Settings that a session adopts while it runs. A turn applies them from its next step on; running subagents adopt
+    only the rules."""
 
     context: Limits = Limits()
     advice: tuple[str, ...] = (COMPACT_ADVICE, *BLOCK_ADVICE)
-    """What the user can do about a full context, as clauses."""
+    """Remedies for a full context, as clauses for the user."""
     compaction: CompactionOptions = CompactionOptions()
     max_steps: int | None = None
     offload_threshold: int = 4_096
@@ -264,7 +264,7 @@ class Adjustable(Struct, frozen=True):
     subagents: SubagentOptions = SubagentOptions()
     attribution: bool = False
     rules: tuple[Rule, ...] = ()
-    """Of files and flags, without what was granted."""
+    """Rules from files and flags, without granted ones."""
     fallback: tuple[str, ...] = ()
     side_models: Mapping[str, str] = field(default_factory=lambda: {})
     sentinel: SentinelOptions = SentinelOptions()
@@ -275,9 +275,8 @@ def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
 
 
 class OuterLimits(Struct, frozen=True):
-    """What a subagent's session has of the limits of the session that it works in. ``cap`` gives the cap that is
-    reached there, as a reason and its kind, ``budget`` the budget that is used up, as a clause, empty while none is;
-    ``tokens`` gives those that may still be used, None for no cap."""
+    """The parent session's limits for a subagent. ``cap`` returns a reached cap as reason and error kind, ``budget`` an
+    exhausted budget as a clause or an empty text, ``tokens`` the tokens left, None without a cap."""
 
     cap: Callable[[], tuple[str, str] | None]
     budget: Callable[[], Awaitable[str]]
@@ -293,127 +292,127 @@ class Services(Struct):
     make_client: ModelFactory
     decide: Callable[[Policy, Call], Decision]
     policy: Policy = Policy()
-    """Rules, trust and sandbox; the mode in it is the session's mode at start."""
+    """Rules, trust and sandbox; its mode is the session's mode at start."""
     inherited: Callable[[Policy], Policy] = lambda policy: policy
-    """A policy with what holds here from elsewhere: a subagent's has the rules of its session as they are now."""
+    """Adds inherited settings to a policy: a subagent's gets the current rules of its session."""
     limits: TurnLimits = TurnLimits()
     compaction: CompactionOptions = CompactionOptions()
     blobs: BlobStore | None = None
-    """Where results go that are too large for the context; without it they are cut."""
+    """Store of results too large for the context; without it they are cut."""
     snapshots: Snapshots | None = None
-    """Where the conversation is kept as the model sees it; without it a session resumes from its record alone."""
+    """Store of the conversation as the model sees it; without it a session resumes from its record alone."""
     cover: Callable[[str], str] = lambda text: text
-    """Puts stars in place of keys in what leaves the session for a file."""
+    """Masks keys in text that leaves the session for a file."""
     offload_threshold: int = 4_096
-    """Bytes up to which output stays in the context."""
+    """Most bytes of output that stay in the context."""
     process_limit: int = PROCESSES
-    """Processes and threads that a command may have at the same time."""
+    """Most simultaneous processes and threads of a command."""
     editor: EditorFiles | None = None
-    """The user's editor, where it has files open that may not be saved."""
+    """The user's editor, which may have unsaved files open."""
     code: CodeServers | None = None
-    """Tells what an edit broke, and where names are; None where no language server can be."""
+    """Source of errors after edits and of symbol locations; None if no language server is available."""
     checkpoints: Checkpoints | None = None
-    """The record of changed files; without it nothing can be taken back."""
+    """Record of changed files; without it nothing can be undone."""
     keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are not stored here."
-    """Keeps an allow rule beyond the session. Returns a sentence where that failed."""
+    """Keeps an allow rule beyond the session. Returns a sentence if that failed."""
     keep_file: Callable[[str, str], str] = lambda path, sha256: ""
-    """Remembers that the user approved a file of the project with this content, so that later runs need not ask what it
-    is. Returns a sentence where that failed."""
+    """Remembers the user's approval of a project file with this content, so that later runs need not ask again. Returns
+    a sentence if that failed."""
     reached: set[str] = field(default_factory=set[str])
-    """Servers of models that answered in this run, whatever they said. Subagents share it."""
+    """Model servers that answered in this run, with whatever result. Shared with subagents."""
     price: Callable[[str, Usage], str | None] = no_price
     keep_price: Callable[[str, Price], str] | None = None
-    """Writes the price of a model (``provider/name``) into the user's settings, where it counts from now on. Returns
-    where it was written; raises ValueError. None: prices can't be set here."""
+    """Writes the price of a model (``provider/name``) into the user's settings, effective at once. Returns the file;
+    raises ValueError. None: prices can't be set here."""
     sentinel: SentinelOptions = SentinelOptions()
     keep_silenced: Callable[[Sequence[RotKind]], str] | None = None
-    """Writes into the user's settings what the sentinel suggests no more, in any session. Returns where it was written;
-    raises ValueError. May take the time of a disk. None: it can't be set here."""
+    """Writes the silenced kinds of suggestions into the user's settings, for all sessions. Returns the file; raises
+    ValueError. Blocks on the disk. None: they can't be set here."""
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
-    """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
+    """The user's reasoning effort for a model (``provider/name``); None = the provider's default."""
     offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
     """Models that the user can choose from."""
     unlisted: Callable[[], Sequence[str]] = lambda: ()
-    """Sentences about servers that named no models when ``offers`` was asked last."""
+    """Sentences about servers that listed no models in the last call of ``offers``."""
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
-    """What works and what does not, for the current model. The flag: providers are asked, too."""
+    """Report on what works and what does not, for the current model. The flag also contacts the providers."""
     fallback: Sequence[str] = ()
-    """Models (``provider/name``) that answer in this order while the user's own is overloaded."""
+    """Fallback models (``provider/name``), in order, while the user's own is overloaded."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})
-    """Models for work beside the conversation, by the work's name: "summary" and "small"."""
+    """Models for side work, by its name: "summary" and "small"."""
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = lambda: 0.5
-    """0..1, full jitter of retry delays."""
+    """Full jitter of retry delays, 0..1."""
     version: str = ""
     sandbox: Sandbox = field(default_factory=Sandbox.none)
-    """What commands are contained with."""
+    """Sandbox for commands."""
     sandbox_early: bool = False
-    """Whether it is looked for when the session starts, and not only when a command needs it."""
+    """Whether the sandbox is checked when the session starts rather than when a command needs it."""
     rename: Callable[[str], str] | None = None
-    """Gives the session a name, and returns it as it is kept; None where it is not stored. May take the time of a disk.
+    """Names the session and returns the stored name; None if the session is not stored. Blocks on the disk.
 
     Raises:
-        ValueError: it can't have that name; a sentence.
+        ValueError: the name is not possible; a sentence.
     """
     name: Callable[[], str] = lambda: ""
-    """What the user called the session; empty where it has no name. May take the time of a disk."""
+    """The user's name for the session; empty without one. Blocks on the disk."""
     output_folder: Path | None = None
-    """Where long output of commands is kept while they run, in files without names; None for the system's place."""
+    """Folder of unnamed files with the long output of running commands; None for the system's default."""
     end_processes: Callable[[], object] = lambda: None
-    """Ends what commands left running; called in a thread when the session closes."""
+    """Ends leftover processes of commands; called in a thread when the session closes."""
     report_defect: Callable[[BaseException], None] = lambda error: None
-    """Where an internal failure is written with its traceback."""
+    """Records an internal failure with its traceback."""
     safe_mode: bool = False
-    """Whether the user left out what files besides swecli's own settings bring."""
+    """Whether the user excluded everything from files except swecli's own settings."""
     instruction_files: InstructionFiles = InstructionFiles()
     memory: MemoryOptions = MemoryOptions()
     hooks: Hooks | None = None
-    """The user's programs that run at events of the session; None where there are none, and then they cost nothing."""
+    """The user's programs for session events; None if there are none, at no cost."""
     adjustable: Callable[[], Adjustable] | None = None
-    """Reads the settings again; called in a thread. None where nothing can be changed.
+    """Reads the settings again; called in a thread. None if nothing can be changed.
 
     Raises:
         ValueError: they can't be read; a sentence.
     """
     allow_hook: Callable[[Hook], Hook] = lambda hook: hook
-    """Remembers that the user lets a hook run as it is now, and gives it back so. May take the time of a disk.
+    """Remembers the user's approval of a hook in its current form and returns it approved. Blocks on the disk.
 
     Raises:
-        OSError: it can't be kept.
+        OSError: it can't be stored.
     """
     extensions: Sequence[Extension] = ()
-    """What brings tools, and runs as long as the session."""
+    """Extensions that bring tools and run as long as the session."""
     attribution: bool = False
     """Whether commits name swecli and the model."""
     playbook: Callable[[], Playbooks] | None = None
-    """Gives what was learned about the project, called in a thread; None where nothing is to be told or learned."""
+    """Opens the playbooks of the project, called in a thread; None if the playbook is off."""
     project: ProjectIndex | None = None
-    """The index of the workspace, from which messages of the user get pointers; None where that is off."""
+    """Index of the workspace for pointers on user messages; None if it is off."""
     retrieval_model: bool = False
-    """Whether the small model names words to look for besides those of the message."""
+    """Whether the small model suggests search words besides those of the message."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
     tool_deferral: float = 0.1
-    """Share of the effective window that descriptions of tools may take before some are withheld."""
+    """Share of the effective window that tool descriptions may take before some are withheld."""
     tools_wait: float = 30.0
-    """Seconds that a request waits for expected tools."""
+    """Longest wait of a request for expected tools, in seconds."""
     subagents: SubagentOptions = SubagentOptions()
     profiles: Callable[[], Sequence[AgentProfile]] = tuple
-    """The agents that a task can be given to, as they are now."""
+    """Current agent profiles for tasks."""
     context_for: Callable[[ToolRegistry, str], ContextManager] = agent_context
-    """The context of a subagent with these tools, whose prompt has this besides what every agent's has."""
+    """Context of a subagent with these tools and this addition to the common agent prompt."""
     sandbox_for: Callable[[Path], Sandbox] = lambda folder: Sandbox.none()
-    """What contains the commands of a subagent that works in this folder."""
+    """Sandbox for the commands of a subagent in this folder."""
     worktrees: Path | None = None
-    """Where work trees of subagents are made; None where none can be."""
+    """Folder of subagents' work trees; None if none can be created."""
     outer: OuterLimits | None = None
-    """In a subagent: the limits of its session."""
+    """In a subagent, the limits of its parent session."""
 
     def adjust(self, values: Adjustable) -> None:
-        """Take over changed settings; the context and the tool for commands are adjusted with it."""
+        """Adopt changed settings, including those of the context and the command tool."""
         self.context.adjust(values.context, values.advice)
         self.compaction = values.compaction
         self.limits = replace(self.limits, max_steps=values.max_steps)
@@ -431,7 +430,7 @@ class Services(Struct):
             command.seconds = values.command_timeout
 
     def adopt_memory(self, options: MemoryOptions) -> None:
-        """Take over other places of memory, for the model's tool too."""
+        """Adopt other memory locations, including those of the model's tool."""
         from swecli.core.tools.memory import MemoryTool
 
         self.memory = options
@@ -441,21 +440,21 @@ class Services(Struct):
 
 
 class Connection:
-    """Holds the client of the model that answers, and those of models for work beside the conversation. A new
-    model replaces the one before, whose client is closed in the background."""
+    """Clients of the answering model and of models for side work. A new model replaces the previous one, whose client
+    is closed in the background."""
 
     def __init__(self, make_client: ModelFactory, side_models: Mapping[str, str] | None = None) -> None:
         self._make_client = make_client
         self._side_models = dict(side_models or {})
         self._side: dict[str, ModelClient] = {}
         self._replaced: list[ModelClient] = []
-        """Clients for work beside that other models do now; one may still be answering."""
+        """Replaced side clients, one of which may still be answering."""
         self._closing: set[asyncio.Task[None]] = set()
         self.client: ModelClient | None = None
 
     def connect(self, model: str) -> str | None:
-        """Use ``provider/name`` from now on. Returns what is wrong, or None when it worked; the previous
-        model stays when it did not."""
+        """Switch to ``provider/name``. Returns what is wrong, or None on success; after a failure the previous model
+        stays."""
         try:
             client = self._make_client(model)
         except ModelUnavailable as error:
@@ -468,10 +467,10 @@ class Connection:
         return None
 
     def beside(self, work: str) -> ModelClient | None:
-        """The client for work of this name, if it has a model of its own. It stays open for the session.
+        """Client for side work of this name, if it has a model of its own. It stays open for the session.
 
         Raises:
-            ModelUnavailable: it has one, and no client can be made.
+            ModelUnavailable: its client can't be created.
         """
         model = self._side_models.get(work)
         if model is not None and work not in self._side:
@@ -479,7 +478,7 @@ class Connection:
         return self._side.get(work)
 
     def use_beside(self, side_models: Mapping[str, str]) -> None:
-        """Use these models for work beside the conversation from now on."""
+        """Switch to these models for side work."""
         for work in [work for work in self._side if side_models.get(work) != self._side_models.get(work)]:
             self._replaced.append(self._side.pop(work))
         self._side_models = dict(side_models)

@@ -114,11 +114,11 @@ class ToolRun(Struct, frozen=True):
     text: str
     is_error: bool
     said: str | None = None
-    """What the user said where they rejected the call; None where they did not."""
+    """The user's note with a rejection; None if the user did not reject the call."""
 
     @property
     def why(self) -> str:
-        """Why it failed, for the user: ``text`` is for the model."""
+        """Reason of the failure for the user; ``text`` is for the model."""
         if self.said is not None:
             return "You rejected it."
         return "It needs an approval, and no user is present in this run." if unattended(self.text) else self.text
@@ -127,7 +127,7 @@ class ToolRun(Struct, frozen=True):
 async def ask_model(
     recorder: Recorder, services: Services, client: ModelClient, system: str, prompt: str, max_output_tokens: int
 ) -> str | None:
-    """What the model answers, asked about nothing but ``prompt``; None after a Notice that says why there is none."""
+    """The model's answer to ``prompt`` without the conversation; None after a Notice that gives the reason."""
     request = ModelRequest(
         system=(SystemBlock(system),),
         tools=(),
@@ -139,7 +139,7 @@ async def ask_model(
 
 
 async def _answer_to(request: ModelRequest, recorder: Recorder, services: Services, client: ModelClient) -> str | None:
-    """The answer's text, or None after a Notice that says why there is none."""
+    """Text of the answer; None after a Notice that gives the reason."""
     async with aclosing(gateway_of(services, recorder).send(client, request)) as events:
         async for event in events:
             if isinstance(event, Finished):
@@ -177,8 +177,8 @@ _BUSY: dict[type, str] = {
 
 
 class Outer(Struct, frozen=True):
-    """What a subagent's session has of the session that it works in. ``sweep`` settles open requests of all agents
-    that need no question any more."""
+    """Shared parts of the parent session. ``sweep`` settles the open requests of all agents that no longer need a
+    question."""
 
     relay: Relay
     locks: EffectLocks | None
@@ -186,9 +186,8 @@ class Outer(Struct, frozen=True):
 
 
 class Session:
-    """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read
-    ``view`` and ``subscribe`` for what happens. ``files`` is what it changed in files, and the ways back,
-    ``playbook`` what it learned."""
+    """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read ``view`` and
+    ``subscribe`` to events. ``files`` has its file changes with undo and redo, ``playbook`` its lessons."""
 
     def __init__(
         self,
@@ -200,13 +199,13 @@ class Session:
         outer: Outer | None = None,
         before: Before | None = None,
     ) -> None:
-        """``before`` is what came before ``history``, where that has the newest events alone. ``outer`` makes it the
-        session of a subagent: what it shares with the other one stays open at its end."""
+        """``before`` describes the events before ``history``, if that has only the newest. ``outer`` makes it a
+        subagent's session, which leaves shared parts open when it ends."""
         first = outer.relay.first if outer is not None else (0, 0)
-        services = self._plain = replace(services)  # its own: settings that change adjust it
+        services = self._plain = replace(services)  # a copy, adjusted when settings change
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
         if outer is not None:
-            recorder.turn = outer.relay.turn - 1  # what it does belongs to the turn that gave the task
+            recorder.turn = outer.relay.turn - 1  # its work belongs to the turn that started it
         self.hooks = SessionHooks(services, recorder, inner=outer is not None)
         self._agents = None if outer is not None else self._subagents(services, recorder)
         if services.hooks is not None:
@@ -274,14 +273,14 @@ class Session:
         return Subagents(services, recorder, self.hooks, self._begin_inner, self.tell_model, spent)
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
-        """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first, or those of
-        its newest ``turns``. Ends after the session is closed."""
+        """All events from now on, in order; with ``replay`` preceded by the stored facts of the session, or of its
+        newest ``turns``. Ends after the session is closed."""
         return self._recorder.subscribe(replay=replay, turns=turns)
 
     def start(self, model: str | None, environment: str) -> None:
-        """Begin, or continue a session with history: what a crash left open is closed first.
+        """Begin the session, or continue one with history after closing everything that a crash left open.
 
-        ``environment`` is what the model learns about date and place, once per session.
+        ``environment`` is the model's information on date and place, given once per session.
         """
         resumed = self._continues
         self._environment = environment
@@ -315,13 +314,13 @@ class Session:
             self._services.project.begin_soon()
 
     def _adopt_tools(self) -> None:
-        """Offer the model the tools that it had before: they are the beginning of every request."""
+        """Offer the model its earlier tools, because they are the beginning of every request."""
         prefix, tools = self._recorder.cache.prefix, self._services.tools
         if prefix is not None and tools.restore([part.name for part in prefix.tools]):
             self._services.context.adopt_tools(tools.schemas(), lean_schemas(tools))
 
     def extension(self, kind: type[T]) -> T | None:
-        """The extension of this class; None where the session has none."""
+        """The session's extension of this class, if any."""
         return next((one for one in self._services.extensions if isinstance(one, kind)), None)
 
     @property
@@ -331,7 +330,7 @@ class Session:
     def offer(
         self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
     ) -> None:
-        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
+        """Replace the prompts and mentionables of a source."""
         self._prompts[source] = tuple(prompts)
         self._mentionables[source] = tuple(mentionables)
 
@@ -341,7 +340,7 @@ class Session:
 
     @property
     def mentionables(self) -> tuple[Mentionable, ...]:
-        """What a message can attach besides files."""
+        """Mentionables besides files."""
         return tuple(one for several in self._mentionables.values() for one in several)
 
     @property
@@ -349,19 +348,18 @@ class Session:
         return bool(self._services.extensions)
 
     async def start_settled(self) -> None:
-        """Returns once what is found out at the start, the model's window and the sandbox, is known, or after a
-        moment: what is said of them before may be wrong."""
+        """Wait briefly until the model's window and the sandbox are known; earlier statements about them may be
+        wrong."""
         await asyncio.gather(self._models.asked(), self._sandbox.checked(READY_SECONDS))
 
     async def extensions_settled(self) -> None:
-        """Returns when all tools and prompts that are expected are there; at the latest when a request, too, would no
-        longer wait for them."""
+        """Wait until all expected tools and prompts have arrived, but no longer than a request would."""
         waiting = asyncio.ensure_future(self._services.tools.settled())
         await asyncio.wait((waiting,), timeout=self._services.tools_wait)
         waiting.cancel()
 
     def tools_of(self, source: str) -> SourceSize:
-        """How many tools a source has, and what they cost in each request."""
+        """Number of a source's tools and their size in each request."""
         client = self._connection.client
         return self._offered.size_of(source, client.info if client is not None else None)
 
@@ -370,8 +368,8 @@ class Session:
         return self._requests
 
     def tell_model(self, title: str, text: str) -> None:
-        """Append a note to the conversation, before the next request; at once while nothing runs: ``text`` for the
-        model, ``title`` for the user."""
+        """Append a note to the conversation before the next request, or at once while idle: ``text`` for the model,
+        ``title`` for the user."""
         if self._closed:
             return
         if self._work.busy:
@@ -386,7 +384,7 @@ class Session:
     # --- commands ---------------------------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
-        """Carry out a command, or start to. Called on the event loop; never blocks and never raises; results come as
+        """Carry out or start a command. Called on the event loop; never blocks and never raises; results arrive as
         events."""
         if self._closed:
             return
@@ -498,7 +496,7 @@ class Session:
             self.notice(text, "error", "Set a key or use /model; see /help.")
         else:
             if self._services.extension_files is not None:
-                self._services.extension_files.look()  # what runs is what the file says now
+                self._services.extension_files.look()  # run the current version of the file
             self._begin_turn(call)
 
     def _carry_out(self, command: CarryOut) -> None:
@@ -517,8 +515,8 @@ class Session:
             self._begin_titled(*go_ahead(plan, shown, todos=bool(todos)))
 
     def begin(self, title: str, text: str) -> str:
-        """Begin a turn with a message that a slash command made: ``title`` is what the user sees of it. Only between
-        turns. Returns why not, as a sentence."""
+        """Begin a turn with a message from a slash command; the user sees ``title``. Only between turns. Returns why it
+        failed, as a sentence, or an empty text."""
         if self._work.busy:
             return "A turn is running; try again when it ends."
         if self._connection.client is None:
@@ -599,16 +597,16 @@ class Session:
             self._agents.settle_decided()
 
     def settle_decided(self) -> None:
-        """Settle the open requests that need no question any more."""
+        """Settle the open requests that no longer need a question."""
         self._requests.settle_decided()
 
     async def worked(self) -> None:
-        """Returns when nothing runs."""
+        """Wait until nothing runs."""
         await self._work.settled()
 
     @property
     def answer(self) -> str:
-        """The newest text of the model; empty where it has said nothing."""
+        """The newest text of the model; empty if there is none."""
         said = (message.text for message in reversed(self.view.messages) if message.role == "assistant")
         return next((text.strip() for text in said if text.strip()), "")
 
@@ -620,44 +618,44 @@ class Session:
                 "error",
                 "The conversation is kept; you can continue. Details are in the log.",
             )
-        # What waits goes on by itself only after work that ended well; otherwise the user decides.
+        # Queued messages start by themselves only after successful work; otherwise the user decides.
         goes_on = not self._closed and not self._work.interrupted and self._recorder.state.outcome in ("done", "limit")
         if goes_on and self._connection.client is not None:
             waiting = take_first(self._recorder)
             if waiting is not None:
                 self._begin_turn(waiting)
 
-    # --- what slash commands ask for --------------------------------------------------------------------------
+    # --- requests of slash commands ---------------------------------------------------------------------------
 
     def plan_compaction(self) -> CompactionPlan | None:
-        """What a compaction would do now; None without a model."""
+        """Plan of a compaction now; None without a model."""
         client = self._connection.client
         return self._compactions.plan(client) if client is not None else None
 
     def draft_compaction(self) -> PlanDraft | None:
-        """A plan whose items can be moved, as it would be carried out now; None without a model."""
+        """Editable plan of a compaction now, with movable items; None without a model."""
         client = self._connection.client
         return self._compactions.draft(client) if client is not None else None
 
     async def draft_summary(self, focus: str = "") -> Summary | None:
-        """A summary by the model, which changes nothing yet; its price is recorded. None without a model, or while a
-        turn runs."""
+        """The model's summary, which changes nothing yet; its price is recorded. None without a model, or while a turn
+        runs."""
         client = self._connection.client
         if client is None or self._work.busy:
             return None
         return await self._compactions.draft_summary(client, focus)
 
     def retention(self) -> Sequence[RuleReport]:
-        """What the user's rules about the context did so far; empty without rules or a model."""
+        """Effects of the user's retention rules so far; empty without rules or a model."""
         client = self._connection.client
         return self._compactions.retention(client) if client is not None else ()
 
     async def run_tool(
         self, name: str, arguments: Mapping[str, object], *, rules: Sequence[Rule] = (), typed: bool = False
     ) -> ToolRun:
-        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls;
-        ``rules`` hold for it besides. ``typed``: what it writes is what the user typed, which is their consent.
-        Only between turns. The call belongs to no message, so the model never sees it."""
+        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls, with
+        additional ``rules``. ``typed``: the user typed the content, which is consent. Only between turns. The call
+        belongs to no message, so the model never sees it."""
         if self._work.busy:
             return ToolRun("A turn is running; try again when it ends.", is_error=True)
         before = len(self._recorder.ledger.changes)
@@ -668,7 +666,7 @@ class Session:
         task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules), typed=typed)]))
         await asyncio.wait([task])
         for change in self._recorder.ledger.changes[before:]:
-            if change.after is not None:  # what the user's own command wrote is theirs
+            if change.after is not None:  # files written by the user's own command count as the user's
                 trouble = await asyncio.to_thread(self._services.keep_file, change.path, change.after)
                 if trouble:
                     self.notice(trouble, "warning")
@@ -680,8 +678,8 @@ class Session:
         return ToolRun(text, record.status != "ok", said_with_no(text) if record.status == "rejected" else None)
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
-        """One question to the model outside of the conversation. None when there is no model or it failed (a Notice
-        says why)."""
+        """Ask the model one question outside the conversation. None without a model or after a failure, which a Notice
+        reports."""
         client = self._models.beside("small")
         if client is None:
             return None
@@ -691,8 +689,8 @@ class Session:
         return await self.ask_model(system, prompt, max_output_tokens=200)
 
     async def ask_aside(self, question: str) -> str | None:
-        """One question about the conversation to the model that answers in it, also while a turn runs. Neither the
-        question nor the answer joins it. None as for ``ask_model``."""
+        """Ask the current model one question about the conversation, even while a turn runs. Neither question nor
+        answer joins the conversation. None as for ``ask_model``."""
         client = self._connection.client
         if client is None:
             self.notice("No model is connected; the question was not sent.", "error", "Use /model; see /help.")
@@ -704,8 +702,8 @@ class Session:
 
     @property
     def unpriced(self) -> Sequence[str]:
-        """Models (``provider/name``) whose price is unknown and can be set: the one that is asked next first, then
-        others that this session asked."""
+        """Models (``provider/name``) whose unknown price can be set: the current one first, then others used by this
+        session."""
         services, tallies = self._services, self._recorder.state.spending.by_model
         if services.keep_price is None:
             return ()
@@ -717,10 +715,10 @@ class Session:
         return found
 
     async def set_price(self, model: str, price: Price) -> str:
-        """Keep what a model costs, for this session from its first answer on. Returns where it was written.
+        """Store the price of a model; it also applies to this session's past answers. Returns the file.
 
         Raises:
-            ValueError: it can't be kept; a sentence.
+            ValueError: it can't be stored; a sentence.
         """
         if self._services.keep_price is None:
             raise ValueError("Prices can't be set here.")
@@ -729,10 +727,10 @@ class Session:
         return where
 
     async def silence(self, kinds: Sequence[RotKind]) -> str:
-        """From now on, in all sessions, the sentinel suggests nothing of these kinds. Returns where that was written.
+        """Set the kinds of suggestions that are silenced, in all sessions. Returns the file.
 
         Raises:
-            ValueError: it can't be kept, or other settings count before it; a sentence.
+            ValueError: it can't be stored, or other settings take precedence; a sentence.
         """
         if self._services.keep_silenced is None:
             raise ValueError("Suggestions can't be silenced here; context.sentinel in the settings turns them off.")
@@ -744,12 +742,12 @@ class Session:
         return where
 
     async def facts(self) -> Sequence[Event]:
-        """All facts of the session so far, in order. Reads the disk where they are not in memory."""
+        """All facts of the session so far, in order. Reads the disk if they are not in memory."""
         await self._recorder.log.barrier()
         return await asyncio.to_thread(list, self._recorder.facts)
 
     def stored_result(self, ref: str) -> bytes | None:
-        """A large result of the session by its reference; None where there is none. Not for the event loop.
+        """A large result of the session by its reference; None if there is none. Not for the event loop.
 
         Raises:
             BlobError: it can't be read.
@@ -757,12 +755,12 @@ class Session:
         return self._services.blobs.get(ref) if self._services.blobs is not None else None
 
     def cover(self, text: str) -> str:
-        """The text with stars in place of keys, for what leaves the session for a file."""
+        """The text with keys masked, for export to a file."""
         return self._services.cover(text)
 
     def go_on_from(self, title: str, text: str, todos: Sequence[Todo], origin: str) -> None:
-        """Begin with what a file says of another session: ``text`` is for the model, ``title`` for the user. It counts
-        as text of strangers that came from ``origin``."""
+        """Begin with another session's handoff from a file: ``text`` is for the model, ``title`` for the user. It
+        counts as untrusted text from ``origin``."""
         add_note(self._recorder, title, text)
         self._recorder.emit(UntrustedContent("", origin))
         if todos:
@@ -770,22 +768,21 @@ class Session:
         self._models.measure()
 
     async def name(self) -> str:
-        """What the user called the session; empty where it has no name."""
+        """The user's name for the session; empty without one."""
         return await asyncio.to_thread(self._services.name)
 
     async def rename(self, name: str) -> str:
-        """Give the session a name by which it can be continued; an empty one takes it away. Returns it as it is kept.
+        """Name the session so that it can be resumed by name; an empty name removes it. Returns the stored name.
 
         Raises:
-            ValueError: it can't have that name; a sentence.
+            ValueError: the name is not possible; a sentence.
         """
         if self._services.rename is None:
             raise ValueError("This session is not stored, so it can't have a name.")
         return await asyncio.to_thread(self._services.rename, name)
 
     async def turn_memory_on(self) -> str:
-        """Let memories of this folder count from now on, where nothing else hangs on that. Returns what was done, as a
-        sentence."""
+        """Enable memories of this folder, if nothing else depends on its trust. Returns the result as a sentence."""
         said, options = await asyncio.to_thread(self._services.memory.turn_on)
         if options is not None:
             for services in (self._plain, self._services):
@@ -794,7 +791,7 @@ class Session:
         return said
 
     async def follow_settings(self) -> None:
-        """Take over what of the settings counts at once, as the files say now.
+        """Adopt those current settings that apply at once.
 
         Raises:
             ValueError: they can't be read; nothing has changed. A sentence.
@@ -819,12 +816,12 @@ class Session:
             self._models.measure()
 
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
-        """What of providers, keys, models and the sandbox works and what does not; with ``online``, each provider is
-        asked."""
+        """Report on what works and what does not among providers, keys, models and the sandbox; with ``online`` each
+        provider is contacted."""
         return await self._services.examine(self._measured(), online)
 
     async def models(self) -> Sequence[ModelOffer]:
-        """Models to choose from, the likeliest first. Asks servers of the user, so it may take a moment."""
+        """Models to choose from, the likeliest first. May take a moment, because it asks the user's servers."""
         model = self._measured()
         return [
             replace(offer, window=model.window) if model is not None and offer.ref == model.ref else offer
@@ -833,49 +830,49 @@ class Session:
 
     @property
     def unlisted(self) -> Sequence[str]:
-        """Sentences about servers that named no models when ``models`` was asked last."""
+        """Sentences about servers that listed no models in the last call of ``models``."""
         return self._services.unlisted()
 
     def _measured(self) -> ModelInfo | None:
-        """The current model, with the window that its requests are measured against."""
+        """The current model, with the window that limits its requests."""
         model, budget = self.view.model, self._recorder.state.budget
         if model is None or budget is None or self._recorder.state.model != model.ref:
             return model
         return replace(model, window=budget.window, window_source=budget.window_source)
 
     def plan(self) -> PlanChanged | None:
-        """The plan that was proposed or agreed to last, as its file says it now. May take the time of a disk."""
+        """The last proposed or accepted plan, with the current text of its file. Blocks on the disk."""
         return self._plans.newest()
 
     def transcript(self) -> str:
-        """All that was said, called and got in the conversation. May take the time of a disk."""
+        """Full text of the conversation with calls and results. Blocks on the disk."""
         return transcript_of(self._recorder.facts, MAIN) or ""
 
     async def job_output(self, job: str) -> str:
-        """What a job wrote, without its middle where that is long.
+        """Output of a job, with the middle of long output removed.
 
         Raises:
-            JobsError: there is no such job.
+            JobsError: no such job exists.
         """
         transcript = await asyncio.to_thread(self._agents.transcript, job) if self._agents is not None else None
         return transcript if transcript is not None else await self._jobs.jobs.output(job)
 
     async def stop_job(self, job: str) -> JobInfo:
-        """End all processes of a job, and what became of it.
+        """End all processes of a job and return its final state.
 
         Raises:
-            JobsError: there is no such job.
+            JobsError: no such job exists.
         """
         if self._agents is not None and (ended := await self._agents.ended(job)) is not None:
             return ended
         return await self._jobs.jobs.stop(job)
 
     def report_defect(self, error: BaseException) -> None:
-        """Write an internal failure of something beside the session to where its own go. Never raises."""
+        """Record an internal failure of a companion of the session. Never raises."""
         self._services.report_defect(error)
 
     async def close(self, reason: EndReason = "other") -> None:
-        """End what runs, and the session. Hooks get the ``reason``."""
+        """End all work and the session. Hooks receive the ``reason``."""
         if self._closed:
             return
         self._closed = True
@@ -894,7 +891,7 @@ class Session:
         if self._outer is None:
             await asyncio.to_thread(self._services.end_processes)
             await self.files.close()
-        if self._outer is None or self._outer.locks is None:  # in a work tree of its own it has its own
+        if self._outer is None or self._outer.locks is None:  # a subagent in its own work tree has its own locks
             await asyncio.to_thread(self._services.sandbox.close)
         await self._compactions.snapshots.close(self._connection.client)
         await self._connection.close()

@@ -1,4 +1,4 @@
-"""The memory of a session: what it begins with, the notes that it keeps, and the model's scratchpad."""
+"""Memory of a session: instructions and memories at its start, its notes, and the model's scratchpad."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Stamp = tuple[int, int] | None
 
 
 class InstructionNews:
-    """Looks before each request. Cheap where nothing changed: a look at the status of a few files."""
+    """Detects changed instruction files before each request. Cheap without changes: it stats a few files."""
 
     def __init__(self, files: InstructionFiles, recorder: Recorder, tell_model: Callable[[str, str], None]) -> None:
         self._files = files
@@ -45,20 +45,20 @@ class InstructionNews:
         self._paths: set[str] = set()
         self._folders: set[Path] = set()
         self._nested: dict[str, InstructionFile | None] = {}
-        """Files of folders below that the model knows, by name; None where an earlier run told it."""
+        """Instruction files of nested folders known to the model, by name; None if an earlier run added them."""
         self._nested_stamps: dict[Path, _Stamp] = {}
         self._rewrites = 0
         self._watched = self._places()
 
     def start(self) -> None:
-        """What the conversation has of instructions when the session begins was told in an earlier run."""
+        """Mark the instructions already in a resumed conversation as known."""
         if not self._files.watch:
             return
         self._rewrites = self._recorder.ledger.rewrites
         self._nested.update((name, None) for name in self._visible() - self._present.keys())
 
     async def look(self) -> None:
-        """Tell model and user what is new."""
+        """Report changes to the model and the user."""
         if not self._files.watch:
             return
         ledger = self._recorder.ledger
@@ -70,7 +70,7 @@ class InstructionNews:
         if len(ledger.files) != len(self._paths):
             await self._look_below()
 
-    # --- files that were there at the start -------------------------------------------------------------------
+    # --- files present at the start ---------------------------------------------------------------------------
 
     async def _look_for_changes(self) -> None:
         stamps = await asyncio.to_thread(_stamps, self._watched)
@@ -113,7 +113,7 @@ class InstructionNews:
         title = f"Instructions changed: {', '.join(filter(None, (names, *(f'{name} removed' for name in gone))))}"
         self._tell_model(title, "\n\n".join(texts))
 
-    # --- folders below ----------------------------------------------------------------------------------------
+    # --- nested folders ---------------------------------------------------------------------------------------
 
     async def _look_below(self) -> None:
         paths = self._recorder.ledger.files.paths()
@@ -131,7 +131,7 @@ class InstructionNews:
                 self._tell_nested(fresh)
 
     def _between(self, folder: Path) -> Iterable[Path]:
-        """Folders below the working directory down to this one that were not looked at."""
+        """Unchecked folders between the working directory and this one."""
         cwd = self._files.cwd
         chain = [one for one in (folder, *folder.parents) if one != cwd and one.is_relative_to(cwd)]
         for one in reversed(chain):
@@ -140,7 +140,7 @@ class InstructionNews:
                 yield one
 
     async def _look_again_below(self) -> None:
-        """Tell files of folders below again that changed since."""
+        """Repeat changed files of nested folders."""
         files = {name: file for name, file in self._nested.items() if file is not None}
         if not files:
             return
@@ -178,10 +178,10 @@ class InstructionNews:
             f"For work in {folder} these instructions also apply.\n\n{_told(files)}",
         )
 
-    # --- what is no longer before the model -------------------------------------------------------------------
+    # --- files no longer in the context -----------------------------------------------------------------------
 
     def _tell_again(self) -> None:
-        """After the conversation was cut or rewound: tell files of folders again that are not in it any more."""
+        """Repeat files of nested folders that a cut or rewind removed from the conversation."""
         self._rewrites = self._recorder.ledger.rewrites
         told = self._visible()
         lost = [file for name, file in self._nested.items() if file is not None and name not in told]
@@ -220,7 +220,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 class SessionMemory:
-    """Of one session; a subagent's keeps nothing (``inner``)."""
+    """Memory of one session; a subagent's (``inner``) stores nothing."""
 
     def __init__(
         self, services: Services, recorder: Recorder, tell_model: Callable[[str, str], None], *, inner: bool
@@ -237,12 +237,13 @@ class SessionMemory:
         self._keeps = not inner
 
     def adopt(self, options: MemoryOptions) -> None:
-        """From now on notes are kept as these options say; what was done before in this session is noted too."""
+        """Keep notes according to these options, including on earlier work of this session."""
         self._options = options
         self._keeps = not self._inner
 
     def start(self, *, resumed: bool) -> None:
-        """What was in the prompt when the session began stays there when it goes on, so that its bytes are the same."""
+        """Record the memory in the prompt. A resumed session keeps its original one, so that the prompt's bytes stay
+        the same."""
         known, memory = self._recorder.state.memory, self._context.memory
         if resumed:
             self._context.adopt_memory(MemoryText(known.text, known.lean) if known is not None else MemoryText())
@@ -255,12 +256,12 @@ class SessionMemory:
 
     @property
     def note(self) -> str:
-        """The scratchpad for the tail of a request; empty where nothing is on it."""
+        """Scratchpad for the tail of a request; empty if it is unused."""
         text = self._recorder.state.scratchpad
         return f"Your scratchpad:\n{text}" if text else ""
 
     async def keep(self) -> None:
-        """After a step: bring the session notes up to date, where something was done that is worth a note."""
+        """Update the session notes after a step with noteworthy work."""
         if not self._keeps:
             return
         todos = self._recorder.state.todos
@@ -278,7 +279,7 @@ class SessionMemory:
         await self._write(lines)
 
     async def undo(self) -> str:
-        """Take out of the notes what this session put in, and put nothing more in. Returns what was done, a sentence.
+        """Remove this session's entries from the notes and stop adding any. Returns the result as a sentence.
 
         Raises:
             NotesError: the file can't be written.
@@ -306,6 +307,6 @@ class SessionMemory:
             self._recorder.emit(Notice(str(error), "warning", "memory"))
             return
         self._written = lines
-        if changed and not there:  # in later sessions it is no news
+        if changed and not there:  # not news in later sessions
             text = f"This session takes notes in .swecli/memory/{NOTES}."
             self._recorder.emit(Notice(text, "info", "memory", "/memory undo removes them"))

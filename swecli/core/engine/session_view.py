@@ -1,4 +1,4 @@
-"""What front-ends and commands may look at of a session, without a way to change it."""
+"""Read-only view of a session for front-ends and commands."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 class Conversation(Struct, frozen=True):
-    """Messages that the model sees (``active``, summaries among them) and all that were said. ``oldest_age`` is seconds
-    since the oldest active message that is no summary; None where there is none."""
+    """Messages that the model sees (``active``, including summaries), and all messages. ``oldest_age`` is the age in
+    seconds of the oldest active message that is no summary; None if there is none."""
 
     active: int = 0
     total: int = 0
@@ -76,7 +76,7 @@ class SessionView:
 
     @property
     def started_seq(self) -> int:
-        """Sequence number of the newest SessionStarted: events before it are of earlier runs."""
+        """Sequence number of the newest SessionStarted: events before it belong to earlier runs."""
         return self._recorder.state.started_seq
 
     @property
@@ -85,7 +85,7 @@ class SessionView:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The folders that belong to the work, ``cwd`` first."""
+        """Folders of the workspace, ``cwd`` first."""
         return tuple(self._services.workspace.roots)
 
     @property
@@ -105,7 +105,7 @@ class SessionView:
 
     @property
     def effort(self) -> str | None:
-        """How much the model is to think, in its word; None: as the provider does."""
+        """Reasoning effort in the model's own term; None: the provider's default."""
         return self._recorder.state.effort
 
     @property
@@ -131,11 +131,11 @@ class SessionView:
 
     @property
     def ratio(self) -> float:
-        """Tokens of the model for each estimated one, as far as that is known."""
+        """The model's tokens per estimated token, as far as known."""
         return 1.0 if self.model is None else self._services.context.monitor.ratio(self.model)
 
     def forecast(self, text: str, images: int = 0) -> Forecast | None:
-        """The next request if this message were sent now; None while nothing was measured, and without a model."""
+        """The next request if this message were sent now; None without a measure or a model."""
         budget, model, services = self.budget, self.model, self._services
         if budget is None or model is None or budget.source == "unknown":
             return None
@@ -145,12 +145,12 @@ class SessionView:
         )
 
     def price(self, model: str, usage: Usage) -> str | None:
-        """US dollars of a response of a model (``provider/name``), as a decimal string; None where that is unknown."""
+        """US dollars of a response of a model (``provider/name``), as a decimal string; None if unknown."""
         return self._services.price(model, usage)
 
     @property
     def spending(self) -> Spending:
-        """What was used by model and by turn. Not to be changed."""
+        """Usage by model and by turn. Not to be changed."""
         return self._recorder.state.spending
 
     @property
@@ -163,7 +163,7 @@ class SessionView:
 
     @property
     def permission(self) -> PermissionRequested | None:
-        """The permission question that waits longest, if any."""
+        """The oldest open permission question, if any."""
         return next(iter(self._recorder.state.permissions.values()), None)
 
     @property
@@ -172,33 +172,33 @@ class SessionView:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What the user allowed for this session or turn by an answer, besides the rules of files and flags."""
+        """Rules that the user granted for this session or turn, besides those of files and flags."""
         return self._recorder.state.rules
 
     @property
     def sandbox(self) -> SandboxChanged | None:
-        """How far commands are contained; None while that is not known."""
+        """Containment of commands; None while unknown."""
         return self._recorder.state.sandbox
 
     @property
     def suggestion(self) -> ContextSuggested | None:
-        """What would serve the context, while the user wants to hear of it."""
+        """Current suggestion for the context; None if suggestions or its kind are turned off."""
         found, sentinel = self._recorder.state.suggestion, self._services.sentinel
         return found if found is not None and sentinel.enabled and found.kind not in sentinel.silenced else None
 
     @property
     def taken_up(self) -> ContextSuggested | None:
-        """The newest suggestion that was carried out by changes of single items."""
+        """The newest suggestion carried out by changes of single items."""
         return self._recorder.state.taken_up
 
     @property
     def jobs(self) -> tuple[JobInfo, ...]:
-        """What runs in the background and what ended there last, oldest first; subagents last."""
+        """Running and recently ended background jobs, oldest first; subagents last."""
         return self._jobs.all if self._agents is None else (*self._jobs.all, *self._agents.jobs())
 
     @property
     def agents(self) -> tuple[AgentRecord, ...]:
-        """The subagents of the session, in the order in which they began. Not to be changed."""
+        """Subagents of the session, in order of their start. Not to be changed."""
         return tuple(self._recorder.state.agents.values())
 
     @property
@@ -207,7 +207,7 @@ class SessionView:
 
     @property
     def plan(self) -> ProposedPlan | None:
-        """The plan that the newest answer proposes, while nothing has been said since."""
+        """The plan proposed by the newest answer, if no message has followed it."""
         return self._plans.proposed
 
     @property
@@ -225,7 +225,7 @@ class SessionView:
 
     @property
     def project(self) -> ProjectIndex | None:
-        """The index of the folder; None where it is off."""
+        """Index of the folder; None if it is off."""
         return self._services.project
 
     @property
@@ -235,27 +235,27 @@ class SessionView:
 
     @property
     def watches_instructions(self) -> bool:
-        """Whether the model hears of instruction files that change."""
+        """Whether changes of instruction files are reported to the model."""
         return self._services.instruction_files.watch
 
     @property
     def no_instructions(self) -> str:
-        """Why instruction files of the folder don't count; empty where they do."""
+        """Why the folder's instruction files are ignored; empty if they count."""
         return self._services.instruction_files.off
 
     @property
     def safe_mode(self) -> bool:
-        """Whether the user left out hooks, skills, memories and the like for this session."""
+        """Whether the user disabled hooks, skills, memories and the like for this session."""
         return self._services.safe_mode
 
     @property
     def memory(self) -> MemoryOptions:
-        """Where memories are, and what of them the session keeps."""
+        """Memory settings of the session."""
         return self._services.memory
 
     @property
     def remembered(self) -> str:
-        """What of earlier sessions is in the system prompt."""
+        """Text from earlier sessions in the system prompt."""
         return self._services.context.memory.text
 
     @property
@@ -264,7 +264,7 @@ class SessionView:
 
     @property
     def extension_files(self) -> ExtensionFiles | None:
-        """Skills, Markdown commands and agent profiles; None where none can be."""
+        """Skills, Markdown commands and agent profiles; None if they are unavailable."""
         return self._services.extension_files
 
     @property
@@ -274,5 +274,5 @@ class SessionView:
 
 
 def _messages(entries: Iterable[Entry]) -> set[tuple[str, bool]]:
-    """The messages that entries are in: results are one of their own."""
+    """Messages that contain the entries; each result is its own."""
     return {(entry.message, entry.kind == "result") for entry in entries}

@@ -41,18 +41,18 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Message, Origin, Part, Stop, ToolCallPart, ToolResultPart, Usage
 
 WRITTEN_FROM = 500
-"""New facts from which on what they all come to is written down: fewer are read in a few milliseconds."""
+"""New facts from which on reductions are stored: fewer are read in a few milliseconds."""
 MOST_TIMES = 2
-"""A report above so many times the measure was not believed."""
+"""Largest plausible ratio of a reported size to the measure."""
 
 
 class KnownSize(Struct, frozen=True):
-    """A request over the first ``entries`` of the view, without its tail, had the size in ``usage``."""
+    """Reported size of a request: ``usage`` covers the first ``entries`` of the view, without the request's tail."""
 
     entries: int
     usage: Usage
     seq: int = 0
-    """The event that told it."""
+    """Event that reported it."""
 
 
 def known_size(
@@ -61,7 +61,7 @@ def known_size(
     names: Collection[str],
     models: Sequence[tuple[int, str, str]],
 ) -> KnownSize | None:
-    """The newest size that is known of a beginning of the view; None where the view or the model is another one.
+    """The newest known size of a beginning of the view; None if the view or the model has changed.
 
     ``names`` are those of the current model; ``models`` as in ``SessionState``.
     """
@@ -107,9 +107,8 @@ NOT_EXECUTED = "Interrupted before this ran: it was not executed."
 def closing_bodies(ledger: Ledger, state: SessionState, detail: str, *, turn: bool = False) -> list[Body]:
     """Terminal events for every open request, item and answer. ``detail`` goes into the answer's stop.
 
-    Text that was streaming is kept as an incomplete answer; a call that had begun is marked as of unknown
-    effect; a call that had not begun as not executed. ``turn``: only a turn is over, so that a question that belongs to
-    no item of it stays.
+    Streaming text is kept as an incomplete answer; a started call is marked as of unknown effect, an unstarted one as
+    not executed. ``turn``: only a turn ends, so questions outside its items stay open.
     """
     bodies: list[Body] = [PermissionResolved(request, "cancelled", "engine") for request in state.permissions]
     asked = (request for request, question in state.questions.items() if question.item or not turn)
@@ -138,7 +137,7 @@ def closing_bodies(ledger: Ledger, state: SessionState, detail: str, *, turn: bo
 
 
 def recover(ledger: Ledger, state: SessionState) -> list[Body]:
-    """The events that close a session whose process was killed; empty where it ended properly."""
+    """Events that close a session whose process was killed; empty if it ended properly."""
     bodies = closing_bodies(ledger, state, "swecli was stopped")
     bodies += [
         JobChanged(job.job, job.command, "killed", note="swecli was stopped")
@@ -167,17 +166,17 @@ def _number(item: str) -> int:
 
 
 class SessionSnapshots:
-    """Writes them, and finds out what one of an earlier run is still worth."""
+    """Writes snapshots, and checks the validity of an earlier run's."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
         self._recorder = recorder
         self._writing: set[asyncio.Task[None]] = set()
         self._newest: SnapshotMeasure | None = None
-        """Of what is stored."""
+        """Measure of the stored snapshot."""
         self._reported = False
         self._since = recorder.reduced
-        """Facts that the reductions had when they were written down last."""
+        """Number of facts when the reductions were last stored."""
 
     # --- writing --------------------------------------------------------------------------------------------
 
@@ -211,7 +210,7 @@ class SessionSnapshots:
         return Snapshot(messages, measure, view_of(ledger, messages), self._reductions())
 
     def _reductions(self) -> bytes:
-        """What the events come to, written down; empty where reading them all takes no time, or some can't be read."""
+        """Stored form of the reductions; empty if reading all events is fast enough, or if some are unreadable."""
         recorder = self._recorder
         if recorder.facts.lost or len(recorder.facts) - self._since < WRITTEN_FROM:
             return b""
@@ -222,7 +221,7 @@ class SessionSnapshots:
         store = self._services.snapshots
         if store is None:
             return
-        await self._recorder.log.barrier()  # it must not know of anything that the record does not have
+        await self._recorder.log.barrier()  # it must not contain anything missing from the record
         trouble = await asyncio.to_thread(store.save_snapshot, snapshot)
         self._newest = snapshot.measure if not trouble else self._newest
         if trouble and not self._reported:
@@ -232,14 +231,14 @@ class SessionSnapshots:
     # --- resuming -------------------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Look for the snapshot of a session that is continued. Where events can't be read that its messages came
-        from, the messages take the place of what is left of them."""
+        """Apply the snapshot of a continued session. If the events of its messages are unreadable, the messages replace
+        what is left of them."""
         store, facts = self._services.snapshots, self._recorder.facts
         if store is None or (not self._recorder.ledger.entries and not facts.lost):
             return
         try:
             self._newest = store.get_measure()
-            if self._newest is not None and self._misses_something(self._newest.seq):
+            if self._newest is not None and self._has_unreadable_events(self._newest.seq):
                 snapshot = store.get_snapshot()
                 if snapshot is not None:
                     self._restore(snapshot)
@@ -250,7 +249,7 @@ class SessionSnapshots:
                 self._notice("This session has no snapshot, so swecli read its whole record.", warn=False)
 
     def adopt_sizes(self, client: ModelClient) -> int:
-        """Take over the sizes that the snapshot knows. Returns the newest event whose size it told; 0 for none."""
+        """Adopt the sizes in the snapshot. Returns the newest event with a reported size; 0 for none."""
         snapshot, context = self._newest, self._services.context
         if snapshot is None or not snapshot.marks:
             return 0
@@ -263,15 +262,15 @@ class SessionSnapshots:
         context.adopt_size(messages[:same], Usage(input_total=snapshot.token_count), client.info)
         return snapshot.seq
 
-    def _misses_something(self, seq: int) -> bool:
-        """Whether events up to this one can't be read, and no snapshot took their place yet."""
+    def _has_unreadable_events(self, seq: int) -> bool:
+        """Whether events up to this one are unreadable and no snapshot has replaced them yet."""
         return any(lost <= seq for lost in self._recorder.facts.lost)
 
     def _restore(self, snapshot: Snapshot) -> None:
         recorder = self._recorder
         found = restoration(f"r{recorder.state.seq + 1}", snapshot, recorder.facts, recorder.ledger)
         if found is None:
-            return  # what is lost did not matter
+            return  # the lost events did not matter
         recorder.emit(found)
         self._notice(
             "Parts of this session's record are unreadable. The model continues from the snapshot "
@@ -287,7 +286,7 @@ def _tells_nothing_new(measure: SnapshotMeasure, stored: SnapshotMeasure | None)
 
 
 def _same(messages: Sequence[Message], marks: Sequence[str]) -> int:
-    """How many messages from the first on are those that were marked."""
+    """Number of leading messages that match the marks."""
     for number, (message, mark) in enumerate(zip(messages, marks, strict=False)):
         if mark_of(message) != mark:
             return number

@@ -1,4 +1,4 @@
-"""Budgets of money and tokens for a turn, a session and a day: asked about before they are crossed."""
+"""Budgets of money and tokens for a turn, a session and a day; the user is asked before a request exceeds one."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ BUDGET_KIND = "budget"
 Span = Literal["turn", "session", "day"]
 SPANS: tuple[Span, ...] = ("turn", "session", "day")
 FRESH_SECONDS = 20.0
-"""For how long it is not looked again at what other sessions of the day have used."""
+"""Seconds before the day's usage by other sessions is read again."""
 
 
 class Amount(Struct, frozen=True):
-    """US dollars and tokens; as a limit, None means that there is none."""
+    """US dollars and tokens; as a limit, None means unlimited."""
 
     dollars: Decimal | None = None
     tokens: int | None = None
 
 
 class Spent(Struct, frozen=True):
-    """What was used, or is about to be. ``unpriced``: a part of it has an unknown price and is not in ``dollars``."""
+    """Past or expected usage. ``unpriced``: the price of a part is unknown and not included in ``dollars``."""
 
     dollars: Decimal = Decimal(0)
     tokens: int = 0
@@ -55,8 +55,8 @@ class Spent(Struct, frozen=True):
 
 
 class Crossing(Struct, frozen=True):
-    """A limit that is reached, or that the next request would cross. ``reason`` is a clause; ``limit`` and ``needed``
-    are US dollars or tokens, ``needed`` what must be allowed for that request; None where that is not known."""
+    """A limit that is reached, or that the next request would exceed. ``reason`` is a clause; ``limit`` and ``needed``
+    are US dollars or tokens, ``needed`` the limit required for that request; None if unknown."""
 
     span: Span
     unit: Literal["dollars", "tokens"]
@@ -70,14 +70,14 @@ class Crossing(Struct, frozen=True):
 
     @property
     def raised(self) -> Decimal:
-        """The smallest multiple of the limit that has room for the request."""
+        """The smallest multiple of the limit that allows the request."""
         if self.needed is None:
             return self.limit
         return self.limit * (self.needed // self.limit + 1)
 
 
 def crossing(limits: Mapping[Span, Amount], spent: Mapping[Span, Spent], following: Spent) -> Crossing | None:
-    """The first limit that is in the way of a request that costs at least ``following``; None where none is."""
+    """The first limit that blocks a request with the minimum cost ``following``; None if none does."""
     for span in SPANS:
         limit, used = limits.get(span, Amount()), spent.get(span, Spent())
         found = _of_tokens(span, limit.tokens, used, following) or _of_money(span, limit.dollars, used, following)
@@ -119,32 +119,32 @@ def _named(span: Span) -> str:
 
 
 def shown(dollars: Decimal) -> str:
-    """With as many digits as a small amount needs."""
+    """Dollars with as many digits as a small amount needs."""
     return f"${dollars:.2f}" if dollars >= Decimal("0.10") or not dollars else f"${dollars:.4f}"
 
 
 # --- the day ------------------------------------------------------------------------------------------------------
 
 DaySpent = Callable[[float, float, str], Spent]
-"""What the stored sessions of all folders used between two times (Unix seconds), without one session."""
+"""Usage by stored sessions of all folders between two times (Unix seconds), except one session."""
 
 
 def day_of(now: float) -> tuple[float, float]:
-    """Beginning and end of the local day of a time, in Unix seconds."""
+    """Start and end of the local day of ``now``, in Unix seconds."""
     start = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
     return start.timestamp(), (start + timedelta(days=1)).timestamp()
 
 
 class DayAccount:
-    """What all sessions used today. ``stored`` may take the time of a disk and is called in a thread."""
+    """Usage by all sessions today. ``stored`` may block on the disk and is called in a thread."""
 
     def __init__(self, stored: DaySpent, session: str, before: Spent) -> None:
-        """``before`` is what this session had used when it began or went on."""
+        """``before`` is this session's usage when it began or was resumed."""
         self._stored = stored
         self._session = session
         self._base = before
         self._own = Spent()
-        """Of this session, today, before it went on."""
+        """Today's usage by this session before it was resumed."""
         self._others = Spent()
         self._day: tuple[float, float] | None = None
         self._looked = 0.0
@@ -164,7 +164,7 @@ class DayAccount:
         elif not 0 <= now - self._looked < FRESH_SECONDS:
             self._others, self._looked = await asyncio.to_thread(self._stored, *day, self._session), now
         since = total.minus(self._base)
-        # An unknown price of another session says nothing of what this one may do.
+        # Another session's unknown price does not restrict this one.
         return Spent(
             self._others.dollars + self._own.dollars + since.dollars,
             self._others.tokens + self._own.tokens + since.tokens,
@@ -185,7 +185,7 @@ def nothing_stored(start: float, end: float, without: str) -> Spent:
 
 
 class SpendingLimits(Struct, frozen=True):
-    """The budgets of the settings, and where the day's spending is read."""
+    """Configured budgets, and the source of the day's usage."""
 
     amounts: Mapping[Span, Amount] = field(default_factory=dict[Span, Amount])
     stored: DaySpent = nothing_stored
@@ -196,7 +196,7 @@ class SpendingLimits(Struct, frozen=True):
 
 
 class SpendingGate:
-    """Looks at the budgets before each request of a session. ``reason`` says why the newest was not sent."""
+    """Checks the budgets before each request of a session. ``reason`` says why the newest was not sent."""
 
     def __init__(
         self, limits: SpendingLimits, recorder: Recorder, asker: Asker, price: Callable[[str, Usage], str | None]
@@ -208,12 +208,11 @@ class SpendingGate:
         self._price = price
         self._day = DayAccount(limits.stored, recorder.session, Spent.of(recorder.state.spending.total))
         self._accepted: set[tuple[Span, str]] = set()
-        """Money limits that the user goes on without, because a price is unknown."""
+        """Money limits that the user chose to ignore because a price is unknown."""
         self.reason = ""
 
     async def check(self, budget: Budget, model: str, now: float) -> Verdict:
-        """Whether a request of this size may be sent to a model (``provider/name``); asks where a budget is in the
-        way."""
+        """Whether a request of this size may be sent to a model (``provider/name``); asks if a budget blocks it."""
         if not self._watches:
             return "go"
         while True:
@@ -226,7 +225,7 @@ class SpendingGate:
                 return verdict
 
     async def reached(self, now: float) -> str:
-        """Which budget is used up, for those that can't ask; empty while none is."""
+        """An exhausted budget, for callers that can't ask; empty if there is none."""
         found = await self._crossing(Spent(), now) if self._watches else None
         return "" if found is None else found.reason
 
@@ -254,15 +253,15 @@ class SpendingGate:
         return Amount(None, amount.tokens) if (span, "dollars") in self._accepted else amount
 
     def _keep(self, words: str) -> None:
-        """What the user wrote in place of a choice is for the model, but nothing says that it may cost anything: it
-        waits as a message, which they send or not."""
+        """Queue the text that the user wrote in place of a choice. It is meant for the model but approves no cost, so
+        the user decides whether to send it."""
         if words and words != STOP:
             enqueue(self._recorder, Submit(words))
             text = "The turn stops at the budget. Your text was not sent; it waits as your next message."
             self._recorder.emit(Notice(text, "info", "budget"))
 
     async def _ask(self, found: Crossing) -> Verdict | None:
-        """What the user decides; None: the limit is another one now, and it is to be looked again."""
+        """The user's decision; None if the limit has changed and the check has to be repeated."""
         unknown = found.needed is None
         raised = shown(found.raised) if found.unit == "dollars" else f"{found.raised:,.0f} tokens"
         options = (

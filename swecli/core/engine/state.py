@@ -1,4 +1,4 @@
-"""The session's state as a reduction of its events: everything that is neither message nor ledger."""
+"""The session's state as a reduction of its events: everything except messages and ledger."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ class Tally(Struct, frozen=True):
     known: Decimal = Decimal(0)
     """US dollars of the responses whose price is known."""
     unpriced: int = 0
-    """How many have an unknown price."""
+    """Number of responses with an unknown price."""
     estimated: bool = False
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars; None as soon as one price is unknown: a partial sum would look like the whole."""
+        """US dollars; None if any price is unknown, because a partial sum would look like the whole."""
         return None if self.unpriced else self.known
 
     def plus(self, usage: Usage | None, cost: Decimal | None, estimated: bool = False) -> Tally:
@@ -95,20 +95,19 @@ class Tally(Struct, frozen=True):
         )
 
     def priced(self, cost: Decimal) -> Tally:
-        """With the price of one response that was unknown so far."""
+        """The tally with the price of one response that was unknown so far."""
         return replace(self, known=self.known + cost, unpriced=self.unpriced - 1)
 
 
 class Spending(Struct):
-    """Tallies. ``by_model`` has ``provider/name``, ``by_turn`` the turn's number (0 outside of turns), ``by_agent`` the
-    agent's id; all in the order of their first response."""
+    """Tallies by ``provider/name``, turn number (0 outside turns) and agent id, each in order of the first response."""
 
     total: Tally = Tally()
     by_model: dict[str, Tally] = field(default_factory=dict)
     by_turn: dict[int, Tally] = field(default_factory=dict)
     by_agent: dict[str, Tally] = field(default_factory=dict)
     _open: list[tuple[str, int, str, Usage]] = field(default_factory=list[tuple[str, int, str, Usage]])
-    """Responses whose price is unknown, by model, turn and agent."""
+    """Responses with an unknown price, by model, turn and agent."""
 
     def add(
         self,
@@ -129,7 +128,7 @@ class Spending(Struct):
             self._open.append((model, turn, agent, usage))
 
     def settle(self, model: str, price: Price) -> None:
-        """The price of a model has become known: it counts for what was unknown so far."""
+        """Apply a newly known price of a model to its unpriced responses."""
         left: list[tuple[str, int, str, Usage]] = []
         for name, turn, agent, usage in self._open:
             cost = price.of(usage) if name == model else None
@@ -166,13 +165,13 @@ class Totals(Struct, frozen=True):
 
 
 def _number(item: str) -> int:
-    """The number in an item's id, so that no id comes again where the start of an item can't be read."""
+    """Number in an item's id, which prevents the reuse of an id whose item start is unreadable."""
     return int(item[1:]) if item[1:].isdecimal() else 0
 
 
 class AgentRecord(Struct):
-    """What is known of a subagent. ``outcome`` is None while it works; ``began`` and ``ended`` are Unix seconds;
-    ``budget`` is the newest measure of its own context."""
+    """State of a subagent. ``outcome`` is None while it works; ``began`` and ``ended`` are Unix seconds; ``budget`` is
+    the newest measure of its own context."""
 
     started: AgentStarted
     turn: int
@@ -200,7 +199,7 @@ class AgentRecord(Struct):
 
 
 class DoneRewind(Struct, frozen=True):
-    """A rewind that the user can take back; ``turn`` is the newest turn of before it, ``todos`` the list then."""
+    """An undoable rewind; ``turn`` is the newest turn before it, ``todos`` the list then."""
 
     name: str
     item: str
@@ -210,8 +209,8 @@ class DoneRewind(Struct, frozen=True):
 
 
 class SessionState(Struct):
-    """Current values. ``turn_open`` is True between TurnStarted and TurnEnded, ``step_open`` while a model
-    request has no final answer yet."""
+    """Current values. ``turn_open`` is True between TurnStarted and TurnEnded, ``step_open`` while a model request has
+    no final answer yet."""
 
     seq: int = 0
     items: int = 0
@@ -224,64 +223,64 @@ class SessionState(Struct):
     waited: float = 0.0
     """Seconds that the newest turn has waited for the user."""
     waits_since: float | None = None
-    """When the first of the open requests was made, in Unix seconds."""
+    """Time of the oldest open request, in Unix seconds."""
     step_open: bool = False
     asked_at: float | None = None
-    """When the newest request of the conversation was made, in Unix seconds, in whatever process."""
+    """Time of the conversation's newest request, in Unix seconds, in any process."""
     mode: Mode = "default"
     model: str = ""
     models: list[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
-    """The models that were asked one after the other: from which event on, name, and address where that is its own."""
+    """Models used in sequence: first event, name, and address if it is not the provider's own."""
     effort: str | None = None
     budget: Budget | None = None
     last_usage: Usage | None = None
     queue: tuple[Queued, ...] = ()
     todos: tuple[Todo, ...] = ()
     scratchpad: str = ""
-    """What the model noted for itself."""
+    """The model's notes for itself."""
     memory: MemoryLoaded | None = None
-    """What of earlier sessions is in the system prompt; None before the session has looked."""
+    """Memories of earlier sessions in the system prompt; None until the session has recorded them."""
     plan: PlanChanged | None = None
     """The newest plan."""
     permissions: dict[str, PermissionRequested] = field(default_factory=dict)
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
     jobs: dict[str, JobChanged] = field(default_factory=dict[str, JobChanged])
-    """What ran or runs in the background, by id."""
+    """Background jobs, running and ended, by id."""
     asked: dict[str, int] = field(default_factory=dict[str, int])
-    """The messages that began turns, in order: the turn of each item."""
+    """Messages that began turns, in order, with their turns."""
     titles: dict[str, str] = field(default_factory=dict[str, str])
-    """What was typed for those of them whose text is another."""
+    """Typed text of those messages whose content differs from it."""
     todos_before: dict[str, tuple[Todo, ...]] = field(default_factory=dict[str, tuple[Todo, ...]])
-    """The todo list at the moment of each of them, where there was one."""
+    """Todo list at the time of each of those messages, if there was one."""
     rewinds: list[DoneRewind] = field(default_factory=list[DoneRewind])
-    """Those that can be taken back, the newest last."""
+    """Undoable rewinds, newest last."""
     rewound: int = 0
-    """How many there were."""
+    """Number of all rewinds."""
     sandbox: SandboxChanged | None = None
-    """As far as it is known in this run."""
+    """Sandbox state as far as known in this run."""
     taken_back: set[str] = field(default_factory=set[str])
-    """Files in which the user took changes of the model back."""
+    """Files in which the user undid changes of the model."""
     changed: dict[str, int] = field(default_factory=dict[str, int])
-    """The newest turn in which each file was changed."""
+    """Newest turn that changed each file."""
     untrusted: tuple[str, ...] = ()
-    """Where text of strangers came from since the user last consented to a call."""
+    """Origins of untrusted text since the user last consented to a call."""
     rules: tuple[Rule, ...] = ()
-    """What the user answered with "always" in this session, or in this turn for the turn."""
+    """Rules from "always" answers in this session, or in this turn if limited to it."""
     tools: Counter[str] = field(default_factory=Counter)
     last_used: dict[str, int] = field(default_factory=dict[str, int])
     """Sequence number of the newest call of each tool."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
-    """What the model sees besides swecli's own tools, in the order of its list. Not to be changed."""
+    """Tools that the model sees besides swecli's own, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
-    """Of the session and its subagents."""
+    """Spending of the session and its subagents."""
     agents: dict[str, AgentRecord] = field(default_factory=dict[str, AgentRecord])
-    """Subagents by id, in the order in which they began."""
+    """Subagents by id, in order of their start."""
     suggestion: ContextSuggested | None = None
-    """What was suggested for the context, while nothing has been done since."""
+    """Suggestion for the context, until something is done about it."""
     suggested: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
-    """How bad what was suggested before was, by its kind and by its cause; without what was taken up."""
+    """Severity of earlier suggestions by kind and cause, without accepted ones."""
     taken_up: ContextSuggested | None = None
-    """The newest suggestion that was carried out by changes of single items."""
+    """The newest suggestion carried out by changes of single items."""
 
     def apply(self, event: Event) -> None:
         self.seq = max(self.seq, event.seq)
@@ -290,12 +289,12 @@ class SessionState(Struct):
             if self.suggestion is not None or isinstance(event.body, ContextSuggested):
                 self._of_suggestions(event.body)
         else:
-            self._of_agent(event)
+            self._apply_agent(event)
         if self.permissions or self.questions or self.waits_since is not None:
             self._count_waiting(event.ts)
 
     def _of_session(self, event: Event) -> None:
-        match event.body:  # the most frequent ones first: a long session has tens of thousands of them
+        match event.body:  # most frequent first: a long session has tens of thousands of events
             case ItemCheckpointed():
                 pass
             case ItemCompleted(item=item):
@@ -368,18 +367,18 @@ class SessionState(Struct):
                 paths = {file.path for file in files}
                 self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
             case _:
-                self._of_work(event)
+                self._apply_work(event)
 
     def _asks(self, seq: int, model: str, address: str) -> None:
         if not self.models or self.models[-1][1:] != (model, address):
             self.models.append((seq, model, address))
 
     def address_of(self, model: str) -> str:
-        """Where a model was asked last; empty where that was its provider's own address."""
+        """Last address of a model; empty for its provider's own."""
         return next((address for _, name, address in reversed(self.models) if name == model), "")
 
-    def _of_work(self, event: Event) -> None:
-        """What the session has written down of its work, and where it went back."""
+    def _apply_work(self, event: Event) -> None:
+        """Apply an event about recorded work or a rewind."""
         match event.body:
             case TodosChanged(todos=todos):
                 self.todos = todos
@@ -397,7 +396,7 @@ class SessionState(Struct):
                     del self.rewinds[self.rewinds.index(done) :]
                     self.todos = done.todos if done.scope != "files" else self.todos
             case _:
-                self._of_anyone(event)
+                self._apply_shared(event)
 
     def _of_suggestions(self, body: Body | Unknown) -> None:
         now = self.suggestion
@@ -423,8 +422,8 @@ class SessionState(Struct):
         if done.scope != "files" and done.item in self.asked:
             self.todos = self.todos_before.get(done.item, ())
 
-    def _of_anyone(self, event: Event) -> None:
-        """What the user is asked, and what concerns the workspace, whoever it comes from."""
+    def _apply_shared(self, event: Event) -> None:
+        """Apply an event about questions to the user or the workspace, from any agent."""
         match event.body:
             case PermissionRequested() as request:
                 self.permissions[request.request] = request
@@ -442,7 +441,7 @@ class SessionState(Struct):
             case _:
                 pass
 
-    def _of_agent(self, event: Event) -> None:
+    def _apply_agent(self, event: Event) -> None:
         record = self.agents.get(event.agent)
         match event.body:
             case StepStarted(budget=budget) if record is not None:
@@ -461,7 +460,7 @@ class SessionState(Struct):
             case SideAnswered(model=model, usage=usage, cost=cost):
                 self._spend(record, model, event.turn, usage, cost)
             case _:
-                self._of_anyone(event)
+                self._apply_shared(event)
 
     def _spend(
         self,

@@ -1,7 +1,8 @@
-"""Subagents: tasks of the model that sessions of their own carry out, inside of this one.
+"""Subagents: tasks from the model, carried out by nested sessions of their own.
 
-A subagent is a session of the same engine with services of its own. Its events go through the recorder of the session
-that it works for, so they are stored before anything is shown, in one order with all others."""
+A subagent is a session of the same engine with services of its own. Its events go through its parent session's
+recorder, so they are stored before anything is shown, in one order with all others.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +51,16 @@ from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.jobs import JobInfo
 from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of
 
-# What subagents did: the transcript of one as text, and the report that its session gets.
+# Transcripts of subagents as text, and their reports to the parent session.
 
 
 _NAMED = 12
-"""Changed files that a report names."""
+"""Most changed files named in a report."""
 
 
 def transcript_of(events: Iterable[Event], agent: str) -> str | None:
-    """All that a subagent read, said, called and got, in order; None where there is no such agent. A call is there
-    once, as it was last: it is recorded when it is complete, and again with each change on its way to the tool."""
+    """Everything that a subagent read, said and called, with results, in order; None if no such agent exists. Each call
+    appears once, in its last form: it is recorded when complete, and again with each change on its way to the tool."""
     parts: list[str] = []
     calls: dict[str, int] = {}
     kinds: dict[str, ItemStarted] = {}
@@ -100,8 +101,8 @@ def _completed(completed: ItemCompleted, started: ItemStarted | None) -> list[st
 
 
 class Report(Struct, frozen=True):
-    """What a subagent hands back. ``answer`` is its last message; ``folder`` is its own work tree, where that was kept,
-    ``branch`` what is checked out there."""
+    """Report of a subagent. ``answer`` is its last message; ``folder`` is its own work tree if that was kept,
+    ``branch`` the branch checked out there."""
 
     record: AgentRecord
     answer: str
@@ -115,12 +116,12 @@ class Report(Struct, frozen=True):
 
     @property
     def whereabouts(self) -> str:
-        """Where its changes are, of one whose own work tree was kept."""
+        """Location of the changes in a kept work tree."""
         return f"Its changes are in the git worktree {self.folder} (branch {self.branch}), and only there."
 
     @property
     def detail(self) -> str:
-        """How it ended and what it took, in short."""
+        """Outcome and usage, in short."""
         record = self.record
         cost = f" · ${record.tally.cost:.4f}" if record.tally.cost else ""
         state = "done" if self.done else record.outcome or "interrupted"
@@ -128,7 +129,7 @@ class Report(Struct, frozen=True):
 
 
 def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
-    """What the agent that gave the task gets, at most so many tokens as ``count`` counts them."""
+    """Report for the parent agent, with at most ``most`` tokens as counted by ``count``."""
     record = report.record
     how = "is done" if report.done else f"ended early ({record.outcome}: {record.reason or 'reason unknown'})"
     lines = [
@@ -155,12 +156,12 @@ def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
 
 
 ITEMS: Final = 1_000_000
-"""Numbers that the items of one subagent may have; those of the next one begin after them."""
+"""Range of item numbers for one subagent; those of the next one begin after it."""
 EVENTS: Final = 1_000_000_000_000
 
 
 def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a subagent has of the session's tools, in their order; and names of the profile that there are none of."""
+    """The session's tools available to a subagent, in their order, and unknown names in its profile."""
     wanted = names if profile.tools is None else profile.tools
     unknown = tuple(name for name in (*wanted, *profile.disallowed) if name not in names and name not in NEVER)
     kept = tuple(name for name in names if name in wanted and name not in profile.disallowed and name not in NEVER)
@@ -168,18 +169,18 @@ def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ..
 
 
 class Inner(Protocol):
-    """A session that works inside of another one."""
+    """A session nested in another one."""
 
     def start(self, model: str | None, environment: str) -> None: ...
 
     def send(self, command: Command) -> None: ...
 
     def settle_decided(self) -> None:
-        """Settle the open requests that need no question any more."""
+        """Settle the open requests that no longer need a question."""
         ...
 
     async def worked(self) -> None:
-        """Returns when nothing runs."""
+        """Wait until nothing runs."""
         ...
 
     @property
@@ -191,11 +192,11 @@ class Inner(Protocol):
 
 
 class Relay:
-    """The log of a subagent: its events become events of the session, under its name. Texts as they stream are left
-    out: what an item holds follows anyway, and nobody reads along with several agents."""
+    """Log of a subagent: its events become events of the parent session, tagged with its id. Streaming texts are left
+    out, because the complete items follow and several agents at once are unreadable anyway."""
 
     def __init__(self, recorder: Recorder, agent: str, number: int, profile: str, *, apart: bool = False) -> None:
-        """``apart`` for one that works in a work tree of its own."""
+        """``apart``: the subagent has a work tree of its own."""
         self._recorder = recorder
         self._named = f"{agent} ({profile}){', in a git worktree of its own' if apart else ''}"
         self.agent = agent
@@ -203,7 +204,7 @@ class Relay:
         self.first = (number * EVENTS, number * ITEMS)
         self.ended: TurnEnded | None = None
         self.trouble = ""
-        """The newest error that belongs to no turn."""
+        """The newest error outside a turn."""
         self.changed: dict[str, None] = {}
 
     def append(self, event: Event) -> None:
@@ -229,11 +230,11 @@ class Relay:
         await self._recorder.log.barrier()
 
     async def close(self) -> None:
-        """The session goes on."""
+        """Do nothing: the parent session's log stays open."""
 
 
 class InnerParts(Struct, frozen=True):
-    """What a subagent's session is made of. ``folder`` is its own work tree, None in the folder of the session."""
+    """Parts for a subagent's session. ``folder`` is its own work tree, None in the session's folder."""
 
     relay: Relay
     services: Services
@@ -241,7 +242,7 @@ class InnerParts(Struct, frozen=True):
 
 
 class _Run(Struct):
-    """One subagent that works or waits to."""
+    """A running or waiting subagent."""
 
     item: str
     task: AgentTask
@@ -252,7 +253,7 @@ class _Run(Struct):
     inner: Inner | None = None
     tree: WorkTree | None = None
     work: asyncio.Task[None] | None = None
-    """Of one in the background."""
+    """Task of a background subagent."""
 
     @property
     def agent(self) -> str:
@@ -260,8 +261,8 @@ class _Run(Struct):
 
 
 class Subagents:
-    """Starts, bounds and ends the subagents of one session; implements ``AgentRunner``. ``begin`` makes the session of
-    one and starts it with a model; ``tell`` takes a title and a text for the conversation."""
+    """Starts, limits and ends the subagents of one session; implements ``AgentRunner``. ``begin`` creates a subagent's
+    session and starts it with a model; ``tell`` takes a title and a text for the conversation."""
 
     def __init__(
         self,
@@ -272,7 +273,7 @@ class Subagents:
         tell: Callable[[str, str], None],
         budget: Callable[[], Awaitable[str]],
     ) -> None:
-        """``budget`` says which budget of the session is used up, as a clause; empty while none is."""
+        """``budget`` returns an exhausted budget of the session, as a clause; empty if there is none."""
         self._budget = budget
         self._services = services
         self._recorder = recorder
@@ -283,10 +284,10 @@ class Subagents:
         self._freed = asyncio.Event()
         """Set whenever one more may work."""
         self._runs: dict[str, _Run] = {}
-        """Those that have not ended, by id."""
+        """Subagents that have not ended, by id."""
         self._count = 0
         self._expected: dict[str, int] = {}
-        """Numbers that are kept for calls."""
+        """Numbers reserved for calls."""
 
     # --- the task -------------------------------------------------------------------------------------------------
 
@@ -294,7 +295,7 @@ class Subagents:
         self._expected[item] = self._next_number()
 
     def _next_number(self) -> int:
-        """Some may be missing where a call began nothing."""
+        """The next number; gaps remain if a call started nothing."""
         known = (int(digits) for id in self._recorder.state.agents if (digits := id.rpartition("-")[2]).isdecimal())
         self._count = max(self._count, *known, 0) + 1
         return self._count
@@ -330,8 +331,8 @@ class Subagents:
         return report_text(report, options.result_tokens, monitor.count_tokens)
 
     async def _carried_out(self, run: _Run) -> Report:
-        """Returns when it has ended and nothing of it runs. Cancelled, it is interrupted first; one in the background
-        then reports what it has."""
+        """Wait until the subagent has ended and nothing of it runs. Cancellation interrupts it first; a background one
+        then reports its results so far."""
         began = self._services.monotonic()
         answer, problem = "", ""
         kept = False
@@ -382,11 +383,11 @@ class Subagents:
             self._freed.set()
 
     def adjusted(self) -> None:
-        """The options have changed: more may work at once now."""
+        """React to changed options, which may allow more to work at once."""
         self._freed.set()
 
     async def _converse(self, run: _Run, inner: Inner, told: str) -> None:
-        """Give the task; what a hook adds to it comes with it, and what keeps the subagent going follows."""
+        """Send the task, with any additions by hooks, and continue as long as hooks demand it."""
         added = f"\n\n[Added by the user's SubagentStart hook]\n{told}" if told else ""
         message, continued = f"{run.task.prompt}{added}", 0
         while message:
@@ -406,10 +407,10 @@ class Subagents:
             AgentEnded(run.agent, outcome, reason, record.steps, record.tokens, record.cost, duration, folder)
         )
 
-    # --- its work tree --------------------------------------------------------------------------------------------
+    # --- work tree ------------------------------------------------------------------------------------------------
 
     def _folder_of(self, run: _Run) -> Path | None:
-        """Where its work tree will be; None where it has none, or where none can be made."""
+        """Path of its future work tree; None if it gets none or none can be created."""
         git = git_facts(self._services.workspace.cwd)
         if not (run.task.worktree or run.profile.worktree) or git is None or self._services.worktrees is None:
             return None
@@ -430,7 +431,7 @@ class Subagents:
         return await asyncio.to_thread(keep_or_remove, tree, self._services.workspace.environment)
 
     def _parts(self, run: _Run) -> InnerParts:
-        """In a work tree of its own nothing has to be undone, and commands are contained there."""
+        """Parts of its session. Its own work tree needs no undo, and commands are contained there."""
         tree = run.tree
         if tree is None:
             return InnerParts(run.relay, run.services)
@@ -440,7 +441,7 @@ class Subagents:
         services = replace(services, workspace=place, checkpoints=None, sandbox=sandbox)
         return InnerParts(run.relay, services, tree.folder)
 
-    # --- what it works with ---------------------------------------------------------------------------------------
+    # --- services -------------------------------------------------------------------------------------------------
 
     def _prepared(self, item: str, task: AgentTask) -> _Run:
         services, state = self._services, self._recorder.state
@@ -469,8 +470,8 @@ class Subagents:
         return found
 
     def _inner_services(self, profile: AgentProfile, names: Sequence[str], client: ModelClient, model: str) -> Services:
-        """The session's services with an own context, own tools, an own mode and own caps. What the user allowed in the
-        session, and whose text came into it, holds for its subagents at once."""
+        """The session's services with separate context, tools, mode and caps. The user's permissions in the session,
+        and its untrusted text, apply to its subagents at once."""
         services, recorder, options = self._services, self._recorder, self._services.subagents
         first, began = [client], frozenset(services.policy.rules)
 
@@ -480,7 +481,7 @@ class Subagents:
         def inherited(policy: Policy) -> Policy:
             state = recorder.state
             own = (rule for rule in policy.rules if rule not in began)
-            rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # the files' as they are now
+            rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # current rules of the files
             untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
             return replace(policy, rules=rules, untrusted=untrusted)
 
@@ -501,15 +502,15 @@ class Subagents:
             ),
         )
 
-    # --- while they work ------------------------------------------------------------------------------------------
+    # --- running subagents ----------------------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
-        """Pass on a reply: the one that it is for takes it."""
+        """Forward a reply to all subagents; its addressee accepts it."""
         for inner in self._working():
             inner.send(command)
 
     def follow(self, mode: Mode) -> None:
-        """The mode of the session is another one."""
+        """Adopt a changed mode of the session."""
         for run in self._runs.values():
             if run.inner is not None:
                 run.inner.send(SetMode(tightest(run.profile.mode, mode)))
@@ -524,23 +525,23 @@ class Subagents:
         return [run.inner for run in self._runs.values() if run.inner is not None]
 
     def stop(self, agent: str) -> bool:
-        """Interrupt one in the background. False where none of this name works there."""
+        """Interrupt a background subagent. False if none with this id runs."""
         run = self._runs.get(agent)
         if run is None or run.work is None:
             return False
-        # A task that is cancelled before its first step runs nothing, not even its end.
+        # A task cancelled before its first step runs nothing, not even its clean-up.
         asyncio.get_running_loop().call_soon(run.work.cancel)
         return True
 
     async def ended(self, agent: str) -> JobInfo | None:
-        """Interrupt one in the background, and what became of it; None where there is none of this name."""
+        """Interrupt a background subagent and return its final state; None if there is none with this id."""
         run = self._runs.get(agent)
         if self.stop(agent) and run is not None and run.work is not None:
             await asyncio.wait((run.work,))
         return next((job for job in self.jobs() if job.id == agent), None)
 
     def stop_all(self) -> None:
-        """Interrupt what works in the background; what a call waits for ends with the call."""
+        """Interrupt background subagents; those that a call waits for end with the call."""
         for agent in [*self._runs]:
             self.stop(agent)
 
@@ -549,7 +550,7 @@ class Subagents:
         return any(run.work is not None for run in self._runs.values())
 
     async def settled(self) -> bool:
-        """Wait for what works in the background. False where nothing did."""
+        """Wait for background subagents. False if there are none."""
         works = [run.work for run in self._runs.values() if run.work is not None]
         if works:
             await asyncio.wait(works)
@@ -559,10 +560,10 @@ class Subagents:
         self.stop_all()
         await self.settled()
 
-    # --- looking at them ------------------------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------------------------
 
     def jobs(self) -> tuple[JobInfo, ...]:
-        """Those of the background, as jobs."""
+        """Background subagents as jobs."""
         return tuple(
             JobInfo(
                 record.id,
@@ -582,7 +583,7 @@ class Subagents:
         )
 
     def transcript(self, agent: str) -> str | None:
-        """All that one did; None where there is none of this name. May take the time of a disk."""
+        """Transcript of one subagent; None if there is none with this id. Blocks on the disk."""
         if agent not in self._recorder.state.agents:
             return None
         return transcript_of(self._recorder.facts, agent) or "(not started)"
@@ -593,8 +594,8 @@ def _shown(paths: Iterable[str], cwd: Path) -> tuple[str, ...]:
 
 
 def close_interrupted(recorder: Recorder) -> None:
-    """Record the ends of subagents that a kill cut off. The model hears of those that worked in the background; of
-    the others their calls tell."""
+    """Record the ends of subagents that a kill cut off. The model is informed of background ones; the calls of the
+    others report them."""
     cut_off = [one for one in recorder.state.agents.values() if one.outcome is None]
     for one in cut_off:
         recorder.emit(AgentEnded(one.id, "interrupted", STOPPED, one.steps, one.tokens, one.cost, folder=one.folder))
@@ -605,4 +606,4 @@ def close_interrupted(recorder: Recorder) -> None:
 
 STOPPED: Final = "swecli was stopped"
 STOPPED_TOKENS: Final = 2_000
-"""Characters, which are no fewer than tokens."""
+"""Limit of a stopped report, in characters, which are never fewer than tokens."""

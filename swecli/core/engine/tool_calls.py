@@ -54,8 +54,8 @@ def conflict(one: Effects, other: Effects) -> bool:
 
 
 def conflict_of_agents(one: Effects, other: Effects) -> bool:
-    """Of calls of different agents. Only what changes something waits: what one reads while another one runs a command
-    is as it was."""
+    """Whether calls of different agents conflict. A command conflicts only with changes: reads while another agent's
+    command runs are allowed."""
     if one.interactive or other.interactive or one.internal or other.internal:
         return False
     if one.opaque or other.opaque:
@@ -69,8 +69,8 @@ def _touches(writer: Effects, other: Effects) -> bool:
 
 
 class EffectLocks:
-    """First come, first served: a call waits for every earlier one that it conflicts with, running or
-    waiting. Agents that work in the same folder share one."""
+    """Locks in order of arrival: a call waits for every earlier one that it conflicts with, running or waiting. Agents
+    in the same folder share one instance."""
 
     def __init__(self) -> None:
         self._holders: list[_Holder] = []
@@ -79,8 +79,8 @@ class EffectLocks:
     async def hold(
         self, effects: Effects, agent: str = MAIN, *, reads_only: bool = False
     ) -> AsyncGenerator[None, None]:
-        """Wait for the turn of these effects, and keep others off until left. What ``reads_only`` is proven to change
-        nothing: calls of other agents neither wait for it nor are waited for."""
+        """Wait for these effects to be free, and hold them until exit. Calls of other agents neither wait for
+        ``reads_only`` effects, which are proven to change nothing, nor are waited for."""
         entry = _Holder(effects, agent, reads_only, asyncio.Event())
         earlier = [other.done for other in self._holders if _waits(entry, other)]
         self._holders.append(entry)
@@ -109,11 +109,11 @@ def _waits(later: _Holder, earlier: _Holder) -> bool:
 
 
 KEPT: Final = 4_000
-"""Characters of each call that are kept."""
+"""Characters kept of each call's output."""
 
 
 class LiveOutput:
-    """What was written is kept by call, from the first text on until it is forgotten."""
+    """Output of running calls, kept by call until it is forgotten."""
 
     def __init__(self) -> None:
         self._written: dict[str, str] = {}
@@ -126,7 +126,7 @@ class LiveOutput:
         self._written[item] = written[-KEPT:]
 
     def of(self, item: str) -> tuple[str, bool]:
-        """The end of a call's output, and whether there was more before it."""
+        """The end of a call's output, and whether it was cut at the beginning."""
         return self._written.get(item, ""), item in self._cut
 
     def forget(self, item: str) -> None:
@@ -176,10 +176,10 @@ class ToolCalls:
         self.locks = locks or EffectLocks()
         self._live = LiveOutput()
         self._said: dict[str, str] = {}
-        """What hooks want the model to read behind a result, by call."""
+        """Hooks' texts for the model to append to results, by call."""
 
     def prepare(self, call: Call) -> PreparedCall | None:
-        """Validate the arguments. None when the call already ended with an error result."""
+        """Validate the arguments. None if the call has already ended with an error result."""
         part = call.part
         tool = self._services.tools.get(part.name)
         try:
@@ -231,20 +231,20 @@ class ToolCalls:
         earlier_writers: Sequence[asyncio.Task[None]],
         before: Sequence[asyncio.Task[None]] = (),
     ) -> None:
-        """Decide, ask if need be, and execute after the calls of ``before``. Ends the item in every case."""
+        """Decide, ask if necessary, and execute after the calls of ``before``. Ends the item in every case."""
         started = self._services.monotonic()
         running = False
         outcome: ToolOutcome | None = None
         consent: Consent | None = None
         try:
-            if earlier_writers:  # the preview must show the file as the earlier calls leave it
+            if earlier_writers:  # the preview must show the file after the earlier calls
                 await asyncio.wait(earlier_writers)
             call = await self._hooked(call)
-            await self._expected(call)  # while the user decides, servers get ready
+            await self._expected(call)  # servers get ready while the user decides
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call)
                 call = consent.call
-                if not call.effects.interactive:  # else the question is what it does
+                if not call.effects.interactive:  # an interactive call is itself the question
                     self.order.passed(call.item)
                 if before:
                     await asyncio.wait(before)
@@ -264,7 +264,7 @@ class ToolCalls:
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
             text = "\n".join(filter(None, (outcome.text, self._said.get(call.item, ""))))
-            outcome = replace(outcome, text=call.with_note(text))  # in full, whatever of the result is stored
+            outcome = replace(outcome, text=call.with_note(text))  # in full, regardless of the stored part
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
         except Rejected as rejected:
@@ -275,7 +275,7 @@ class ToolCalls:
             self._end(call.item, call.part, "error", outcome)
             self._files.record(call.item, error.seen)
         except asyncio.CancelledError:
-            if outcome is not None:  # it is done; only storing its result was interrupted
+            if outcome is not None:  # finished; only storing its result was interrupted
                 self._end(call.item, call.part, _status(outcome), self._results.bounded("output", outcome))
                 raise
             self._end(call.item, call.part, "interrupted", self._cut_off(call) if running else _not_run("interrupted"))
@@ -287,12 +287,12 @@ class ToolCalls:
             self.close(call)
 
     def close(self, call: PreparedCall) -> None:
-        """Give a call that never came to its end a terminal item; a call that has one stays as it is."""
+        """Give an unfinished call a terminal item; a finished one is unchanged."""
         if call.item in self._recorder.ledger.open:
             self._end(call.item, call.part, "interrupted", _not_run("not executed"))
 
     def _cut_off(self, call: PreparedCall) -> ToolOutcome:
-        """What is left of a call that was interrupted while it ran: the end of what it wrote until then."""
+        """Outcome of a call interrupted while it ran: the end of its output so far."""
         written, cut = self._live.of(call.item)
         if not written:
             return ToolOutcome(INTERRUPTED, is_error=True, detail="interrupted")
@@ -302,7 +302,7 @@ class ToolCalls:
         return ToolOutcome(text, (block,), "interrupted", is_error=True)
 
     async def _files_recorded(self, consent: Consent) -> None:
-        """Wait for the first record of the files, without which a command could not be taken back, and show that."""
+        """Wait visibly for the first record of the files, without which a command could not be undone."""
         checkpoints, call = self._services.checkpoints, consent.call
         if checkpoints is not None and not consent.reads_only and checkpoints.delays(call.effects):
             self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, awaits=RECORDING))
@@ -311,7 +311,7 @@ class ToolCalls:
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
         await self._expected(call)
-        async with self._recorded(consent):  # what hooks do to the files is a part of it, and is taken back with it
+        async with self._recorded(consent):  # hooks' file changes belong to the call and are undone with it
             outcome = await self._run_tool(consent)
             said, output = await self._after(call, outcome)
             self._said[call.item] = said
@@ -320,19 +320,19 @@ class ToolCalls:
         self._sandbox.ran(ctx, call.effects)
         self._sandbox.publish()
         files = self._services.extension_files
-        for origin in _strangers(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
+        for origin in _untrusted_origins(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
             self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome
 
     async def _expected(self, call: PreparedCall) -> None:
-        """Files that an edit is about to change are looked at by language servers before it does."""
+        """Let language servers examine files before an edit changes them."""
         if self._services.code is not None and call.effects.writes and not call.effects.opaque:
             await self._services.code.expect(call.effects.writes)
 
     async def _with_errors(self, outcome: ToolOutcome) -> ToolOutcome:
-        """The outcome with the errors that its changes brought. Nothing is added where there are none."""
+        """The outcome with new errors caused by its changes, if any."""
         if self._services.code is None or not outcome.changed:
             return outcome
         errors = await self._services.code.brought([one.path for one in outcome.changed], self._agent)
@@ -342,7 +342,7 @@ class ToolCalls:
         return replace(outcome, text=f"{outcome.text}\n{errors}", blocks=blocks)
 
     async def _run_tool(self, consent: Consent) -> ToolOutcome:
-        """The outcome. Where the call can't be done, hooks hear of it before the error goes on."""
+        """Run the tool. Hooks receive an error before it propagates."""
         call = consent.call
         try:
             return await call.tool.run(call.params, consent.ctx)
@@ -353,7 +353,7 @@ class ToolCalls:
             raise ToolError(f"{error}\n{said}", error.seen) from error
 
     async def _hooked(self, call: PreparedCall) -> PreparedCall:
-        """The call as hooks leave it; they may change it, or want the user to decide.
+        """The call after hooks, which may change it or request the user's decision.
 
         Raises:
             Rejected: by a hook.
@@ -375,12 +375,12 @@ class ToolCalls:
         return replace(call, must_ask=wishes.ask, told=wishes.context)
 
     def _is_models(self, call: PreparedCall) -> bool:
-        """Files that the user attaches are no call of the model."""
+        """Whether the model made the call, rather than the user by attaching a file."""
         opened = self._recorder.ledger.open.get(call.item)
         return opened is None or opened.kind != "attachment"
 
     async def _after(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[str, str | None]:
-        """What hooks say to the call and its outcome, and what takes the place of its output."""
+        """Hooks' text on the call and its outcome, and a replacement for the output."""
         event = "PostToolUseFailure" if outcome.is_error else "PostToolUse"
         said, output = call.told, None
         if self._hooks.listens(event) and self._is_models(call):
@@ -391,7 +391,7 @@ class ToolCalls:
         return said, output
 
     def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
-        """What the call changes while it runs is recorded, so that it can be taken back."""
+        """Record changes during the call, so that they can be undone."""
         checkpoints, call = self._services.checkpoints, consent.call
         if checkpoints is None:
             return nullcontext()
@@ -414,8 +414,8 @@ class ToolCalls:
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
 
-def _strangers(call: PreparedCall, known: Iterable[Path], outcome: ToolOutcome) -> tuple[str, ...]:
-    """Whose text the result brings: a host's, or that of files outside of the ``known`` folders."""
+def _untrusted_origins(call: PreparedCall, known: Iterable[Path], outcome: ToolOutcome) -> tuple[str, ...]:
+    """Untrusted origins of the result: a host, or files outside the ``known`` folders."""
     folders = tuple(known)
     host = (outcome.untrusted,) if outcome.untrusted else ()
     outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in folders)]
@@ -443,10 +443,10 @@ class Scheduler:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def run(self, calls: Sequence[Call]) -> None:
-        """Returns when every call has its terminal item; cancelled, it cancels them and still waits.
+        """Return when every call has its terminal item; cancelled, cancel them and still wait.
 
-        A call that waits for the user holds up only calls that write the same file, and commands: these run after the
-        writes and commands before them, whatever the order of the answers. They ask in the order of the calls.
+        A call that waits for the user delays only calls that write the same file, and commands, which run after the
+        writes and commands before them regardless of the order of answers. Questions appear in the order of the calls.
         """
         prepared = [ready for call in calls if (ready := self._calls.prepare(call)) is not None]
         self._calls.order.begin(call.item for call in prepared)
@@ -470,7 +470,7 @@ class Scheduler:
             self._tasks.clear()
 
     def cancel(self, item: str) -> bool:
-        """Stop one running call; the others go on. False when it does not run."""
+        """Stop one running call; the others continue. False if it is not running."""
         task = self._tasks.get(item)
         return task is not None and task.cancel()
 
@@ -480,12 +480,12 @@ def _same_target(earlier: PreparedCall, later: PreparedCall) -> bool:
 
 
 def _comes_after(earlier: PreparedCall, later: PreparedCall) -> bool:
-    """Whether ``later`` may do anything, as a command does, and so may need what ``earlier`` writes or does."""
+    """Whether ``later`` has unknown effects, as a command does, and so may depend on ``earlier``."""
     return later.effects.opaque and (earlier.effects.opaque or bool(earlier.effects.writes))
 
 
 def _raise_defects(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """An exception that is no ``ToolError`` is a defect of swecli: it ends the turn, and is seen."""
+    """Re-raise an exception other than ``ToolError``: a defect of swecli, which ends the turn visibly."""
     for task in tasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error

@@ -1,4 +1,4 @@
-"""One turn: prepare, measure, ask the model, run its calls, and again until it makes none."""
+"""One turn: prepare, measure, ask the model, run its calls, and repeat until it makes none."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ if TYPE_CHECKING:
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
-"""So many answers in a row that break off are continued."""
+"""Most consecutive broken-off answers that are continued."""
 GO_ON_LATER = "Your message is kept; say “continue” to try again."
 NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
-"""So many empty answers in a row end the turn."""
+"""Consecutive empty answers that end the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStopped(Exception):
-    """The turn is over for another reason than that the model is done."""
+    """Ends the turn although the model is not done."""
 
     outcome: TurnOutcome
     reason: str
@@ -75,8 +75,8 @@ class TurnStopped(Exception):
 
 
 class Turn:
-    """One turn, from the user's message to the last answer. ``run`` returns when it is over, whatever
-    happened; cancelling its task interrupts it."""
+    """One turn, from the user's message to the last answer. ``run`` returns when it is over, whatever the outcome;
+    cancelling its task interrupts it."""
 
     def __init__(
         self,
@@ -108,10 +108,10 @@ class Turn:
         retrieval: PromptRetrieval | None = None,
         sentinel: Sentinel | None = None,
     ) -> None:
-        """``item`` is the message that begins the turn, ``said`` its text, ``mentions`` are the files and
-        ``mentionables`` that it attaches. With an ``invocation`` the message is yet to be made of it, by ``invoking``.
-        ``agents_settled`` waits for subagents in the background, and says whether there were any; ``propose`` takes
-        down a plan."""
+        """``item`` is the message that begins the turn, ``said`` its text; ``mentions`` name the files and
+        ``mentionables`` to attach. With an ``invocation``, ``invoking`` makes the message from it first.
+        ``agents_settled`` waits for background subagents and returns whether there were any; ``propose`` stores a
+        plan."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -121,7 +121,7 @@ class Turn:
         self._jobs = jobs
         self._hooks = hooks
         self._screened: set[str] = set()
-        """Messages written meanwhile that hooks let pass."""
+        """Steering messages that hooks have allowed."""
         self._offered = offered
         self._spending = spending
         self._asking = asking
@@ -146,7 +146,7 @@ class Turn:
         self._overflows = 0
         self._empty = 0
         self._unmeasured = False
-        """The newest figure is that of a request, which has a tail; what stays of it is measured when the step ends."""
+        """Whether the newest measure is a request's, which includes a tail; the step's end measures without it."""
 
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
@@ -179,8 +179,8 @@ class Turn:
             self._hooks.turn_ended()
 
     def _take_back(self) -> None:
-        """A message that was blocked before the model answered anything leaves the conversation with what it attached:
-        the user gets it back, and no later request carries it."""
+        """Remove a message blocked before any answer from the conversation, with its attachments: the user gets it
+        back, and no later request contains it."""
         ledger = self._recorder.ledger
         ids = [entry.id for entry in ledger.view]
         if self._item not in ids:
@@ -194,7 +194,7 @@ class Turn:
     @property
     def _client(self) -> ModelClient:
         client = self._connection.client
-        assert client is not None  # a turn begins only with a model, and no command takes it away
+        assert client is not None  # a turn begins only with a model, and no command removes it
         return client
 
     async def _loop(self) -> TurnStopped:
@@ -210,7 +210,7 @@ class Turn:
         if self._mentions:
             await self._attach(self._mentions)
         await self._playbook.begin_turn(self._said)
-        # What a command makes of its call is the project's text, not a wish of the user: only the call counts.
+        # A command's expanded text comes from the project, not the user: only the invocation counts.
         said = self._said if self._invocation is None else self._invocation.title
         if self._retrieval is not None:
             await self._retrieval.add(said, self._client.info)
@@ -230,7 +230,7 @@ class Turn:
                 self._repeats.forget_lookups()
                 prepared = self._prepare(changed=True)
                 await self._check_budgets(prepared)
-            self._check_caps()  # making room may have asked a model for a summary
+            self._check_caps()  # freeing space may have requested a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._unmeasured = True
@@ -258,14 +258,14 @@ class Turn:
             await self._check_repeats(calls)
             if (
                 not calls
-                and not self._goes_on(message)
-                and not await self._has_news(message)
+                and not self._continues(message)
+                and not await self._agents_reported(message)
                 and not await self._hooks.stop(message.text)
             ):
                 return TurnStopped("done", _last_word(message))
 
     async def _take_steering(self) -> None:
-        """What the user wrote meanwhile for this turn joins it."""
+        """Add the user's steering messages to the conversation."""
         await self._screen_steering()
         steering = absorb_steering(self._recorder)
         if steering:
@@ -281,7 +281,7 @@ class Turn:
         await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
 
     async def _screen_steering(self) -> None:
-        """Hooks look at what the user writes meanwhile before it joins; what they block goes."""
+        """Let hooks check steering messages before they join; blocked ones are removed."""
         while self._hooks.listens("UserPromptSubmit"):
             waiting = (one for one in self._recorder.state.queue if one.steer and one.id not in self._screened)
             queued = next(waiting, None)
@@ -299,7 +299,7 @@ class Turn:
                 )
 
     async def _invoke(self, invocation: Invocation) -> None:
-        """Make the message of the call that begins the turn."""
+        """Make the turn's first message from an invocation."""
         assert self._invoking is not None
         if invocation.model:
             self._models.lend(invocation.model)
@@ -320,7 +320,7 @@ class Turn:
             raise TurnStopped("limit", *reached)
 
     async def _check_budgets(self, prepared: PreparedRequest) -> None:
-        """Nothing is sent past a budget unless the user says so."""
+        """Stop before a request that exceeds a budget, unless the user allows it."""
         outer = self._services.outer
         if outer is not None and (used_up := await outer.budget()):
             raise TurnStopped("limit", f"stopped because {used_up}", BUDGET_KIND)
@@ -334,7 +334,7 @@ class Turn:
                 pass
 
     def _check_left(self, prepared: PreparedRequest) -> None:
-        """A request is not sent that alone would go past the cap."""
+        """Stop before a request that alone would exceed the cap."""
         left, used = tokens_left(self._services, self._recorder), prepared.budget.used
         if left is not None and used > left:
             reason = f"the next request was not sent: {over_cap(used, left)} of {self._services.limits.max_tokens:,}"
@@ -355,8 +355,8 @@ class Turn:
         )
 
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
-        """The answer, or None where a new request is to be made: an answer that broke off is gone on with, and a
-        model that is overloaded has a stand-in."""
+        """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an
+        overloaded model."""
         result = await self._asking.ask(self._client, prepared)
         if isinstance(result, AnswerCompleted):
             self._cuts = self._overflows = 0
@@ -366,12 +366,12 @@ class Turn:
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
-        if await self._can_go_on(prepared, result):
+        if await self._can_retry(prepared, result):
             return None
         raise self._failure(result.error)
 
-    async def _can_go_on(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
-        """Remove what is in the way of a new request, if that is possible."""
+    async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
+        """Remove the obstacle to a new request, if possible."""
         error = result.error
         if error.kind == "context_overflow":
             await self._models.learn(error)
@@ -391,7 +391,7 @@ class Turn:
         advice = " ".join(filter(None, (why_not_again(error), error.hint, go_on)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
         reason = f"{error.message}{stop} {advice}".strip()
-        if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # others spent it meanwhile
+        if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # used up by others meanwhile
             return TurnStopped("limit", error.message, "max_tokens")
         kind = "content_filter" if error.moderated else error.kind
         return TurnStopped("blocked" if error.kind == "context_overflow" else "error", reason, kind)
@@ -418,13 +418,12 @@ class Turn:
         self._compactions.measure(self._client)
         self._unmeasured = False
 
-    async def _has_news(self, message: Message) -> bool:
-        """Whether subagents in the background have reported: where nobody could send a further message, the model
-        waits for them."""
+    async def _agents_reported(self, message: Message) -> bool:
+        """Wait for background subagents if the user can't send another message. True if they have reported."""
         waits = self._services.context.unattended and self._agents_settled is not None and has_content(message)
         return waits and self._agents_settled is not None and await self._agents_settled()
 
-    def _goes_on(self, message: Message) -> bool:
+    def _continues(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""
         if any(queued.steer for queued in self._recorder.state.queue):
             return True

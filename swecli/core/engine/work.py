@@ -1,4 +1,4 @@
-"""One piece of work at a time, and the messages of the user that wait for it."""
+"""One piece of work at a time, and the user messages that wait for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swecli.core.protocol.messages import TextPart
 
 
 def enqueue(recorder: Recorder, message: Submit | Steer | Invoke) -> None:
-    """Put a message at the end of the queue, which is part of the session's state and so survives a crash."""
+    """Append a message to the queue, which is part of the session's state and so survives a crash."""
     state = recorder.state
     if isinstance(message, Invoke):
         queued = Queued(f"n{state.seq + 1}", f"/{message.name} {message.arguments}".rstrip(), invokes=True)
@@ -27,7 +27,7 @@ def enqueue(recorder: Recorder, message: Submit | Steer | Invoke) -> None:
 
 
 def edit_queue(recorder: Recorder, identifier: str, text: str | None) -> None:
-    """Change a waiting message; without a text it is removed."""
+    """Change a waiting message; None as text removes it."""
     changed = (
         replace(queued, text=text, mentions=None, invokes=queued.invokes and text.startswith("/"))
         if queued.id == identifier and text
@@ -47,7 +47,7 @@ def take_first(recorder: Recorder) -> Queued | None:
 
 
 def absorb_steering(recorder: Recorder) -> Sequence[Queued]:
-    """Messages written for the running turn join the conversation now. Returns them."""
+    """Add messages written for the running turn to the conversation. Returns them."""
     waiting = recorder.state.queue
     steering = [queued for queued in waiting if queued.steer]
     if steering:
@@ -58,21 +58,21 @@ def absorb_steering(recorder: Recorder) -> Sequence[Queued]:
 
 
 def add_user_message(recorder: Recorder, item: str, message: Submit | Queued) -> None:
-    """A message of the user enters the conversation as this item."""
+    """Add a user message to the conversation as this item."""
     recorder.emit(ItemStarted(item, "user"))
     recorder.emit(ItemCompleted(item, "ok", (TextPart(message.text), *message.images)))
 
 
 def add_note(recorder: Recorder, title: str, text: str) -> None:
-    """Something that swecli itself tells the model joins the conversation: ``title`` is for the user."""
+    """Add a note from swecli for the model to the conversation; ``title`` is for the user."""
     item = recorder.new_item("n")
     recorder.emit(ItemStarted(item, "note", title=title))
     recorder.emit(ItemCompleted(item, "ok", (TextPart(note(text)),)))
 
 
 class Work:
-    """A slot for one task. ``ended`` is called on the event loop after each task, with its defect if it had
-    one; an interrupt is no defect."""
+    """A slot for one task. ``ended`` is called on the event loop after each task, with its defect if it had one; an
+    interrupt is no defect."""
 
     def __init__(self, ended: Callable[[BaseException | None], None]) -> None:
         self._ended = ended
@@ -95,12 +95,12 @@ class Work:
     def interrupt(self) -> None:
         if self._task is not None:
             self.interrupted = True
-            # A task that is cancelled before its first step runs nothing, not even its end. That step is
+            # A task cancelled before its first step runs nothing, not even its clean-up. That step is
             # already scheduled, so the cancellation goes after it.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def settled(self) -> None:
-        """Returns when nothing runs."""
+        """Wait until nothing runs."""
         while self._task is not None:
             await asyncio.wait((self._task,))
 
