@@ -42,7 +42,7 @@ def terminal_sequence(text: str, environ: Mapping[str, str]) -> str | None:
         return None
     sequence = f"\x1b]52;c;{data}\x07"
     if environ.get("TMUX"):
-        return through(sequence, environ) + sequence  # plain too, because tmux may not pass it on
+        return through(sequence, environ) + sequence  # plain too, for the buffer of tmux itself
     return sequence
 
 

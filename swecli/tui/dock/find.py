@@ -1,4 +1,4 @@
-"""Search in the transcript: a line in place of the prompt."""
+"""Transcript search: a line in place of the prompt."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from swecli.tui.line_input import LineInput
 from swecli.tui.transcript.view import Transcript
 
 DELAY = 0.08
-"""Seconds after a key before a long transcript is searched."""
+"""Seconds from a key to the search of a long transcript."""
 
 
 class FindPanel(DockPanel):
-    """Typing finds the newest match, Enter and Up the ones before it."""
+    """Typing finds the newest match; Enter and Up go to earlier ones."""
 
     def __init__(self, transcript: Transcript, words: str = "") -> None:
         super().__init__()
         self._transcript = transcript
         self._query = LineInput(words, placeholder="Find in the transcript", intercept=self._intercept)
-        # Held here and not looked up: the panel may be closed before it has its children.
+        # Kept here because the panel may close before its children are mounted.
         self._note = Static("", classes="dock--note", id="found", markup=False)
         self._keys = KeyLine("keys")
 
