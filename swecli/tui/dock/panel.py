@@ -539,7 +539,7 @@ class DockPanel(Vertical, can_focus=True):
         return "nothing"
 
     def approves(self, key: str) -> bool:
-        """Whether a letter approves something, so that it must not count as the start of a sentence."""
+        """Whether a letter approves something; such a letter is no answer if it starts a sentence."""
         return False
 
     def no_choice(self, digit: str) -> None:
