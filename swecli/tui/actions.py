@@ -481,15 +481,15 @@ class Actions:
             await open_file(self._screen.app, file)
             after = await asyncio.to_thread(_stamp, file)
         except (ExternalError, OSError) as error:
-            self._tell(f"{error}. The file is {file}", "warning")
+            self._notice(f"{error}. The file is {file}", "warning")
             return
         if before == after:
-            self._tell(f"{file} is unchanged.")
+            self._notice(f"{file} is unchanged.")
             return
         done = "Edited" if before and after else "Wrote" if after else "Deleted"
-        self._tell(f"{done} {file} in your editor. New conversations (/clear) begin with it as it is now.")
+        self._notice(f"{done} {file} in your editor. New conversations (/clear) begin with it as it is now.")
 
-    def _tell(self, text: str, level: NoticeLevel = "info") -> None:
+    def _notice(self, text: str, level: NoticeLevel = "info") -> None:
         """Show a notice in the transcript."""
         if (port := self._session.port) is not None:
             port.notice(text, level)

@@ -244,7 +244,7 @@ class SessionController:
         self.earlier = max(0, port.view.totals.turns - SHOWN_TURNS)
         self._replayed = self._newest = 0
         self._place = None
-        self._tell_earlier()
+        self._update_earlier()
         self._showing = asyncio.create_task(self._stream(port, SHOWN_TURNS))
         try:
             await asyncio.sleep(0)  # let the subscription start
@@ -273,7 +273,7 @@ class SessionController:
         finally:
             pump.cancel()
 
-    def _tell_earlier(self) -> None:
+    def _update_earlier(self) -> None:
         transcript = self._screen.transcript
         transcript.earlier = bool(self.earlier)
         if self.earlier:
@@ -310,7 +310,7 @@ class SessionController:
         self._turns = min(turns or total, total)
         self.earlier, self._replayed, self._place = total - self._turns, self._newest, place
         transcript.clear()
-        self._tell_earlier()
+        self._update_earlier()
         self._screen.activity.flash("Reading all of the session…" if not self.earlier else "Reading earlier messages…")
         before = self._showing
         self._showing = asyncio.create_task(self._stream(port, self._turns if self.earlier else None))

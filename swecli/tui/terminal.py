@@ -478,12 +478,12 @@ class Driver(LinuxDriver):
 
         def changed(*_: object) -> None:
             if not self._in_band_window_resize:
-                self._loop.call_soon_threadsafe(self._tell_size)
+                self._loop.call_soon_threadsafe(self._report_size)
 
         signal.signal(signal.SIGWINCH, changed)
-        self._loop.call_soon_threadsafe(self._tell_size)
+        self._loop.call_soon_threadsafe(self._report_size)
 
-    def _tell_size(self) -> None:
+    def _report_size(self) -> None:
         size = Size(*self._get_terminal_size())
         self.send_message(events.Resize(size, size))
 

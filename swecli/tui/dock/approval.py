@@ -227,7 +227,7 @@ class ApprovalPanel(DockPanel):
     def on_mount(self) -> None:
         self.appear()
         self._list.show(self._answers(), NO if self.request.danger else 0)
-        self._be("command" if self._refused else "asks")
+        self._switch_to("command" if self._refused else "asks")
 
     def show_place(self, place: tuple[int, int], waiting: Sequence[PermissionRequested] = ()) -> None:
         """Show this request's place among the waiting ones, and offer to accept all edits among them."""
@@ -257,7 +257,7 @@ class ApprovalPanel(DockPanel):
         if self._doing == "asks":
             self._decide("reject")
         else:
-            self._be("asks")
+            self._switch_to("asks")
 
     @property
     def field(self) -> LineInput | CommandEditor | None:
@@ -336,16 +336,16 @@ class ApprovalPanel(DockPanel):
             case "approve_edits":
                 self._accept_edits()
             case "reject":
-                self._be("word")
+                self._switch_to("word")
             case "tick_all" | "tick_none" if hunks is not None:
                 hunks.tick(action == "tick_all")
                 self.fit()
             case "change_call" if hunks is not None:
                 self.run_worker(self._edit_text(hunks), exclusive=True)
             case "change_call" if self._hunks is not None:
-                self._be("hunks")
+                self._switch_to("hunks")
             case "change_call" if self._command is not None:
-                self._be("command")
+                self._switch_to("command")
             case "grant_span" if self._offers_rule and hunks is None:
                 self._span = (self._span + 1) % len(SPANS)
                 self.fit()
@@ -384,7 +384,7 @@ class ApprovalPanel(DockPanel):
             arguments = {**(self.request.arguments or {}), "command": event.text}
             self._reply(ReplyPermission(self.request.request, "edit", arguments=arguments))
         else:
-            self._be("asks")
+            self._switch_to("asks")
 
     async def _edit_text(self, hunks: HunkList) -> None:
         """Let the user edit the proposed text; the result is shown before it can be approved."""
@@ -411,7 +411,7 @@ class ApprovalPanel(DockPanel):
         self.said = text
         self._keys.say(text)
 
-    def _be(self, doing: _Doing) -> None:
+    def _switch_to(self, doing: _Doing) -> None:
         self._doing = doing
         self.said = ""
         self._word.value = ""
@@ -460,14 +460,14 @@ class ApprovalPanel(DockPanel):
         rows = self.measure(panel.least_width(self._hints(narrow)), fixed + essence + choices, least)
         spare = rows - fixed - essence
         danger = _cut(danger, width, max(1, spare + 1))
-        spare -= _put(self, "#danger", danger, width, rows) - bool(danger)
+        spare -= _show_text(self, "#danger", danger, width, rows) - bool(danger)
         self._list.display = bool(choices) and choices <= spare
         spare -= choices if self._list.display else 0
-        spare -= _put(self, "#facts", panel.facts(self.request), width, spare)
+        spare -= _show_text(self, "#facts", panel.facts(self.request), width, spare)
         reason = panel.reasons(self.request, folded=not self._expanded) if asked else ""
-        shown = _put(self, "#reason", reason, width, spare)
+        shown = _show_text(self, "#reason", reason, width, spare)
         spare -= shown
-        _put(self, "#title", heading, width, rows)
+        _show_text(self, "#title", heading, width, rows)
         whole = len(self._body.lines(width)) if asked else 0
         if not self._expanded and self._doing != "hunks" and rows <= super().available():
             # The content above the panel matters more than the rest of a long change.
@@ -563,7 +563,7 @@ def _cut(text: str, width: int, lines: int) -> str:
     return cut if height(cut, width) <= lines else cut[: width * lines - 1]
 
 
-def _put(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
+def _show_text(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
     """Show a text if it fits. Returns its number of lines."""
     widget, lines = panel.query_one(name, Static), height(text, width)
     widget.display = bool(text) and lines <= room

@@ -75,7 +75,7 @@ class BlockView(ScrollView, can_focus=False):
         self._key: tuple[int, Palette] | None = None
         self._lines: list[Strip] = []
         self._tail = self._follows = False
-        self._brought = 0
+        self._own_offset = 0
         """Automatic scroll position; any other position is the user's."""
 
     def show(self, blocks: Sequence[DisplayBlock], *, tail: bool = False) -> None:
@@ -87,7 +87,7 @@ class BlockView(ScrollView, can_focus=False):
         self._key = None
         if not tail:
             self.scroll_to(0, 0, animate=False, immediate=True)
-            self._brought = 0
+            self._own_offset = 0
         if self.size:
             self.on_resize()
         self.refresh()
@@ -112,7 +112,7 @@ class BlockView(ScrollView, can_focus=False):
         self.virtual_size = Size(width, len(self.lines(width)))
         if self._follows:
             self.scroll_end(animate=False, immediate=True, force=True)
-        elif not self._tail and self._brought == int(self.scroll_offset.y):
+        elif not self._tail and self._own_offset == int(self.scroll_offset.y):
             self._bring_first_change(width)
 
     def _bring_first_change(self, width: int) -> None:
@@ -120,7 +120,7 @@ class BlockView(ScrollView, can_focus=False):
         start, count = first_change(self._blocks, max(1, width), palette_for(self.app.current_theme))
         wanted = start if start + count > self.size.height else 0
         self.scroll_to(0, wanted, animate=False, immediate=True, force=True)
-        self._brought = int(self.scroll_offset.y)
+        self._own_offset = int(self.scroll_offset.y)
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width

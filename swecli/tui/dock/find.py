@@ -34,9 +34,9 @@ class FindPanel(DockPanel):
 
     def on_mount(self) -> None:
         self._query.focus()
-        self._tell()
+        self._show_matches()
         self.fit()
-        self.watch(self._transcript, "search_state", self._tell, init=False)
+        self.watch(self._transcript, "search_state", self._show_matches, init=False)
 
     def on_unmount(self) -> None:
         self._transcript.clear_find()
@@ -82,7 +82,7 @@ class FindPanel(DockPanel):
         hints: list[Hint] = [("enter", "older", 2), ("\u2193", "newer", 3), ("esc", "close", 0)]
         self._keys.tell(hints, columns - 2, narrow=columns < NARROW)
 
-    def _tell(self) -> None:
+    def _show_matches(self) -> None:
         found = self._transcript.search_state
         text = f"{found.current} of {found.total}" if found.total else "no match"
         self._note.display = bool(found.query)

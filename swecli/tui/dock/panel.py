@@ -205,11 +205,11 @@ class KeyLine(Static):
         self._grace: Grace | None = None
         self._pale: Callable[[bool], object] = lambda early: None
         self._timer: Timer | None = None
-        self._said = ""
+        self._shown_text = ""
 
     def say(self, text: str) -> None:
         """Show a message in place of the keys; empty restores them."""
-        self._said = text
+        self._shown_text = text
         self._draw()
 
     def tell(self, hints: Sequence[Hint], width: int, *, narrow: bool) -> None:
@@ -227,19 +227,19 @@ class KeyLine(Static):
         self._timer = None
         if self._grace is not None and not self._grace.ignores():
             self._forget(TOO_EARLY)
-            if self._said.startswith(TO_PROMPT):
-                self.set_timer(SHOWN_SECONDS, partial(self._forget, self._said))
+            if self._shown_text.startswith(TO_PROMPT):
+                self.set_timer(SHOWN_SECONDS, partial(self._forget, self._shown_text))
         self.wait(self._grace, self._pale)
 
     def _forget(self, said: str) -> None:
-        if self._said == said:
+        if self._shown_text == said:
             self.say("")
 
     def _draw(self) -> None:
         early = self._grace is not None and self._grace.ignores()
         self._pale(early)
-        if self._said:
-            self.update(Content(self._said).truncate(max(1, self._width), ellipsis=True).stylize("$warning"))
+        if self._shown_text:
+            self.update(Content(self._shown_text).truncate(max(1, self._width), ellipsis=True).stylize("$warning"))
         else:
             self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
 

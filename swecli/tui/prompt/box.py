@@ -384,9 +384,9 @@ class MentionWeights(Static):
             self._show("")
 
     def _weigh(self) -> None:
-        self.run_worker(self._told(self.words), group="mentions", exclusive=True)
+        self.run_worker(self._weigh_words(self.words), group="mentions", exclusive=True)
 
-    async def _told(self, words: tuple[str, ...]) -> None:
+    async def _weigh_words(self, words: tuple[str, ...]) -> None:
         line = "" if self.weigh is None else await self.weigh(words)
         if words == self.words:
             self._show(safe_line(line))
@@ -536,14 +536,14 @@ class Prompt(Vertical):
         if on:
             from swecli.tui.prompt.vim_keys import VimKeys
 
-            self._vim = VimKeys(self.editor, self._tell_editing, self._do_for_vim)
+            self._vim = VimKeys(self.editor, self._show_editing, self._do_for_vim)
             self.editor.taken = self._vim.begin
         else:
             self._vim = None
             self.editor.taken = None
-        self._tell_editing()
+        self._show_editing()
 
-    def _tell_editing(self) -> None:
+    def _show_editing(self) -> None:
         self.post_message(self.EditingChanged())
 
     @property

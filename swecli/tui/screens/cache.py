@@ -142,7 +142,7 @@ class CacheBoard(Board):
         request = self.chosen
         if request is not None:
             heading = f"Request {self._at + 1:,}, turn {request.turn}"
-            self.read(heading, "\n".join(_joined(pieces) for pieces in self._told(request)))
+            self.read(heading, "\n".join(_joined(pieces) for pieces in self._request_lines(request)))
 
     def searched(self) -> None:
         self._narrow()
@@ -167,7 +167,7 @@ class CacheBoard(Board):
 
     # --- texts about a request ---
 
-    def _told(self, request: CachedRequest) -> list[list[str]]:
+    def _request_lines(self, request: CachedRequest) -> list[list[str]]:
         """Lines of pieces, the most important piece first."""
         usage, price = request.usage, self._session.view.price
         total, read = usage.input_total or 0, usage.cache_read
@@ -183,12 +183,12 @@ class CacheBoard(Board):
         saved = saving(request, price)
         lines.append([f"cost {paid}" if paid else "cost: price unknown", *_saved(saved if read is not None else None)])
         for miss in request.misses:
-            lines += self._told_of(miss, request)
+            lines += self._miss_lines(miss, request)
         if not request.misses and read is not None:
             lines.append(["No miss: what was sent before came from the cache, as far as it was kept"])
         return lines
 
-    def _told_of(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:
+    def _miss_lines(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:
         cost = miss_cost(request, miss.tokens, self._session.view.price)
         more = "price unknown" if cost is None else f"{dollars(cost)} more than from the cache"
         lines = [[f"× {safe_line(miss.cause)}"], [f"  {plural(miss.tokens, 'token')} rewritten", more]]
@@ -312,7 +312,7 @@ class CacheBoard(Board):
         request = self.chosen
         if height < DETAIL_FROM:
             return [rule, last]
-        told = self._told(request) if request is not None else [["No request matches."]]
+        told = self._request_lines(request) if request is not None else [["No request matches."]]
         most = max(6, min(9, height // 4))
         lines: list[Line] = []
         for pieces in told[:most]:

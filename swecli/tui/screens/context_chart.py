@@ -175,14 +175,14 @@ def chart(points: Sequence[TurnPoint], marks: Sequence[Mark], width: int, height
             line += text_line(*_column(point, largest, row, height, column, palette))
         if told and row in (height, height - 1):
             line += text_line((" " * (width - told - LABEL - column * len(shown)), palette.dim))
-            line += _told(shown, row == height, palette)
+            line += _colour_key(shown, row == height, palette)
         lines.append(line)
     if any(mark.turn >= shown[0].turn for mark in marks):
         lines += [_marks_line(shown, marks, column, palette), _causes(marks, width, palette)]
     return lines
 
 
-def _told(shown: Sequence[TurnPoint], first: bool, palette: Palette) -> Line:
+def _colour_key(shown: Sequence[TurnPoint], first: bool, palette: Palette) -> Line:
     """Legend of the colours, and the cached share of the newest request."""
     if first:
         return text_line(

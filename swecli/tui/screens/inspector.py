@@ -213,7 +213,7 @@ class Inspector(Board):
         self.words = self.list.words = words
         self.list.narrow()
         self._effect: tuple[tuple[object, ...], Effect | None] = ((), None)
-        self._agents_told: tuple[Hashable, Mapping[str, int]] = (None, {})
+        self._agent_tokens_cache: tuple[Hashable, Mapping[str, int]] = (None, {})
         self._list_at = 0
         self._rows = 1
 
@@ -293,13 +293,13 @@ class Inspector(Board):
             self.read(f"{name} · exactly as sent", sent or "(nothing)")
 
     @property
-    def _told(self) -> Mapping[str, int]:
+    def _agent_tokens(self) -> Mapping[str, int]:
         """Tokens of each subagent's results in this context."""
         if self._picture is None or not self._session.view.agents:
             return {}
-        if self._agents_told[0] != self._picture.revision:
-            self._agents_told = (self._picture.revision, told_by_agents(self._picture.items))
-        return self._agents_told[1]
+        if self._agent_tokens_cache[0] != self._picture.revision:
+            self._agent_tokens_cache = (self._picture.revision, told_by_agents(self._picture.items))
+        return self._agent_tokens_cache[1]
 
     def searched(self) -> None:
         self.list.words = self.words
@@ -371,7 +371,7 @@ class Inspector(Board):
             ("title", picture.revision, int(self._clock())), lambda: [self._title(budget, width, palette)]
         )
         lines = [*title, *self.once(("bar", picture.revision), bar)]
-        agents = agents_line(self._session.view.agents, sum(self._told.values()))
+        agents = agents_line(self._session.view.agents, sum(self._agent_tokens.values()))
         if agents and height >= CHART_FROM:
             lines.append(fit(text_line((agents, palette.dim)), width))
         if height >= CHART_FROM and points:
@@ -483,7 +483,7 @@ class Inspector(Board):
             agents = self._session.view.agents if item is not None and item.agent else ()
             for agent in agents:
                 if item is not None and agent.id == item.agent:
-                    figures = agent_figures(agent, self._told.get(agent.id, 0))
+                    figures = agent_figures(agent, self._agent_tokens.get(agent.id, 0))
                     about, words = "", " · ".join(filter(None, figures))
             return text_line((about + safe_line(words), palette.dim))
         count = len(self.list.staged)

@@ -218,7 +218,7 @@ class OutputPage(ListPage):
                 self._output = (await self._source.output(self._name))[-SHOWN:]
         except ValueError as error:
             self._trouble = str(error) if self._output is None else ""
-        self._command = now or (None if self._command is None else self._gone(self._command))
+        self._command = now or (None if self._command is None else self._as_ended(self._command))
         if self.view.shows(self):
             self.view.show()
             if now is not None and now.running:
@@ -233,7 +233,7 @@ class OutputPage(ListPage):
                 return command
         return None
 
-    def _gone(self, command: ShownCommand) -> ShownCommand:
+    def _as_ended(self, command: ShownCommand) -> ShownCommand:
         """The command after it is no longer known; the conversation has its result."""
         about = "" if command.job else "the result is in the conversation"
         return replace(command, ended=command.ended or self._clock(), about=about)

@@ -44,7 +44,7 @@ class SessionsPage(ListPage):
         self._present = present
         self._folder = folder
         self._everywhere = everywhere or not folder
-        self._said: dict[str, str] = {}
+        self._found_in: dict[str, str] = {}
         """Matching places in the content, by session."""
         self._searched = ""
         self._clock = clock
@@ -86,7 +86,7 @@ class SessionsPage(ListPage):
         await asyncio.sleep(PAUSE)
         said = await asyncio.to_thread(self._port.search, words)
         if _words(self.view.text) == words:
-            self._said, self._searched = dict(said), words
+            self._found_in, self._searched = dict(said), words
             self._previews.forget()
             self.view.show()
 
@@ -96,7 +96,7 @@ class SessionsPage(ListPage):
         if _words(query) != self._searched:
             return named
         there = {entry.name for entry in named}
-        content = [entry for entry in self.entries if entry.name in self._said and entry.name not in there]
+        content = [entry for entry in self.entries if entry.name in self._found_in and entry.name not in there]
         return [*named, *([heading("In the content"), *content] if content else [])]
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
@@ -115,8 +115,8 @@ class SessionsPage(ListPage):
             more.append(TextBlock(f"! {session.away}", "warning"))
         if session.parent:
             more.append(TextBlock(f"forked from {session.parent}", "dim"))
-        if name in self._said:
-            more.append(TextBlock(f"found: {self._said[name]}"))
+        if name in self._found_in:
+            more.append(TextBlock(f"found: {self._found_in[name]}"))
         if session.first and session.first != session.title:
             more.append(TextBlock(f"began with: {session.first}", "dim"))
         return (head, *more, *blocks)

@@ -374,7 +374,7 @@ def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool,
     words = words_for(block.name)
     unknown = block.status == "pending" and block.arguments != _NOTHING
     target = block.title or target_of(block.arguments) or ("…" if unknown else "")
-    state, style = _state(block if short else _told_once(block), palette)
+    state, style = _state(block if short else _without_repetition(block), palette)
     out = head_rows(words.sign, words.verb, target, state, style, width, palette)
     if short:
         return out
@@ -387,7 +387,7 @@ def _unrun(block: ToolBlock) -> bool:
     return block.status == "error" and block.result.partition("\n")[0].casefold().endswith("nothing was run.")
 
 
-def _told_once(block: ToolBlock) -> ToolBlock:
+def _without_repetition(block: ToolBlock) -> ToolBlock:
     """The block without a detail that only repeats the start of the error below it."""
     if block.status != "error" or block.blocks or not block.result or _unrun(block):
         return block
