@@ -198,7 +198,7 @@ class PermissionsPort(Protocol):
     """The permission rules of this folder."""
 
     def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
-        """Every effective rule; ``held`` are those that answers allowed in the session."""
+        """All rules; ``held`` are those that answers allowed in the session."""
         ...
 
     def try_rule(self, effect: str, rule: str) -> Tried:

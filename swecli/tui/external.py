@@ -131,7 +131,7 @@ KEPT = 1_000_000
 _LOOK = 0.2
 """Seconds between checks of the window size and the command's end."""
 _BEGIN = 0.01, 2.0
-"""Seconds between checks whether the command owns its terminal, and after which keys no longer wait for that."""
+"""Seconds between checks whether the command owns its terminal; seconds after which keys no longer wait for that."""
 _ELSEWHERE = re.compile(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
 """Output on the alternate screen, as drawn by editors and pagers."""
 _MOVES = re.compile(

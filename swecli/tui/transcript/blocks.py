@@ -211,7 +211,7 @@ Operation = Put | Remove
 
 
 LONG: Final = 2_000
-"""Characters from which a block may be moved to disk."""
+"""Characters from which a block may leave memory for the spill store."""
 RESIDENT: Final = 1_000_000
 """Characters of long blocks kept in memory, the most recently used ones."""
 
