@@ -1,1 +1,1 @@
-"""The Textual front-end, the only package that imports textual. ``launch.run`` is the way in."""
+"""The Textual front-end, the only package that imports textual. Entry point: ``launch.run``."""

@@ -1,5 +1,5 @@
-"""What keys and slash commands open: pickers and questions in the dock, lists in place of the transcript, other
-sessions."""
+"""Actions behind keys and slash commands: pickers and questions in the dock, lists in place of the transcript,
+switching sessions."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 class Actions:
-    """``commands`` is the registry's list, once it is loaded."""
+    """Runs these actions. ``commands`` is the registry's list once it is loaded."""
 
     @dataclass
     class CommandChosen(Message):
-        """A slash command is to be run as if it had been typed."""
+        """Asks to run a slash command as if it had been typed."""
 
         text: str
 
     class PreferencesChanged(Message):
-        """What the user has set for the interface is to be read again."""
+        """Asks to re-read the user's interface settings."""
 
     def __init__(
         self,
@@ -64,17 +64,17 @@ class Actions:
         self._keymap = keys
         self._clock = clock
         self._pending: list[str] = []
-        """Settings that were changed and count from the next session on."""
+        """Changed settings that apply from the next session on."""
         self._asked_prices: set[str] = set()
         self.builtin: Sequence[SlashCommand] = ()
         """Commands that come with swecli."""
         self.commands: Sequence[SlashCommand] = ()
         self.model_tried = asyncio.Event()
-        """Clear while a model that was picked is tried: a message waits until it is connected."""
+        """Clear while a picked model is being tried: messages wait until it is connected."""
         self.model_tried.set()
 
     def open(self, name: Screen, words: str = "") -> None:
-        """Open what a command asks for, with these words typed or searched for where that makes sense."""
+        """Open what a command asks for; ``words`` are the search or initial input of screens that take one."""
         match name:
             case "quit":
                 self._screen.post_message(Prompt.Leave())
@@ -134,11 +134,11 @@ class Actions:
                 self._reopen(f"Added {words} to the session")
 
     def flash(self, text: str) -> None:
-        """Show a short message that may hold anything; files at home are named from there, so that their names fit."""
+        """Show a short message of untrusted text; paths in the home folder are shortened to ``~``."""
         home = os.environ.get("HOME", "").rstrip("/")
         self._screen.activity.flash(safe_line(text.replace(f"{home}/", "~/") if home else text), 6.0)
 
-    # --- what the session is asked for ---
+    # --- requests to the session ---
 
     def next_mode(self) -> None:
         from swecli.commands.session import mode_label, modes_of
@@ -174,23 +174,23 @@ class Actions:
                 self._screen.activity.flash(f"Mode: {mode} ({self._meaning(mode)})")
 
     def set_effort(self, word: str) -> None:
-        """Ask the session for an effort: one of the model's words, or what it does by itself."""
+        """Ask the session for an effort: one of the model's words, or its default."""
         from swecli.commands.models import DEFAULT
 
         self._session.send(SetEffort(None if word == DEFAULT else word))
         self._screen.activity.flash(f"Effort: {safe_line(word)} (from the next request)")
 
     def set_model(self, ref: str) -> None:
-        """Ask the session for a model (``provider/name``), which becomes that of the next start too."""
+        """Ask the session for a model (``provider/name``), which also becomes the default of the next start."""
         before = self._session.view
         model = None if before is None else before.model
-        self._session.send(SetModel(ref))  # the transcript says what became of it
+        self._session.send(SetModel(ref))  # the transcript reports the result
         view = self._session.view
         if view is not None and view.model is not None and view.model is not model:
             self._screen.run_worker(self._keep_model(view.model.ref))
 
     async def _keep_model(self, ref: str) -> None:
-        """Make a model that the user picked the one of the next start, and say where that is written."""
+        """Make a picked model the default and report where that was written."""
         try:
             if said := await asyncio.to_thread(self._backend.keep_model, ref):
                 self.flash(said)
@@ -200,7 +200,7 @@ class Actions:
     # --- pickers and questions in the dock ---
 
     def ask_about_plan(self) -> None:
-        """What is to become of the plan of the newest answer, if it is one."""
+        """Ask what to do with the newest answer if it is a plan."""
         from swecli.tui.dock.choices import PlanPanel
 
         view = self._session.view
@@ -224,7 +224,7 @@ class Actions:
         self._screen.dock.show(PlanPanel(plan, chosen))
 
     def edit_plan(self) -> None:
-        """Let the user change the plan's file, and ask again what is to become of it."""
+        """Let the user edit the plan's file, then ask again what to do with it."""
         view = self._session.view
         plan = view.plan if view is not None else None
         if view is None or plan is None or not plan.path:
@@ -258,7 +258,7 @@ class Actions:
         self._screen.dock.show(Picker("What should the plan change?", (), said, free=True))
 
     def offer(self, offer: Offer) -> None:
-        """Ask whether something is to be done; Enter does it, Esc leaves it."""
+        """Ask whether to do something; Enter accepts, Esc declines."""
         from swecli.tui.dock.picker import Choice, Picker
 
         choices = [Choice("yes", *offer.yes), Choice("no", *offer.no)]
@@ -270,7 +270,7 @@ class Actions:
         self._screen.dock.show(Picker(offer.title, choices, picked, narrow=False))
 
     def ask(self, question: str, yes: tuple[str, str], do: Callable[[], None]) -> None:
-        """Ask before something is done; Esc leaves it."""
+        """Ask before doing something; Esc cancels."""
         from swecli.tui.dock.picker import Choice, Picker
 
         choices = [Choice("yes", *yes), Choice("no", "Cancel", "nothing changes")]
@@ -280,7 +280,7 @@ class Actions:
             self.flash("Answer the model's question first")
 
     async def ask_large(self, weight: Weight, *, pastes: bool, mentions: int) -> str:
-        """What to do with a large message: "send", "keep" only paths of what it brings, or "cancel"."""
+        """Ask what to do with a large message: "send", "keep" only the paths of its attachments, or "cancel"."""
         from swecli.tui.dock.picker import Choice
 
         choices = [Choice("send", "Send it unchanged", "all of it goes to the model")] if weight.fits else []
@@ -296,7 +296,7 @@ class Actions:
         return await self._chosen(f"This message takes {weight.shown}{fits}", choices)
 
     def ask_price(self, model: str) -> None:
-        """Ask once what a model costs. What is no price was meant for the prompt."""
+        """Ask once for a model's price. Input that is no price goes to the prompt."""
         from swecli.commands.session import price_of
         from swecli.tui.dock.picker import Picker
 
@@ -317,7 +317,7 @@ class Actions:
         self._screen.dock.show(Picker(title, (), typed, free=True))
 
     async def ask_note(self, note: str, here: str, own: str) -> str:
-        """Where a note goes: "here", the user's "own" file, "send" for a message after all, or "cancel"."""
+        """Ask where to store a note: "here", the user's "own" file, "send" (as a message instead) or "cancel"."""
         from swecli.tui.dock.picker import Choice
 
         choices = [
@@ -329,7 +329,7 @@ class Actions:
         return await self._chosen(f"Add to the instructions: {safe_line(note)}", choices)
 
     async def _chosen(self, title: str, choices: Sequence[Choice]) -> str:
-        """Ask, and wait for what is chosen; "cancel" where the question is closed or has to give way."""
+        """Ask and wait for the choice; "cancel" if the question is closed or displaced."""
         from swecli.tui.dock.picker import Picker
 
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -346,7 +346,7 @@ class Actions:
         return await answer
 
     def find(self, words: str = "") -> None:
-        """Open the search of the transcript; where it is open, the match before."""
+        """Open the transcript search; if it is open, go to the previous match."""
         from swecli.tui.dock.find import FindPanel
 
         screen = self._screen
@@ -359,11 +359,11 @@ class Actions:
             screen.dock.show(FindPanel(screen.transcript, words))
 
     def log_in(self, provider: str = "") -> None:
-        """Ask for a provider's key, and before that for the provider where none was named."""
+        """Ask for a provider's key, first for the provider if none is given."""
         self._screen.run_worker(self._connection().log_in(provider))
 
     def connect(self, *, waits: bool = False) -> None:
-        """Offer ways to a model while none is connected; ``waits``: a message in the prompt waits for one."""
+        """Offer ways to connect a model if there is none; ``waits``: a message in the prompt waits for one."""
         self._screen.run_worker(self._connection().begin(waits=waits), group="connect", exclusive=True)
 
     def _connection(self) -> Connection:
@@ -387,7 +387,7 @@ class Actions:
         self._screen.dock.show(Picker("Mode", choices, self.set_mode))
 
     async def pick_model(self) -> None:
-        """Choose the model: those that can be used now, or another one that is typed."""
+        """Pick the model: a usable one from the list, or another one by typing."""
         from swecli.commands.models import summary
         from swecli.tui.dock.picker import Choice, Picker
 
@@ -408,7 +408,7 @@ class Actions:
             self.flash(" ".join(port.unlisted))
 
     def pick_effort(self) -> None:
-        """Choose how much the model thinks, where it takes a word for that."""
+        """Pick the reasoning effort if the model has levels."""
         from swecli.commands.models import DEFAULT, choices, words
         from swecli.tui.dock.picker import Choice, Picker
 
@@ -426,7 +426,7 @@ class Actions:
         self._screen.dock.show(picker)
 
     def pick_theme(self, name: str = "") -> None:
-        """Choose a theme by its name, or from a list that shows each one while it is pointed at."""
+        """Set the theme by name, or pick it from a list with live preview."""
         library, appearance = self._appearance.library, self._appearance
         if name:
             if library.resolve(name, appearance.dark) is None:
@@ -449,7 +449,7 @@ class Actions:
         self._screen.run_worker(self._keep_theme(name))
 
     async def _keep_theme(self, name: str) -> None:
-        """Write the theme to the user's settings, and say where it went."""
+        """Write the theme to the user's settings and report where."""
         try:
             place = await asyncio.to_thread(self._backend.remember, "ui.theme", name)
         except ValueError as error:
@@ -458,7 +458,7 @@ class Actions:
             self.flash(f"Theme: {name} (saved in {place})")
 
     async def switch_editing(self) -> None:
-        """Vim's keys in the prompt on or off, from now on and at the next start."""
+        """Switch vim keys in the prompt on or off, now and for later starts."""
         wanted = "usual" if self._screen.prompt.editing else "vim"
         said = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
         self._screen.prompt.use_vim(wanted == "vim")
@@ -470,8 +470,8 @@ class Actions:
             self.flash(f"{said} (saved in {place})")
 
     async def edit_file(self, file: Path) -> None:
-        """Open a file of the user's in their editor, in a folder that is made where it is missing, and say in the
-        transcript what became of it."""
+        """Open one of the user's files in their editor, creating its folder if needed, and report the result in the
+        transcript."""
         from swecli.core.atomic_text import make_private
         from swecli.tui.external import ExternalError, open_file
 
@@ -481,16 +481,16 @@ class Actions:
             await open_file(self._screen.app, file)
             after = await asyncio.to_thread(_stamp, file)
         except (ExternalError, OSError) as error:
-            self._tell(f"{error}. The file is {file}", "warning")
+            self._notice(f"{error}. The file is {file}", "warning")
             return
         if before == after:
-            self._tell(f"{file} is unchanged.")
+            self._notice(f"{file} is unchanged.")
             return
         done = "Edited" if before and after else "Wrote" if after else "Deleted"
-        self._tell(f"{done} {file} in your editor. New conversations (/clear) use the new version.")
+        self._notice(f"{done} {file} in your editor. New conversations (/clear) use the new version.")
 
-    def _tell(self, text: str, level: NoticeLevel = "info") -> None:
-        """Say something in the transcript."""
+    def _notice(self, text: str, level: NoticeLevel = "info") -> None:
+        """Show a notice in the transcript."""
         if (port := self._session.port) is not None:
             port.notice(text, level)
 
@@ -506,8 +506,8 @@ class Actions:
         self._screen.dock.show(Picker("Command palette", self._palette(models), self._do))
 
     def _palette(self, models: Sequence[str]) -> list[Choice]:
-        """What makes sense now: nothing that waits for the end of a turn while one runs, no mode, model or theme that
-        is there already."""
+        """Palette entries that make sense now: none that needs an idle session while a turn runs, and not the current
+        mode, model or theme."""
         from swecli.commands.session import mode_label, modes_of
         from swecli.tui.dock.picker import Choice
 
@@ -609,7 +609,7 @@ class Actions:
         self._screen.open_list(page, words)
 
     def show_rewind(self, words: str = "") -> None:
-        """The user's messages to go back to, unless a turn runs."""
+        """List the user's messages to rewind to, unless a turn runs."""
         from swecli.tui.screens.rewind import RewindPage, SessionPoints
 
         port = self._session.port
@@ -621,7 +621,7 @@ class Actions:
         self._screen.open_list(RewindPage(SessionPoints(port), self._rewind_to, self._clock), words)
 
     def _rewind_to(self, point: RewindPoint) -> None:
-        """Ask what is to go back to before a message."""
+        """Ask what to restore to its state before a message."""
         from swecli.commands.rewind import changed_words, short, since
         from swecli.tui.dock.picker import Choice, Picker
 
@@ -684,7 +684,7 @@ class Actions:
             self._screen.open_board(CacheBoard(port, words))
 
     def list_closed(self) -> None:
-        """A list was closed: settings that wait for a session are asked about."""
+        """After a list closed, ask about settings that need a new session."""
         self._screen.close_list()
         pending, self._pending = self._pending, []
         view = self._session.view
@@ -711,7 +711,7 @@ class Actions:
         self._screen.run_worker(self._follow_settings())
 
     def _changed(self, written: Written, setting: Setting) -> None:
-        """A setting was written: it counts now, or from the next session on."""
+        """Apply a written setting now, or note it for the next session."""
         if setting.effect == "session":
             self._pending.append(setting.name)
             return
@@ -731,10 +731,10 @@ class Actions:
                 self._screen.run_worker(self._follow_settings())
 
     async def _follow_settings(self) -> None:
-        """Let the session go by the settings as they are now."""
+        """Make the session apply the current settings."""
         port = self._session.port
         if port is None:
-            return  # it is still opening, and reads them
+            return  # a session still opening reads them itself
         try:
             await port.follow_settings()
         except ValueError as error:
@@ -743,7 +743,7 @@ class Actions:
     # --- other sessions ---
 
     async def fork(self, name: str = "") -> None:
-        """Continue in a copy of the open session, under a name of its own where one is given."""
+        """Continue in a copy of the open session, optionally with a new name."""
         view = self._session.view
         if view is None or self._backend.sessions() is None:
             self.flash("Sessions are not stored here, so there is none to fork")
@@ -760,7 +760,7 @@ class Actions:
         self._screen.post_message(SessionController.Wanted(self._backend.new_session))
 
     def _reopen(self, said: str) -> None:
-        """Close the session and open it again, as what it begins with has changed."""
+        """Close and reopen the session because its initial settings changed."""
         view = self._session.view
         if view is not None and self._backend.sessions() is not None and self._session.spoke:
             self._screen.run_worker(self._switch(self._backend.stored_session(view.session_id), said))
@@ -768,7 +768,7 @@ class Actions:
             self._screen.run_worker(self._switch(self._backend.new_session, said))
 
     def _continue(self, session: StoredSession) -> None:
-        """Continue a session of the list in place of the open one."""
+        """Continue a listed session in place of the open one."""
         view = self._session.view
         if view is not None and view.busy:
             self.flash("A turn is running; press Esc to interrupt it, then continue another session")
@@ -778,8 +778,7 @@ class Actions:
             self._screen.run_worker(self._switch(opened, f"Continued {session.id}"))
 
     async def _switch(self, open_session: OpenSession, said: str, name: str = "") -> None:
-        """Close the session and open another one in its place, under a name where one is given; where it can't be
-        opened, the one before comes back."""
+        """Close the session and open another one in its place, optionally named; if that fails, reopen the old one."""
         session, backend = self._session, self._backend
         view, stored = session.view, backend.sessions() is not None
         before = view.session_id if view is not None and session.spoke and stored else None
@@ -805,7 +804,7 @@ class Actions:
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """What tells that a file was written since; None where there is none."""
+    """Fingerprint that changes when a file is written; None if there is no file."""
     try:
         about = file.stat()
     except FileNotFoundError:

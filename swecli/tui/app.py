@@ -1,4 +1,4 @@
-"""The application: its life from the first frame to the last, what keys do everywhere, and what its widgets report."""
+"""The application: its life cycle, global keys, and handlers for its widgets' messages."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from swecli.tui.transcript.view import Transcript
 
 LATER = ("swecli.tui.input_controller", "swecli.tui.screens.list_screen", "swecli.tui.transcript.view")
-"""Loaded after the first frame, while keys are answered."""
+"""Modules loaded after the first frame, while keys already work."""
 
 RESIZE_PAUSE = 0.05
-"""Seconds after the last change of the window's size until everything is drawn once more."""
+"""Seconds after the last resize until a full redraw."""
 
 SIGNAL_TIME = 0.5
-"""Seconds for a session to end in order after a signal."""
+"""Seconds for an orderly end of the session after a signal."""
 
 _FORMS = {
     "short": "Short view: one line per step",
@@ -56,16 +56,16 @@ _FORMS = {
 
 
 def load(names: Iterable[str]) -> None:
-    """Import modules. To be called in a thread: what is imported by its usual statement afterwards is there already."""
+    """Import modules. Call it in a thread: later import statements then find them loaded."""
     for name in names:
         import_module(name)
 
 
 class SwecliApp(App[int], inherit_bindings=False):
-    """The first frame is the prompt and the bars; what takes longer to load follows right behind it.
+    """Shows prompt and bars in the first frame and loads the rest right after it.
 
-    ``clock`` is monotonic seconds for windows of keys, ``wall`` Unix seconds for durations; ``opened`` is called
-    when the first session is there.
+    ``clock`` is monotonic seconds for key windows, ``wall`` Unix seconds for durations; ``opened`` is called once the
+    first session is open.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -97,11 +97,11 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._plain_glyphs = PlainGlyphs(needs_plain(os.environ))
         self._redraw: Timer | None = None
         self._armed: float | None = None
-        """When Ctrl+C was pressed on an empty prompt, by the clock."""
+        """Clock time of a Ctrl+C on an empty prompt."""
         self._escaped: float | None = None
-        """When Esc had nothing to do, by the clock."""
+        """Clock time of an Esc that had no effect."""
         self._leaving: Picker | None = None
-        """The question whether to quit, once it was asked."""
+        """The open question whether to quit."""
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self.keymap = Keymap()
         compat.replace_bindings(self, keymap.everywhere(self.keymap))
@@ -110,16 +110,17 @@ class SwecliApp(App[int], inherit_bindings=False):
         memory = backend.state / "look" if backend.state is not None else None
         self.appearance = Appearance(self, colours, dark=background_is_dark(os.environ), memory=memory)
         self.mouse = True
-        """Whether the mouse is the program's, not the terminal's."""
+        """Whether the program, not the terminal, handles the mouse."""
         self.loaded = False
+        """Whether the parts loaded after the first frame are ready."""
         self._adopts_draft = True
-        """Whether the parts are there that are loaded after the first frame."""
+        """Whether the next session adopts the draft of a killed run."""
         self.commands_loaded = asyncio.Event()
-        """Set once what the user sends can be understood; until then it waits."""
+        """Set once submitted input can be interpreted; until then it waits."""
         self.failure: SessionNotOpened | None = None
-        """Why there was no session, if there was none."""
+        """Why the session could not be opened."""
         self.defect: BaseException | None = None
-        """The exception that ended the program, if one did."""
+        """Exception that ended the program."""
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
@@ -138,9 +139,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.call_after_refresh(lambda: self.run_worker(self._load(), group="session"))
 
     async def _load(self) -> None:
-        """The first frame is on the screen: load and build the rest, and open the session."""
+        """After the first frame: load and build the rest, and open the session."""
         await asyncio.to_thread(load, LATER)
-        if not self.is_running:  # the user has left meanwhile
+        if not self.is_running:  # the user has quit meanwhile
             return
         from swecli.core.protocol.commands import Submit
         from swecli.tui.actions import Actions
@@ -170,7 +171,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.session.show()
         first = backend.first_prompt
-        if first and first.lstrip().startswith("/"):  # a command, or a path: that is found out as with what is typed
+        if first and first.lstrip().startswith("/"):  # a command or a path; interpreted like typed input
             self.run_worker(self._run_first(first), group="input")
             first = None
         await self._play(backend.open_session, Submit(first) if first else None)
@@ -186,14 +187,14 @@ class SwecliApp(App[int], inherit_bindings=False):
         return greeting(view, earlier, self.keymap.shown, self._wall(), os.environ.get("HOME", ""))
 
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
-        """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
+        """Open a session and show it until it ends. ``first`` is sent before anything typed meanwhile."""
         self.actions.builtin = await asyncio.to_thread(self._backend.commands)
         self.actions.commands = self.main.prompt.suggestions.commands = self.actions.builtin
         self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self.commands_loaded.set()
         await self._ask_trust()
         await self._read_preferences()
-        if self._adopts_draft:  # what a killed run left belongs to no session that is opened later
+        if self._adopts_draft:  # only the first session adopts a killed run's draft
             self._adopts_draft = False
             self.main.prompt.adopt_draft()
         try:
@@ -244,10 +245,10 @@ class SwecliApp(App[int], inherit_bindings=False):
         if shown:
             transcript.show(shown)
 
-    # --- the end: the session is closed first, in the time that there is ---
+    # --- quitting: closes the session first, within the time limit ---
 
     def leave(self) -> None:
-        """Quit. Where that ends jobs, only once the user has said so, or has pressed the key again."""
+        """Quit. If that ends jobs, ask first; a second press of the key confirms."""
         view = self.session.view if self.loaded else None
         running = [job for job in view.jobs if job.status == "running"] if view is not None else []
         asked = self._leaving is not None and self.main.dock.panel is self._leaving
@@ -286,13 +287,13 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.exit(return_code=code)
 
     def end_soon(self, code: int) -> None:
-        """End with this exit code in the time that a signal leaves. For signal handlers."""
+        """End with this exit code within the time that a signal leaves. For signal handlers."""
         if self._event_loop is not None:
             end = self._shut_down(code, SIGNAL_TIME)
             self._event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
 
     def cancel_soon(self) -> None:
-        """What Ctrl+C does. For signal handlers."""
+        """Act as Ctrl+C. For signal handlers."""
         if self._event_loop is not None and self.loaded:
             self._event_loop.call_soon_threadsafe(self.action_cancel)
 
@@ -300,7 +301,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.defect = self.defect or (error.error if isinstance(error, WorkerFailed) else error)
         compat.stop_after_defect(self, self.defect)
 
-    # --- keys that mean the same everywhere ---
+    # --- global keys ---
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.loaded
@@ -335,7 +336,7 @@ class SwecliApp(App[int], inherit_bindings=False):
                 self._escaped_idly()
 
     def _escaped_idly(self) -> None:
-        """Twice clears the prompt; on an empty one it opens the list of messages to go back to."""
+        """Handle an Esc without effect: the second clears the prompt, or lists messages to rewind to if it is empty."""
         before, self._escaped = self._escaped, self._clock()
         again = before is not None and self._escaped - before <= keymap.ESCAPE_WINDOW
         if again:
@@ -396,7 +397,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.main.activity.flash(f"{owner} handles the mouse; {self.keymap.shown('mouse')} switches")
 
     def _use_mouse(self, on: bool) -> None:
-        """Take the mouse, or leave it to the terminal."""
+        """Handle the mouse, or leave it to the terminal."""
         self.mouse = on
         if isinstance(self._driver, Driver):
             self._driver.use_mouse(on)
@@ -423,7 +424,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.activity.flash(_FORMS[self.main.transcript.density])
 
     async def action_external_editor(self) -> None:
-        """Write the message in the user's editor. Where it fails, the text stays."""
+        """Edit the message in the user's editor. On failure, keep the text."""
         from swecli.tui.external import ExternalError, edit
 
         if self.main.dock.panel is not None or self.main.list_view is not None:
@@ -455,7 +456,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         return suggestion_words(found, *keys, width)
 
     def _answer_suggestion(self, verb: str) -> None:
-        """Only what is in sight can be silenced with a key; taking it looks anew and asks first."""
+        """Take or silence the suggestion. Only a visible one can be silenced; taking it re-evaluates and asks first."""
         if self.session.suggestion is None and not (verb == "take" and self.session.at_rest):
             self.main.activity.flash("No suggestion now; /sentinel looks again")
         else:
@@ -474,16 +475,16 @@ class SwecliApp(App[int], inherit_bindings=False):
         actions[where]()
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key) and not event.is_forwarded:  # one that was bubbles up here again
+        if isinstance(event, events.Key) and not event.is_forwarded:  # forwarded ones bubble up here again
             main = self.main
             types = event.is_printable and main.dock.panel is None and main.list_view is None
-            if not types:  # news that come while the user types are to be read
+            if not types:  # keep news that arrives while the user types
                 main.activity.end_flash()
         await super().on_event(event)
 
     async def on_key(self, event: events.Key) -> None:
-        """A character that nobody took is meant for the prompt. A key that was typed before the editor had the focus
-        comes by here as well; one that it had and left alone does nothing a second time."""
+        """Pass unhandled characters to the prompt, including keys typed before the editor had the focus; ignore keys
+        that the editor already declined."""
         main = self.main
         if main.list_view is not None:
             if main.dock.panel is None:
@@ -494,26 +495,26 @@ class SwecliApp(App[int], inherit_bindings=False):
         elif self.focused in (None, main.prompt.editor):
             await main.prompt.editor.take_key(event)
         elif self.loaded and self.focused is main.transcript and self.keymap.action("transcript", event.key):
-            return  # what the key does there has been done
+            return  # the transcript has handled the key
         elif event.is_printable and event.character:
             main.prompt.editor.focus()
             main.prompt.editor.add(event.character)
 
-    # --- what the prompt reports; what the user sends before everything is loaded waits for it ---
+    # --- messages of the prompt; input sent before everything is loaded waits ---
 
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
         self._armed = None
         self.main.activity.end_flash()
-        self.main.prompt.history.add(message.text)  # saved with the draft, which is another one now
-        # A slash command may ask for consent and wait: never inside of a message handler.
+        self.main.prompt.history.add(message.text)  # saved together with the new draft
+        # A slash command may wait for consent, so not inside a message handler.
         self.run_worker(self._submit(message), group="input")
 
     async def _submit(self, message: PromptEditor.Submitted) -> None:
         await self.commands_loaded.wait()
         if not message.text.startswith("/"):
             await self.actions.model_tried.wait()
-        if not self.main.transcript.following:  # the message and its answer are in sight wherever the user was reading
+        if not self.main.transcript.following:  # show the message and its answer
             self.main.transcript.follow()
         await self.input.submit_message(message, self._preferences.large_message)
 
@@ -565,7 +566,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.transcript.focus()
             self.main.transcript.action_cursor_previous()
 
-    # --- what the other widgets and the session report ---
+    # --- messages of other widgets and the session ---
 
     def on_transcript_left(self) -> None:
         self.main.dock.focus_panel()
@@ -590,7 +591,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.run_worker(self._open_in_editor(message.text, message.path), group="editor")
 
     async def _open_in_editor(self, text: str, path: str) -> None:
-        """Open a file of the workspace, or else a copy of the text, in the user's editor."""
+        """Open a workspace file, or else a copy of the text, in the user's editor."""
         from swecli.tui.external import ExternalError, edit, open_file
 
         view = self.session.view
@@ -609,7 +610,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(Dock.Changed)
     def _dock_changed(self) -> None:
-        self.main.activity.refresh()  # a suggestion is only made while nothing is open
+        self.main.activity.refresh()  # suggestions show only while nothing is open
 
     def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()
@@ -637,7 +638,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     def on_session_controller_unconnected(self) -> None:
         if not self.main.prompt.editor.text:
             self.main.prompt.editor.put(self._backend.first_prompt or "")
-        if self.main.list_view is None:  # the list of sessions is not to lose the keyboard to a list of models
+        if self.main.list_view is None:  # the list of sessions keeps the keyboard
             self.actions.connect()
 
     @on(BackgroundReported)
@@ -645,8 +646,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.appearance.background_known(message.dark)
 
     def on_resize(self) -> None:
-        """Several changes may have come as one, to the size that was there before: the terminal has lost its
-        content all the same."""
+        """Redraw. Several changes may arrive as one with the old size, although the terminal lost its content."""
         if self._redraw is not None:
             self._redraw.stop()
         self._redraw = self.set_timer(RESIZE_PAUSE, self._fit)

@@ -1,4 +1,4 @@
-"""What the interface asks of the program around it, and the values that go between them."""
+"""Interface between the TUI and the rest of the program, and the values they exchange."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"
 
 
 class SessionNotOpened(Exception):
-    """The session can't be opened; the message is for the user, ``code`` the exit code."""
+    """The session can't be opened; the message is for the user, ``code`` is the exit code."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -35,24 +35,24 @@ Editing = Literal["usual", "vim"]
 
 
 class Preferences(Struct, frozen=True):
-    """Everything has the value that it has without any settings."""
+    """Interface settings; the defaults are those of an empty configuration."""
 
     theme: str = "auto"
     """A theme's name, the name of a pair of themes, or "auto"."""
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Keys of the actions that were changed."""
+    """Keys of rebound actions."""
     theme_folders: tuple[Path, ...] = ()
-    """Folders with theme files; of two themes with the same name the one of the earlier folder counts."""
+    """Folders with theme files; on equal names the earlier folder wins."""
     reduced_motion: bool = False
-    """Nothing turns or moves by itself."""
+    """Suppresses animations."""
     glyphs: Glyphs = "auto"
     density: Density = "usual"
     diff: DiffForm = "auto"
     editing: Editing = "usual"
     large_message: float = 0.25
-    """Share of the window above which a message is asked about before it is sent."""
+    """Share of the window above which sending a message asks first."""
     forecast: bool = True
-    """Whether the next request is foretold while a message is typed."""
+    """Whether to forecast the next request while the user types."""
     notify: Notify = "auto"
     mouse: bool = True
     title: bool = True
@@ -64,19 +64,19 @@ class Preferences(Struct, frozen=True):
 
 
 TrustChoice = Literal["trust", "session", "decline", "later"]
-"""``later`` counts as no for this run and asks again at the next start."""
+"""``later`` means no for this run; swecli asks again at the next start."""
 
 
 class TrustQuestion(Struct, frozen=True):
-    """``folder`` is what trust would be about, ``names`` what would be read of it. Both may hold anything."""
+    """Asks to trust ``folder``; ``names`` lists what would be read. Both are untrusted text."""
 
     folder: str
     names: tuple[str, ...]
 
 
 class TrustItem(Struct, frozen=True):
-    """Something of the project that needs consent of its own, a setting, a hook or an MCP ``server`` (its name);
-    ``digest`` names exactly this value."""
+    """A project setting, hook or MCP ``server`` (its name) that needs separate consent; ``digest`` identifies exactly
+    this value."""
 
     key: str
     value: str
@@ -86,7 +86,7 @@ class TrustItem(Struct, frozen=True):
 
     @property
     def wish(self) -> str:
-        """What it wants, going on after "to". May hold anything."""
+        """What it would do, as the continuation of "to". Untrusted text."""
         if self.server:
             return f"start the MCP server {self.server}"
         if self.key.startswith("hooks.") and self.key[6:7].isupper():
@@ -95,43 +95,43 @@ class TrustItem(Struct, frozen=True):
 
 
 class TrustGate(Protocol):
-    """The question and its consequences. Every method may read files and is called in a thread."""
+    """The trust question and its consequences. Methods may read files and are called in a thread."""
 
     def question(self) -> TrustQuestion | None:
-        """None where there is nothing to ask."""
+        """The pending question; None if there is none."""
         ...
 
     def answer(self, choice: TrustChoice) -> str:
-        """Take the answer. Returns a sentence for the user if something went wrong, else nothing."""
+        """Store the answer. Returns a sentence for the user on failure, else an empty string."""
         ...
 
     def items(self) -> Sequence[TrustItem]:
-        """What the settings of a trusted project want beyond tightening, and the user has not decided about."""
+        """Undecided items of a trusted project: settings that do more than restrict."""
         ...
 
     def accept(self, items: Sequence[TrustItem]) -> str:
-        """Consent to these. Returns as ``answer``."""
+        """Consent to these items. Returns as ``answer``."""
         ...
 
     def refuse(self, items: Sequence[TrustItem]) -> str:
-        """Do not ask about these again as long as they stay the same. Returns as ``answer``."""
+        """Refuse these items until they change. Returns as ``answer``."""
         ...
 
     def postpone(self, items: Sequence[TrustItem]) -> None:
-        """These count as no for this run."""
+        """Refuse these items for this run only."""
         ...
 
 
 FileName = Literal["user", "local"]
-"""The user's own settings file, or the one of the project that is not shared."""
+"""The user's own settings file, or the project's unshared one."""
 
 Effect = Literal["now", "session"]
-"""When a changed setting counts: at once, or when a session is opened."""
+"""When a changed setting applies: at once, or when a session opens."""
 
 
 class Setting(Struct, frozen=True):
-    """One setting. ``text`` is its value as TOML, empty where it is unset; ``locked`` says why it can't be changed
-    here, ``own`` whether one of the two files sets it."""
+    """One setting. ``text`` is its value as TOML, empty if unset; ``locked`` says why it can't be changed here, ``own``
+    whether one of the two files sets it."""
 
     name: str
     shown: str
@@ -147,7 +147,7 @@ class Setting(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """What became of a change: a sentence, and the value that is in force now."""
+    """Result of a change: a sentence, and the effective value."""
 
     message: str
     name: str
@@ -161,11 +161,11 @@ class SettingsPort(Protocol):
     def read(self) -> Sequence[Setting]: ...
 
     def find(self, name: str) -> Setting | None:
-        """A setting that is not in the list although it can be set, such as one of a new provider."""
+        """A valid setting that the list lacks, such as one of a new provider."""
         ...
 
     def check(self, name: str, text: str, file: FileName) -> str:
-        """Why this value would be refused; empty where it would not."""
+        """Why this value would be refused; empty if it is valid."""
         ...
 
     def write(self, name: str, text: str, file: FileName) -> Written: ...
@@ -173,9 +173,9 @@ class SettingsPort(Protocol):
 
 
 class ShownRule(Struct, frozen=True):
-    """A permission rule. ``grant`` is the id of what can be revoked, empty for rules of files and flags; ``used`` says
-    how often it decided, ``void`` why it has no effect; ``expires`` is for people. ``held``: an answer allowed it in
-    the session that runs, which can revoke it."""
+    """A permission rule. ``grant`` is the id to revoke, empty for rules from files and flags; ``used`` counts its
+    decisions, ``void`` says why it has no effect; ``expires`` is formatted for display. ``held``: an answer in the
+    current session allowed it, and the session can revoke it."""
 
     effect: str
     rule: str
@@ -187,7 +187,7 @@ class ShownRule(Struct, frozen=True):
 
 
 class Tried(Struct, frozen=True):
-    """What a rule would have decided about: ``count`` of the ``total`` newest commands, those that may write first."""
+    """Recent commands that a rule would match: ``count`` of ``total``, commands that may write first."""
 
     count: int
     total: int
@@ -198,24 +198,24 @@ class PermissionsPort(Protocol):
     """The permission rules of this folder."""
 
     def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
-        """Every rule that holds; ``held`` are those that answers allowed in the session."""
+        """All rules; ``held`` are those that answers allowed in the session."""
         ...
 
     def try_rule(self, effect: str, rule: str) -> Tried:
-        """Which of the newest commands a rule speaks about. Nothing is run."""
+        """Match a rule against recent commands, without running any."""
         ...
 
     def add(self, how: str, rule: str) -> str:
-        """Add a rule: ``week`` and ``project`` allow for seven days or until revoked, ``ask`` and ``deny`` go into the
-        user's settings. Returns a sentence."""
+        """Add a rule: ``week`` and ``project`` allow for seven days or until revoked; ``ask`` and ``deny`` are written
+        to the user's settings. Returns a sentence."""
         ...
 
     def revoke(self, grant: str) -> str: ...
 
 
 class StoredSession(Struct, frozen=True):
-    """A session of the list. ``updated`` is Unix seconds, ``cost`` US dollars as text, empty where it is unknown;
-    ``away`` says why it can't be continued here."""
+    """A stored session. ``updated`` is Unix seconds, ``cost`` US dollars as text, empty if unknown; ``away`` says why
+    it can't be continued here."""
 
     id: str
     title: str
@@ -227,52 +227,52 @@ class StoredSession(Struct, frozen=True):
     model: str = ""
     away: str = ""
     first: str = ""
-    """The beginning of its first message."""
+    """First words of its first message."""
     branch: str = ""
-    """The git branch when it was opened last."""
+    """Git branch when it was last opened."""
     size: int = 0
-    """Bytes that it takes."""
+    """Size on disk in bytes."""
     parent: str = ""
-    """What the session is called that it was forked from."""
+    """Name of the session that it was forked from."""
     open_elsewhere: bool = False
-    """Whether another swecli has it open now."""
+    """Whether another swecli process has it open."""
 
 
 class SessionsPort(Protocol):
     def read(self) -> Sequence[StoredSession]:
-        """Sessions of this folder, newest first, then those of others."""
+        """Sessions of this folder, then of other folders, newest first."""
         ...
 
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
-        """The last messages of a session."""
+        """Last messages of a session."""
         ...
 
     def search(self, words: str) -> Mapping[str, str]:
-        """Sessions whose content has all the words, by id, each with such a place on one line."""
+        """Sessions that contain all the words: id to a matching line."""
         ...
 
 
 class Backend:
-    """The program behind the interface: everything that is read, opened or stored outside of a session. This class
-    offers nothing; the program's own overrides what it offers. Methods that are not awaited may wait for the disk and
-    are called in threads. Where something can't be done they raise ``ValueError`` with a sentence for the user."""
+    """The program behind the interface: everything read, opened or stored outside a session. This base class provides
+    nothing; the program overrides its methods. Non-async methods may block on the disk and are called in threads.
+    Failures raise ``ValueError`` with a sentence for the user."""
 
     first_prompt: str | None = None
     begins_with_sessions = False
-    """Whether the list of sessions is the first thing to be seen."""
+    """Whether the program starts with the list of sessions."""
     of_all_folders = False
-    """Whether that list begins with those of all folders."""
+    """Whether that list starts with the sessions of all folders."""
     trust: TrustGate | None = None
-    """Asks whether the workspace is trusted, before anything of it is read."""
+    """The workspace's trust question, asked before reading any of it."""
     state: Path | None = None
-    """Folder for prompt history and drafts of this workspace."""
+    """Folder for this workspace's prompt history and drafts."""
     resume_hint = "swecli -c"
-    """The command that continues this session, printed at the end."""
+    """Command to continue this session, printed at exit."""
 
     # --- sessions ---
 
     async def open_session(self) -> Session:
-        """The session of the start; awaited after the first frame.
+        """Open the initial session; awaited after the first frame.
 
         Raises:
             SessionNotOpened: there is none.
@@ -280,27 +280,27 @@ class Backend:
         raise SessionNotOpened("There is no session to open")
 
     async def new_session(self) -> Session:
-        """What /clear opens in place of the newest session. Raises as ``open_session``."""
+        """Open the session that replaces the current one on /clear. Raises as ``open_session``."""
         return await self.open_session()
 
     async def open_demo(self) -> Session:
-        """The demonstration in place of the session. Raises as ``open_session``."""
+        """Open the demonstration in place of the session. Raises as ``open_session``."""
         return await self.open_session()
 
     def stored_session(self, session_id: str, *, fork: bool = False) -> OpenSession:
-        """One of ``sessions``, or a copy of it under an id of its own. Opening it raises as ``open_session``."""
+        """Opener of a stored session, or of a copy with a new id. It raises as ``open_session``."""
         return self.open_session
 
     def sessions(self) -> SessionsPort | None:
-        """The stored sessions; None where nothing is stored. Called on the event loop, as are the other two ports."""
+        """The stored sessions; None if none are stored. The three ports are fetched on the event loop."""
         return None
 
     def greets(self) -> bool:
-        """Whether a new session begins with the first screen, and not with a line. Called on the event loop."""
+        """Whether a new session starts with the greeting rather than one line. Called on the event loop."""
         return False
 
     def earlier(self, session_id: str) -> Sequence[StoredSession]:
-        """Other sessions of this folder that can be continued, newest first."""
+        """Other continuable sessions of this folder, newest first."""
         return ()
 
     def settings(self) -> SettingsPort:
@@ -310,7 +310,7 @@ class Backend:
         raise ValueError("No stored rules here; `swecli permissions` shows a folder's rules")
 
     def add_folder(self, folder: Path) -> None:
-        """Sessions that are opened from now on work in this folder too. Called on the event loop."""
+        """Include this folder in sessions opened from now on. Called on the event loop."""
 
     # --- the prompt ---
 
@@ -322,7 +322,7 @@ class Backend:
         return ()
 
     def branch(self) -> str:
-        """The git branch, with a ``*`` when there are uncommitted changes; empty outside of a repository."""
+        """Git branch, with ``*`` for uncommitted changes; empty outside a repository."""
         return ""
 
     # --- models and keys ---
@@ -332,23 +332,24 @@ class Backend:
         return ()
 
     def providers(self) -> Sequence[tuple[str, str]]:
-        """Providers that /login offers: name, and a word on each."""
+        """Providers that /login offers: name and short description."""
         return ()
 
     def no_provider(self, provider: str) -> str:
-        """Why no key can be stored for a provider of this name; empty where it can."""
+        """Why no key can be stored for this provider; empty if one can."""
         return ""
 
     def store_key(self, provider: str, key: str) -> tuple[str, str]:
-        """A sentence for the user and the provider's usual model, or nothing."""
+        """Store a key. Returns a sentence for the user and the provider's default model, if any."""
         raise ValueError("Keys cannot be stored here; use swecli login")
 
     async def try_model(self, ref: str) -> tuple[bool, str]:
-        """Asks a model (``provider/name``) something short: whether it answers, and a sentence for the user."""
+        """Send a model (``provider/name``) a short test request. Returns whether it answered, and a sentence for the
+        user."""
         return False, f"{ref} cannot be asked here"
 
     def keep_model(self, ref: str) -> str:
-        """Makes a model the user's default. Returns a sentence that says where; empty where the model is only for this
+        """Make a model the user's default. Returns a sentence that says where; empty if the choice is only for this
         session."""
         return ""
 
@@ -358,5 +359,5 @@ class Backend:
         return Preferences()
 
     def remember(self, key: str, value: str) -> str:
-        """Writes a setting (a dotted key and its value) to the user's file. Returns where it was written."""
+        """Write a setting (dotted key and value) to the user's file. Returns the file's path."""
         raise ValueError("settings cannot be changed here")

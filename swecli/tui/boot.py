@@ -1,7 +1,7 @@
-"""The terminal before and after the interface: splash, kept type-ahead, guarded output, certain restore.
+"""The terminal before and after the interface: splash, kept type-ahead, guarded output, guaranteed restore.
 
-The first paint is made from here before anything else is loaded, so nothing is imported that the interpreter has not
-loaded for itself; what takes longer is imported once the splash is on the screen.
+This module makes the first paint before anything else is loaded, so it imports only modules that the interpreter has
+already loaded; slower imports follow the splash.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ if TYPE_CHECKING:  # the typing module alone takes a third of the time until the
     from typing import IO, Any
 
 RESET = (
-    "\x1b[?2026l"  # end a synchronised frame that was cut
+    "\x1b[?2026l"  # end an interrupted synchronised frame
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"  # mouse reports
     "\x1b[?1004l\x1b[?2004l\x1b[?2048l"  # focus reports, bracketed paste, in-band resize
     "\x1b[<u\x1b[>4;0m"  # keyboard protocols
     "\x1b[?7h\x1b[0m\x1b[?1049l\x1b[?25h"  # line wrap, colours, normal screen, cursor
 )
-"""Puts a terminal back into the state in which a shell expects it. Harmless when it is there already."""
+"""Returns a terminal to the state that a shell expects. Harmless if it is already there."""
 
 KEYS_ON, KEYS_OFF = "\x1b[>4;2m", "\x1b[>4;0m"
-"""Ask for modified keys in the xterm way: without it tmux sends Shift+Enter and Shift+Tab wrong."""
+"""Request modified keys in xterm's form; without it tmux misreports Shift+Enter and Shift+Tab."""
 
 BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
-"""Asks the terminal for its background colour; the answer comes as input. The Linux console has none."""
+"""Queries the background colour; the reply arrives as input. The Linux console has none."""
 
 MAX_STRAY = 4000
-"""Characters of stray output that are shown after the interface has ended."""
+"""Characters of stray output shown after the interface ends."""
 
 
 class TerminalUnusable(Exception):
@@ -39,10 +39,10 @@ class TerminalUnusable(Exception):
 
 
 def require_terminal(environ: Mapping[str, str]) -> None:
-    """Check that there is a terminal to draw on.
+    """Check for a usable terminal.
 
     Raises:
-        TerminalUnusable: standard input or output is no terminal, or the terminal can't place a cursor.
+        TerminalUnusable: standard input or output is no terminal, or the terminal can't position a cursor.
     """
     hint = 'Use `swecli -p "your request"` to get the answer as plain text.'
     if not (_is_tty(0) and _is_tty(1)):
@@ -59,25 +59,25 @@ def _is_tty(fd: int) -> bool:
 
 
 def splash(columns: int, rows: int) -> str:
-    """The first paint: alternate screen, name, and a prompt where the real one will be."""
+    """First paint: alternate screen, name, and the prompt at its final position."""
     place = f"\x1b[{max(1, rows - 1)};2H\x1b[2m›\x1b[0m " if rows > 3 else ""
     name = "\x1b[2;2H\x1b[1mswecli\x1b[0m \x1b[2mstarting…\x1b[0m" if columns > 20 and rows > 4 else ""
     return f"\x1b[?1049h\x1b[?25l\x1b[2J{name}{place}"
 
 
 class Terminal:
-    """The terminal while the interface owns it. ``restore`` may be called any number of times, from a
-    signal handler too; only the first call acts."""
+    """The terminal while the interface owns it. ``restore`` may be called repeatedly, also from a signal handler; only
+    the first call acts."""
 
     __slots__ = ("_early", "_saved", "_streams", "attributes", "display", "restored", "stray")
 
     def __init__(self, attributes: list[Any], display: IO[str], early: int) -> None:
         self.attributes = attributes
-        """Line settings as they were found."""
+        """Original line settings."""
         self.display = display
         """Where the interface draws."""
         self.stray: IO[bytes] | None = None
-        """Takes what anybody else writes to standard output and error meanwhile."""
+        """Captures other code's writes to standard output and error."""
         self.restored = False
         self._early = early
         self._saved: dict[int, int] = {}
@@ -85,15 +85,15 @@ class Terminal:
 
     @classmethod
     def take(cls) -> Terminal:
-        """Take the terminal over: the splash is drawn, keys are kept unseen for the editor, and file descriptors 1
-        and 2 no longer reach the screen. A signal that ends the program gives the terminal back first."""
+        """Take over the terminal: draw the splash, keep typed keys unechoed for the editor, and redirect file
+        descriptors 1 and 2 away from the screen. A terminating signal restores the terminal first."""
         attributes = termios.tcgetattr(0)
         quiet = termios.tcgetattr(0)
         quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
-        # Nobody would give the screen back when the program is stopped now; the key is for the interface.
+        # Suspending now would leave the screen taken; the interface handles the key.
         quiet[6][termios.VSUSP] = bytes([os.fpathconf(0, "PC_VDISABLE") & 0xFF])
-        termios.tcsetattr(0, termios.TCSANOW, quiet)  # not FLUSH: what was typed stays
+        termios.tcsetattr(0, termios.TCSANOW, quiet)  # not FLUSH: keeps type-ahead
         early = _waiting()
         fd = os.dup(1)
         os.set_inheritable(fd, False)
@@ -114,7 +114,7 @@ class Terminal:
 
     @classmethod
     def take_if_usable(cls, environ: Mapping[str, str]) -> Terminal | None:
-        """Take the terminal over where there is one to draw on."""
+        """Take over the terminal if it is usable."""
         try:
             require_terminal(environ)
         except TerminalUnusable:
@@ -122,18 +122,18 @@ class Terminal:
         return cls.take()
 
     def typed(self) -> bytes:
-        """What was typed before the terminal was taken, as keys. To be asked for once, when the program is sure to
-        go on: until then it belongs to the shell."""
+        """Keys typed before the take-over. Call once, when the program is certain to continue: until then they belong
+        to the shell."""
         import select
 
         early, self._early = self._early, 0
         if not early or not select.select([0], [], [], 0)[0]:
             return b""
-        # The terminal made a newline of Enter, which is another key in the editor.
+        # The terminal turned Enter into a newline, a different key in the editor.
         return os.read(0, early).replace(b"\n", b"\r")
 
     def ask_background(self) -> None:
-        """Ask which colour the background has, where the answer comes as input."""
+        """Query the background colour if the terminal replies on standard input."""
         if os.environ.get("TERM", "") not in ("", "linux"):
             self.write(BACKGROUND_QUERY)
 
@@ -164,21 +164,21 @@ class Terminal:
         sys.__stdout__ = sys.__stderr__ = self.display  # pyright: ignore[reportAttributeAccessIssue]
 
     def write(self, text: str) -> None:
-        """Write straight to the terminal; a terminal that is gone is no error."""
+        """Write straight to the terminal; ignore a closed one."""
         try:
             os.write(self.display.fileno(), text.encode())
         except (OSError, ValueError):
             return
 
     def restore(self, more: str = "") -> None:
-        """Give the terminal back as it was found; ``more`` is what it takes besides the usual sequences."""
+        """Restore the terminal; ``more`` is written in addition to the usual sequences."""
         if self.restored:
             return
         self._give_back(more, flush=True)
 
     def abandon(self) -> None:
-        """Give the terminal back before the interface has begun: what was typed stays for the shell, and what was
-        written meanwhile, as why the program can't start, is written now. Does nothing after ``restore``."""
+        """Restore the terminal before the interface has begun: leave type-ahead to the shell and print the captured
+        output, such as why the program can't start. No effect after ``restore``."""
         if self.restored:
             return
         for stream in (sys.stdout, sys.stderr):
@@ -193,7 +193,7 @@ class Terminal:
         self.write(RESET + more)
         try:
             if flush:
-                termios.tcflush(0, termios.TCIFLUSH)  # answers that came too late are not for the shell
+                termios.tcflush(0, termios.TCIFLUSH)  # keep late replies from the shell
             termios.tcsetattr(0, termios.TCSANOW, self.attributes)
         except (OSError, termios.error):
             pass
@@ -207,7 +207,7 @@ class Terminal:
             sys.__stdout__, sys.__stderr__ = self._streams  # pyright: ignore[reportAttributeAccessIssue]
 
     def stray_output(self) -> str:
-        """What was written to standard output and error behind the interface's back, cut to its end."""
+        """The end of the captured standard output and error."""
         if self.stray is None:
             return ""
         try:
@@ -219,7 +219,7 @@ class Terminal:
 
 
 def _waiting() -> int:
-    """Bytes that can be read from standard input."""
+    """Number of bytes readable from standard input."""
     import fcntl
 
     try:

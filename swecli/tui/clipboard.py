@@ -1,4 +1,4 @@
-"""Copying out of the program, and pasting images and text into it."""
+"""Copying to the clipboard, and pasting images and text from it."""
 
 from __future__ import annotations
 
@@ -29,31 +29,30 @@ _HELPERS = (
 )
 
 TIMEOUT = 2.0
-"""Seconds for a helper."""
+"""Seconds that a helper program may take."""
 
 MAX_OSC = 75_000
-"""Bytes of base64 that terminals take at once."""
+"""Largest base64 sequence that terminals accept, in bytes."""
 
 
 def terminal_sequence(text: str, environ: Mapping[str, str]) -> str | None:
-    """The sequence that asks the terminal to take the text, through tmux where it runs; None if the text is
-    too long for it."""
+    """OSC 52 sequence that copies the text, wrapped for tmux if needed; None if the text is too long."""
     data = base64.b64encode(text.encode("utf-8", "replace")).decode()
     if len(data) > MAX_OSC:
         return None
     sequence = f"\x1b]52;c;{data}\x07"
     if environ.get("TMUX"):
-        return through(sequence, environ) + sequence  # tmux may keep it for itself as well
+        return through(sequence, environ) + sequence  # plain too, for the buffer of tmux itself
     return sequence
 
 
 def is_remote(environ: Mapping[str, str]) -> bool:
-    """Whether the user sits at another machine, so that this one's clipboard is not theirs."""
+    """Whether this is a remote session, so this machine's clipboard is not the user's."""
     return bool(environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
 
 
 def keep_in_file(text: str, folder: Path) -> Path | None:
-    """Write what was copied where it can be had if the terminal didn't take it; None where that can't be done."""
+    """Write copied text to a file as a fallback; None if that fails."""
     path = folder / "copied.txt"
     try:
         make_private(folder)
@@ -64,8 +63,8 @@ def keep_in_file(text: str, folder: Path) -> Path | None:
 
 
 def copy_with_helper(text: str, environ: Mapping[str, str]) -> bool:
-    """Copy with a desktop helper; whether one took it. Blocks for at most ``TIMEOUT`` seconds, and is
-    skipped in a remote session, whose desktop is elsewhere."""
+    """Copy with a desktop helper; returns whether one succeeded. Blocks for at most ``TIMEOUT`` seconds; skipped in a
+    remote session."""
     if is_remote(environ):
         return False
     for variable, command in _HELPERS:
@@ -104,15 +103,15 @@ _APPLE_DATA = re.compile(rb"data PNGf([0-9A-Fa-f]+)")
 
 
 class ClipboardContent(Struct, frozen=True):
-    """An image's bytes, or else text; both empty where nothing can be read."""
+    """An image's bytes, or else text; both empty if nothing is readable."""
 
     image: bytes = b""
     text: str = ""
 
 
 def read_clipboard(environ: Mapping[str, str]) -> ClipboardContent:
-    """Ask the helper programs of the desktop. Blocks for a few times ``TIMEOUT`` seconds at the most. Nothing in a
-    remote session, whose desktop is elsewhere."""
+    """Read the clipboard with desktop helpers. Blocks for at most a few times ``TIMEOUT`` seconds; empty in a remote
+    session."""
     if is_remote(environ):
         return ClipboardContent()
     for image in (_offered, _apple, _windows):
@@ -127,7 +126,7 @@ def read_clipboard(environ: Mapping[str, str]) -> ClipboardContent:
 
 
 def _offered(environ: Mapping[str, str]) -> bytes:
-    """By the two programs that list the kinds that there are."""
+    """An image, from the helpers that list available types."""
     x11 = ("xclip", "-selection", "clipboard", "-o", "-t")
     for variable, listing, reading in (
         ("WAYLAND_DISPLAY", ("wl-paste", "--list-types"), ("wl-paste", "--type")),
@@ -160,7 +159,7 @@ def _windows(environ: Mapping[str, str]) -> bytes:
 
 
 def _output(command: Sequence[str]) -> bytes:
-    """What a helper writes; empty where it is missing, fails or takes too long."""
+    """Output of a helper; empty if it is missing, fails or times out."""
     if shutil.which(command[0]) is None:
         return b""
     try:
@@ -173,8 +172,8 @@ def _output(command: Sequence[str]) -> bytes:
 
 
 class Copier:
-    """Copies the screen's selection, or the editor's. ``write`` puts a sequence to the terminal, ``flash`` shows
-    a short message; below ``state`` is kept what the terminal may not have taken."""
+    """Copies the screen's or the editor's selection. ``write`` sends a sequence to the terminal, ``flash`` shows a
+    short message; text that the terminal may have rejected is kept below ``state``."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""The only user of Textual names that are not public. Each one is optional: where it is missing, the feature
-that needs it is off and nothing else changes. A test checks them against the installed version."""
+"""The only user of non-public Textual names. Each is optional: if it is missing, only the feature that needs it is off.
+A test checks them against the installed version."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from textual.widget import Widget
 
 
 def writer_depth(app: App[Any]) -> int:
-    """How many writes wait for the terminal; 0 where that can't be told."""
+    """Number of writes waiting for the terminal; 0 if unknown."""
     thread = getattr(getattr(app, "_driver", None), "_writer_thread", None)
     queue = getattr(thread, "_queue", None)
     return queue.qsize() if queue is not None else 0
 
 
 def is_selecting(screen: Screen[Any]) -> bool:
-    """Whether the user is dragging a selection just now."""
+    """Whether the user is dragging a selection."""
     return bool(getattr(screen, "_selecting", False)) and getattr(screen, "_select_state", None) is not None
 
 
 def extend_selection(widget: Widget) -> None:
-    """After ``widget`` has scrolled during a drag, move the end of the selection to what is now under the mouse."""
+    """After ``widget`` scrolled during a drag, move the selection's end to the position under the mouse."""
     screen = widget.screen
     state = getattr(screen, "_select_state", None)
     if not is_selecting(screen) or state is None or state.start.content_widget is not widget:
@@ -44,8 +44,8 @@ def extend_selection(widget: Widget) -> None:
 
 
 def stop_after_defect(app: App[Any], error: BaseException) -> None:
-    """End the app after an exception that nobody handled, without Textual's own report: it prints the values of
-    all variables, which may hold keys of the user. A test driver gets the exception."""
+    """End the app after an unhandled exception, without Textual's own report: it prints all variables, which may hold
+    the user's keys. A test driver receives the exception."""
     app._return_code = 1  # pyright: ignore[reportPrivateUsage] - no public way to it
     if getattr(app, "_exception", None) is None and isinstance(error, Exception):
         app._exception = error  # pyright: ignore[reportPrivateUsage] - the same
@@ -54,5 +54,5 @@ def stop_after_defect(app: App[Any], error: BaseException) -> None:
 
 
 def replace_bindings(node: DOMNode, bindings: Sequence[Binding]) -> None:
-    """Give a widget or the app these key bindings in place of those that it has."""
+    """Replace the key bindings of a widget or the app."""
     node._bindings = BindingsMap(list(bindings))  # pyright: ignore[reportPrivateUsage] - keymaps of Textual drop clashes

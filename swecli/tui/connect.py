@@ -1,4 +1,4 @@
-"""Ways to a model: storing a provider's key; and while none is connected, picking one that is tried and used."""
+"""Connecting a model: storing a provider's key, and picking a model if none is connected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
-    """The providers whose key or address is in the environment."""
+    """Providers with a key or address in the environment."""
     from swecli.core.llm.providers import configured_providers
 
     return configured_providers(environ)
@@ -37,8 +37,7 @@ COMPATIBLE = "Any OpenAI-compatible server:\n  OPENAI_BASE_URL=http://localhost:
 
 
 def nothing_blocks(environ: Mapping[str, str], troubles: Sequence[DisplayBlock]) -> tuple[DisplayBlock, ...]:
-    """What to do where no model can be offered. Who has a server that lists none is told about that server. Values of
-    keys are never shown."""
+    """Help if no model can be offered; names servers that listed no models. Never shows key values."""
     keys = _keys(environ)
     if troubles:
         return (TextBlock("\n".join(filter(None, (NO_MODEL, keys)))), *troubles, TextBlock(WAYS))
@@ -55,8 +54,8 @@ def _keys(environ: Mapping[str, str]) -> str:
 def found_blocks(
     environ: Mapping[str, str], usable: Sequence[ModelOffer], unlisted: Sequence[str] = (), *, listed: bool = True
 ) -> tuple[DisplayBlock, ...]:
-    """What there is to choose from, in a few lines; where that is nothing, what to do. ``unlisted`` are sentences about
-    servers that named no models; ``listed`` is whether the list to choose from is open below."""
+    """Summary of the available models, or what to do if there are none. ``unlisted`` are sentences about servers that
+    listed no models; ``listed``: the picker is open below."""
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
         return nothing_blocks(environ, troubles)
@@ -79,15 +78,15 @@ def _models(count: int) -> str:
 
 
 SHOWN_MODELS = 8
-"""Of a long list, so many stand before what else can be done, so that a window of usual height shows both."""
+"""Models of a long list shown before the other options, so that both fit a window of usual height."""
 
 TITLE = "Connect a model: select one, or type provider/name"
 LOGIN, DEMO = "add an API key", "demo"
-"""What can be picked besides models; no model is called so, as they have no slash."""
+"""Choices besides models; they can't clash, because model names contain a slash."""
 
 
 class Connection:
-    """Connects a model: while there is none it offers some, tries the one that is picked, and stores keys."""
+    """Connects a model: offers models, tries the picked one, and stores keys."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class Connection:
         trying: asyncio.Event,
         run: Callable[[str], None],
     ) -> None:
-        """``trying`` is clear while a model is tried; ``run`` does what a slash command or a shell command asks."""
+        """``trying`` is clear while a model is tried; ``run`` runs a slash or shell command."""
         self._screen = screen
         self._session = session
         self._backend = backend
@@ -107,8 +106,8 @@ class Connection:
         self._picker: Picker | None = None
 
     async def begin(self, *, waits: bool = False) -> None:
-        """Show what is available, and offer it. ``waits``: a message that was sent waits in the prompt; the list is
-        what the user wants then."""
+        """Show and offer the available models. ``waits``: a sent message waits in the prompt, so the list is shown at
+        once."""
         port = self._session.port
         with self._screen.activity.beside(LOOKING):
             self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
@@ -121,7 +120,7 @@ class Connection:
                 self._screen.activity.flash("No model is connected; your message waits in the prompt", 8.0)
                 self._offer()
             return
-        offers = offers and not self._screen.prompt.editor.text  # what is typed is not to be hidden by a list
+        offers = offers and not self._screen.prompt.editor.text  # don't hide a draft behind a list
         shown = found_blocks(os.environ, self._offers, unlisted, listed=offers)
         self._screen.transcript.show(shown, "Welcome to swecli")
         if offers:
@@ -157,7 +156,7 @@ class Connection:
         self._screen.run_worker(steps[value]() if value in steps else self._try(value))
 
     async def _try(self, ref: str) -> None:
-        self._trying.clear()  # a message that is sent meanwhile waits
+        self._trying.clear()  # messages sent meanwhile wait
         try:
             with self._screen.activity.beside(f"Testing {safe_line(ref)}…"):
                 works, said = await self._backend.try_model(ref)
@@ -172,7 +171,7 @@ class Connection:
             self._offer()
 
     async def _keep(self, ref: str) -> None:
-        """Make a model that works the default of the next start."""
+        """Make a working model the default of the next start."""
         try:
             said = TextBlock(await asyncio.to_thread(self._backend.keep_model, ref), "dim")
         except ValueError as error:
@@ -186,7 +185,7 @@ class Connection:
         self._screen.post_message(SessionController.Wanted(self._backend.open_demo))
 
     async def log_in(self, provider: str = "") -> None:
-        """Ask for a provider's key, and before that for the provider where none was named."""
+        """Ask for a provider's key, first for the provider if none is given."""
         problem = await asyncio.to_thread(self._backend.no_provider, provider) if provider else ""
         if problem:
             self._screen.transcript.show((TextBlock(problem, "error"),), f"/login {provider}")

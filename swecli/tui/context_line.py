@@ -1,4 +1,4 @@
-"""What the line above the prompt says of the context: a forecast of the next request, or a suggestion."""
+"""Context text above the prompt: a forecast of the next request, or a suggestion."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 SEPARATOR = " · "
 FEW_TURNS = 20
-"""Further away, a compaction is nothing to think of."""
+"""Turns until a compaction above which it is not mentioned."""
 COUNTDOWN = 60.0
-"""Seconds before the cache is cold from which on they are counted down."""
+"""Seconds before the cache expires at which a countdown starts."""
 
 LEAST = 16
-"""Cells in which a reason still says something."""
+"""Cells below which a reason is dropped."""
 
 
 def forecast_words(forecast: Forecast, width: int) -> str:
-    """As much of it as fits into ``width`` cells, in one line; what matters least goes first."""
+    """Forecast in one line of at most ``width`` cells; the least important parts are dropped first."""
     size = f"next ~{tokens(forecast.tokens)}"
     cached = f" ({tokens(forecast.cached)} cached)" if forecast.cached else ""
     cost = "" if forecast.cost is None else cost_range(*forecast.cost)
@@ -39,7 +39,7 @@ def forecast_words(forecast: Forecast, width: int) -> str:
 
 
 def cost_range(low: Decimal, high: Decimal) -> str:
-    """Two costs with one sign; one of them where both look the same."""
+    """Range of two costs with one sign; a single cost if both look the same."""
     if high == 0:
         return "free"
     first, last = dollars(low), dollars(high)
@@ -61,7 +61,7 @@ def _cold(forecast: Forecast) -> str:
 
 
 def next_change(forecast: Forecast) -> float | None:
-    """Seconds after which the words are others although nothing happened; None where they stay."""
+    """Seconds until the text changes without any event; None if it does not."""
     left = forecast.cold_in
     if not left:
         return None
@@ -69,7 +69,7 @@ def next_change(forecast: Forecast) -> float | None:
 
 
 def suggestion_words(body: ContextSuggested, take: str, silence: str, width: int) -> str:
-    """As much of it as fits into ``width`` cells: the action stays longest. ``take`` and ``silence`` are the keys."""
+    """Suggestion in at most ``width`` cells; the action is dropped last. ``take`` and ``silence`` are the keys."""
     freed = f", -{tokens(body.freed)}" if body.freed else ""
     act, never = f"{take}: {body.action}{freed}", f"{silence}: never"
     room = width - len(SEPARATOR.join(("", act, never)))

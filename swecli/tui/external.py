@@ -1,5 +1,5 @@
-"""Programs that get the terminal for a while: the user's editor and their own shell commands, whose output is recorded.
-The screen comes back when they end."""
+"""Programs that take over the terminal: the user's editor and shell commands, with recorded output. The screen returns
+when they end."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from msgspec import Struct
 from textual.app import App, SuspendNotSupported
 
 USUAL = ("sensible-editor", "nano", "vim", "vi")
-"""Editors that are looked for when neither VISUAL nor EDITOR names one."""
+"""Editors to look for if neither VISUAL nor EDITOR is set."""
 
 
 class ExternalError(Exception):
-    """The program could not be run, or failed; one sentence."""
+    """The program could not be run, or failed; the message is one sentence."""
 
 
 def editor_command(environ: Mapping[str, str]) -> list[str]:
     """The user's editor with its arguments.
 
     Raises:
-        ExternalError: there is none, or its command can't be read.
+        ExternalError: there is none, or its command can't be parsed.
     """
     for name in ("VISUAL", "EDITOR"):
         if text := environ.get(name, "").strip():
@@ -53,11 +53,11 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
 
 
 async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
-    """Let the user edit a text in their editor. Returns it without the line end that editors add, otherwise as it was
-    left: with its line ends, and with what stands for bytes that are no text.
+    """Let the user edit a text in their editor. Returns it without the final line end that editors add, otherwise
+    unchanged: line ends and stand-ins for undecodable bytes are kept.
 
     Raises:
-        ExternalError: there is no editor, it failed, or what it left is no text.
+        ExternalError: there is no editor, it failed, or the result is no text.
     """
     command = editor_command(os.environ)
     folder = Path(tempfile.mkdtemp(prefix="swecli-"))
@@ -88,7 +88,7 @@ def _has_raw_bytes(text: str) -> bool:
 
 
 async def open_file(app: App[Any], path: Path, line: int | None = None) -> None:
-    """Open a file in the user's editor, at a line where the editor is known to take one.
+    """Open a file in the user's editor, at a line if the editor is known to take one.
 
     Raises:
         ExternalError: there is no editor, or it failed.
@@ -99,7 +99,7 @@ async def open_file(app: App[Any], path: Path, line: int | None = None) -> None:
 
 
 async def run(app: App[Any], command: Sequence[str]) -> None:
-    """Run a program in the terminal while the screen is away. The session goes on meanwhile.
+    """Run a program in the terminal while the screen is suspended. The session continues.
 
     Raises:
         ExternalError: it could not be started, or it failed.
@@ -109,7 +109,7 @@ async def run(app: App[Any], command: Sequence[str]) -> None:
         with app.suspend():
             try:
                 code = await asyncio.to_thread(_run, command)
-            except OSError as error:  # must not leave the block: the screen would not come back
+            except OSError as error:  # must not leave the block, or the screen would not return
                 refused = error.strerror or str(error)
     except SuspendNotSupported:
         raise ExternalError("The interface cannot be suspended here") from None
@@ -120,40 +120,39 @@ async def run(app: App[Any], command: Sequence[str]) -> None:
 
 
 def _run(command: Sequence[str]) -> int:
-    # While the interface runs, descriptors 1 and 2 are not the terminal; what it draws on is.
+    # While the interface runs, its display is the terminal; descriptors 1 and 2 are not.
     screen = sys.__stdout__
     terminal = screen.fileno() if screen is not None else None
     return subprocess.run(command, stdin=0, stdout=terminal, stderr=terminal, check=False).returncode
 
 
 KEPT = 1_000_000
-"""Bytes of output that are taken down, the newest."""
+"""Bytes of output to keep, the newest."""
 _LOOK = 0.2
-"""Seconds between two looks at the size of the window and at the end of the command."""
+"""Seconds between checks of the window size and the command's end."""
 _BEGIN = 0.01, 2.0
-"""Seconds between two looks at whether the command has its terminal, and until keys don't wait for that any more."""
+"""Seconds between checks whether the command owns its terminal; seconds after which keys no longer wait for that."""
 _ELSEWHERE = re.compile(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
-"""What a program drew on the other screen of the terminal: editors and pagers."""
+"""Output on the alternate screen, as drawn by editors and pagers."""
 _MOVES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\[[<-?][0-?]*[ -/]*m|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)"
     r"|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b\Z|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\x80-\x9f]"
 )
-"""Sequences that are no text and no colour."""
+"""Sequences that are neither text nor colour."""
 
 
 def as_text(output: bytes) -> str:
-    """What a command has written as text with colours: without what was on the other screen, without sequences that
-    move or ask, and without control characters."""
+    """Output as text with colours: without the alternate screen, cursor movement, queries and control characters."""
     text = output.decode("utf-8", "replace").replace("\r\n", "\n")
     return _MOVES.sub("", _ELSEWHERE.sub("", text))
 
 
 class NoTerminal(Exception):
-    """There is no terminal to give away."""
+    """No terminal is available to hand over."""
 
 
 class Ran(Struct, frozen=True):
-    """``output`` without what was drawn on the terminal's other screen; ``duration`` in seconds."""
+    """Result of a command: ``output`` without the alternate screen, ``duration`` in seconds."""
 
     output: str
     exit_status: int
@@ -161,15 +160,15 @@ class Ran(Struct, frozen=True):
 
 
 async def run_in_terminal(app: App[Any], command: str, cwd: Path, environment: Mapping[str, str]) -> Ran:
-    """Run a shell command in the terminal while the screen is away.
+    """Run a shell command in the terminal while the screen is suspended.
 
     Raises:
-        NoTerminal: the screen can't be left here, or the command could not be started: it has not run.
+        NoTerminal: the screen can't be suspended or the command could not be started; it has not run.
     """
     screen = sys.__stdout__
     ran: Ran | None = None
     try:
-        # No exception may reach the end of the suspension: the screen would not come back.
+        # No exception may reach the end of the suspension, or the screen would not return.
         with app.suspend(), contextlib.suppress(OSError, ValueError, termios.error):
             if screen is not None and os.isatty(0):
                 ran = await asyncio.to_thread(_run_shell, command, cwd, dict(environment), screen.fileno())
@@ -192,7 +191,7 @@ def _run_shell(command: str, cwd: Path, environment: dict[str, str], screen: int
         process = _start(command, cwd, environment, slave)
         try:
             output = _relay(process, master, slave, screen)
-        except OSError:  # the terminal is gone, and the command with it; it has run, so it is not to be run again
+        except OSError:  # terminal and command are gone; the command has run, so don't repeat it
             process.kill()
             output = b""
         status = process.wait()
@@ -229,8 +228,8 @@ def _has_terminal(process: subprocess.Popen[bytes], master: int) -> bool:
 
 
 def _relay(process: subprocess.Popen[bytes], master: int, slave: int, screen: int) -> bytes:
-    """Keys in, output out, until the command has ended and all that it wrote is there. Keys that are pressed before the
-    command has its terminal wait, so that none of them is lost."""
+    """Relay keys and output until the command has ended and all output is read. Keys pressed before the command owns
+    its terminal wait, so none is lost."""
     taken = bytearray()
     pause, longest = _BEGIN
     latest = time.monotonic() + longest
@@ -253,7 +252,7 @@ def _relay(process: subprocess.Popen[bytes], master: int, slave: int, screen: in
 
 
 def _fit(slave: int, screen: int) -> None:
-    """Give the command's terminal the size of the real one."""
+    """Copy the real terminal's size to the command's terminal."""
     with contextlib.suppress(OSError):
         columns, rows = os.get_terminal_size(screen)
         wanted = struct.pack("HHHH", rows, columns, 0, 0)
@@ -268,11 +267,11 @@ def _shown(command: str) -> str:
 
 
 def terminal_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a command gets that runs in the user's terminal."""
+    """Environment of a command that runs in the user's terminal."""
     from swecli.core.workspace.process import scrubbed_environment
 
     environment = scrubbed_environment(environ)
-    for name in ("PAGER", "GIT_PAGER", "MANPAGER"):  # there is somebody who can turn pages
+    for name in ("PAGER", "GIT_PAGER", "MANPAGER"):  # a user can page
         environment.pop(name)
         if name in environ:
             environment[name] = environ[name]

@@ -1,4 +1,4 @@
-"""The signs that the interface draws, and what stands for them on terminals that have no glyphs for them."""
+"""Glyphs of the interface, and their ASCII substitutes."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _PLAIN: Final = {
 _TABLE: Final = str.maketrans({sign: plain for plain, signs in _PLAIN.items() for sign in signs}) | str.maketrans(
     "⠙⠹⠸⠼⠦⠧⠇⠏", "/-\\|/-\\|"
 )
-"""Each sign of one cell becomes one character, so that nothing moves."""
+"""Maps each one-cell glyph to one character, so that the layout does not change."""
 
 
 def plain(text: str) -> str:
-    """The text with every sign of the interface as an ASCII character."""
+    """The text with every glyph of the interface replaced by an ASCII character."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
 class PlainGlyphs(LineFilter):
-    """Draws the whole screen without signs that need more than ASCII."""
+    """Draws the whole screen in ASCII."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [Segment(plain(text), style, control) for text, style, control in segments]
 
 
 def needs_plain(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is known to lack the signs: a text console, a hardware terminal, or a locale whose
-    character set is not Unicode."""
+    """Whether the terminal is known to lack the glyphs: a text console, a hardware terminal, or a non-Unicode
+    locale."""
     term = environ.get("TERM", "").lower()
     if term in ("linux", "dumb", "ansi", "cons25") or term.startswith("vt"):
         return True

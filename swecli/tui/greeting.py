@@ -1,4 +1,4 @@
-"""What a new session begins with: where it works, with which model and mode, and what there is to go on with. Pure."""
+"""Start of a new session: folder, model, mode, and sessions to continue. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from swecli.core.engine.session_view import SessionView
 
 Shown = Callable[[str], str]
-"""The keys of an action, for people."""
+"""Display text of an action's keys."""
 
 TITLE = 34
-"""Characters of the last session's first message."""
+"""Characters shown of the last session's first message."""
 
 HINTS: tuple[Callable[[Shown], str], ...] = (
     lambda keys: "? lists keys and commands; @ names a file, ! runs a command in your shell.",
@@ -33,7 +33,7 @@ HINTS: tuple[Callable[[Shown], str], ...] = (
 def greeting(
     view: SessionView, earlier: Sequence[StoredSession], keys: Shown, now: float, home: str
 ) -> tuple[tuple[str, str], ...]:
-    """Lines of a label and a text; the last one, without a label, is a hint that changes with each session."""
+    """Lines of label and text; the last one has no label and is a hint that varies by session."""
     from swecli.commands.session import mode_label, mode_meaning, no_instructions
 
     model = view.model
@@ -62,12 +62,12 @@ def _instructions(view: SessionView, home: str) -> str:
 
 
 def short(path: Path, home: str) -> str:
-    """With ``~`` for the home folder."""
+    """The path with ``~`` for the home folder."""
     return f"~/{path.relative_to(home)}".removesuffix("/.") if home and path.is_relative_to(home) else str(path)
 
 
 def age(seconds: float) -> str:
-    """How long ago, in one unit."""
+    """Age in one unit."""
     for size, unit in ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"

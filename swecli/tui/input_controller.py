@@ -1,4 +1,4 @@
-"""What a submitted line means: a message, a slash command, or the user's own shell command."""
+"""Interpretation of a submitted line: a message, a slash command, or the user's own shell command."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Say(Struct, frozen=True):
 
 
 class Shell(Struct, frozen=True):
-    """``in_terminal``: the user said that it needs the whole terminal."""
+    """A shell command; ``in_terminal``: the user asked for the whole terminal."""
 
     command: str
     in_terminal: bool = False
 
 
 class NotSent(Struct, frozen=True):
-    """What can't be done, such as an unknown command; ``message`` says so."""
+    """Input that can't be sent, such as an unknown command; ``message`` says why."""
 
     message: str
 
@@ -50,9 +50,11 @@ Submission: TypeAlias = "Say | Shell | CommandCall | NotSent | None"
 def interpret(
     text: str, commands: Sequence[SlashCommand], exists: Callable[[str], bool] = os.path.exists
 ) -> Submission:
-    """The meaning of ``text``. A line that begins with a path (one with a second slash, or one that
-    ``exists``) is a message."""
-    from swecli.commands.registry import UnknownCommand, parse  # has every command; loaded beside the screen
+    """Interpret ``text``. A line that begins with a path (with a second slash, or one that ``exists``) is a message."""
+    from swecli.commands.registry import (
+        UnknownCommand,
+        parse,
+    )  # imports every command; loaded in parallel to the screen
 
     stripped = text.strip()
     if not stripped:
@@ -79,7 +81,7 @@ def _needs_session(meaning: Submission) -> bool:
 
 
 class InputController:
-    """Does what submitted lines ask for, one after the other."""
+    """Executes submitted lines in order."""
 
     def __init__(self, screen: MainScreen, session: SessionController, actions: Actions, copier: Copier) -> None:
         self._screen = screen
@@ -87,22 +89,22 @@ class InputController:
         self._actions = actions
         self._copier = copier
         self._early = asyncio.Lock()
-        """Held by what was sent before the session was open; waiting for it is in order."""
+        """Held by input sent before the session opened; waiters proceed in order."""
         self._weighing = asyncio.Lock()
-        """Held while a message is weighed or asked about, so that nothing overtakes it."""
+        """Held while a message is weighed or confirmed, so that no later one overtakes it."""
         self._beside: list[asyncio.Task[CommandResult]] = []
-        """Questions beside the conversation that wait for their answers."""
+        """Pending side questions."""
 
     async def submit(self, text: str) -> None:
-        """Do what the text asks for."""
+        """Execute the text."""
         from swecli.tui.prompt.editor import PromptEditor
 
         await self.submit_message(PromptEditor.Submitted(text, text))
 
     async def submit_message(self, message: PromptEditor.Submitted, most: float = 1.0) -> None:
-        """Do what the message asks for, with the files that are mentioned in what was typed of it. It waits for the end
-        of the running turn where it has images or was queued. Above ``most`` of the window the user is asked first.
-        Input that comes while the session still opens is processed in order once it is open."""
+        """Execute the message, with the files mentioned in its typed part. Messages with images and queued ones wait
+        for the running turn to end. Above ``most`` of the window, ask first. Input sent while the session opens is
+        processed in order once it is open."""
         session, meaning = self._session, interpret(message.text, self._actions.commands)
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
         early = session.port is None and (unknown or _needs_session(meaning))
@@ -124,7 +126,7 @@ class InputController:
                 if isinstance(meaning, Say):
                     await self._say(message, most)
                     if early and session.view is not None and session.view.model is not None:
-                        await session.begun()  # what a command shows comes below the message that was sent before it
+                        await session.begun()  # a command's output belongs below the earlier message
             match meaning:
                 case None | Say():
                     pass
@@ -136,7 +138,7 @@ class InputController:
                     await self._run(meaning.command, meaning.arguments)
 
     async def own_commands(self) -> None:
-        """Look which commands of the user's and the project's there are, and offer them."""
+        """Load and offer the user's and the project's commands."""
         from swecli.commands.registry import session_commands
 
         port = self._session.port
@@ -168,7 +170,7 @@ class InputController:
         session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
 
     async def _noted(self, text: str) -> bool:
-        """Add a line that begins with ``#`` to the instructions that the user chooses; False where it is a message."""
+        """Add a line that begins with ``#`` to the instructions that the user chooses; False if it is a message."""
         from swecli.commands.memory import instructions_file, note_of, remember
         from swecli.core.config.paths import user_paths
         from swecli.tui.greeting import short
@@ -196,10 +198,9 @@ class InputController:
     async def _lightened(
         self, message: PromptEditor.Submitted, most: float
     ) -> tuple[str, tuple[str, ...] | None] | None:
-        """The text to send and what it mentions. A message that takes more of the window is asked about: it may go as
-        it is, with files in place of its pastes and paths in place of what it mentions, or back into the prompt, which
-        is None."""
-        from swecli.core.workspace.mentions import mentioned, mentioned_by_hand  # the first frame needs it not
+        """The text to send and its mentions. Ask about a message above ``most`` of the window: send it as is, replace
+        pastes by files and mentions by paths, or return it to the prompt (None)."""
+        from swecli.core.workspace.mentions import mentioned, mentioned_by_hand  # not needed by the first frame
 
         as_it_is = message.text, mentioned_by_hand(message.text, message.typed)
         words = mentioned(message.typed)
@@ -231,8 +232,8 @@ class InputController:
         return None
 
     async def _run_shell(self, shell: Shell) -> None:
-        """Run the user's command in the session, or in their terminal where it needs one; not while a turn or another
-        command runs, whose work it would get in the way of."""
+        """Run the user's command in the session, or in their terminal if it needs one; refused while a turn or another
+        command runs, because they would interfere."""
         from swecli.tui.terminal_programs import needs_terminal
 
         command, own = shell.command, shell.in_terminal or needs_terminal(shell.command, os.environ)
@@ -261,7 +262,7 @@ class InputController:
             self._screen.activity.flash(f"/{command.name} waits until the turn ends; Esc interrupts the turn")
             return
         result = await self._answered(command, port, arguments, title)
-        self._screen.activity.refresh()  # a suggestion may be taken up or silenced now
+        self._screen.activity.refresh()  # a suggestion may be available now
         if result.blocks:
             self._screen.transcript.show(result.blocks, title)
         if result.offer is not None and result.screen is None:
@@ -272,7 +273,7 @@ class InputController:
             self._actions.open(result.screen, result.argument)
 
     async def _answered(self, command: SlashCommand, port: Session, arguments: str, title: str) -> CommandResult:
-        """What the command shows. One that asks the model is seen to wait, and ends where the user cancels it."""
+        """Run the command. One that asks the model shows that it waits and can be cancelled."""
         if not command.asks_model:
             return await run_command(command, port, arguments)
         task = asyncio.create_task(run_command(command, port, arguments))
@@ -289,10 +290,10 @@ class InputController:
 
     @property
     def waits_beside(self) -> bool:
-        """Whether a question beside the conversation waits for its answer."""
+        """Whether a side question waits for its answer."""
         return bool(self._beside)
 
     def cancel_beside(self) -> None:
-        """Cancel the newest question beside the conversation."""
+        """Cancel the newest side question."""
         if self._beside:
             self._beside[-1].cancel()

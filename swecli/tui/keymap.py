@@ -1,4 +1,4 @@
-"""Which key does what: the table of actions with the user's changes."""
+"""Key bindings: the table of actions with the user's changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = {
 
 
 class Keymap:
-    """Keys by action and actions by key. It is made with the defaults before the settings are read."""
+    """Keys by action and actions by key; starts with the defaults until settings are read."""
 
     def __init__(self) -> None:
         self._keys: dict[str, tuple[str, ...]] = {}
@@ -35,7 +35,7 @@ class Keymap:
         self.adopt({})
 
     def adopt(self, changes: Mapping[str, Sequence[str]]) -> None:
-        """Take over what the settings say of some actions."""
+        """Apply the settings' key changes."""
         self._keys = resolve({name: tuple(keys) for name, keys in changes.items()})
         self._actions = {}
         for name, keys in self._keys.items():
@@ -43,32 +43,32 @@ class Keymap:
                 self._actions.setdefault(BY_NAME[name].place, {}).setdefault(event_name(key), name)
 
     def action(self, place: Place, key: str) -> str | None:
-        """What a key (as events name it) does in a place."""
+        """Action of a key (as events name it) in a place."""
         return self._actions.get(place, {}).get(key)
 
     def freed(self, place: Place, key: str) -> bool:
-        """Whether the key did something in this place until the user gave it away."""
+        """Whether the key had an action in this place until the user unbound it."""
         return self.action(place, key) is None and any(
             key in map(event_name, action.keys) for action in ACTIONS if action.place == place
         )
 
     def keys(self, action: str) -> tuple[str, ...]:
-        """The keys of an action, as events name them."""
+        """Keys of an action, as events name them."""
         return tuple(event_name(key) for key in self._keys[action])
 
     def shown(self, action: str) -> str:
-        """The keys of an action for people: "Ctrl+J, Shift+Enter"; "(no key)" where it has none."""
+        """Keys of an action for display: "Ctrl+J, Shift+Enter"; "(no key)" if it has none."""
         return ", ".join(shown(key) for key in self._keys[action]) or "(no key)"
 
 
 def keymap_of(widget: Widget) -> Keymap:
-    """The application's keys; the defaults in an application that has none."""
+    """The application's keys, or the defaults if it has none."""
     found = getattr(widget.app, "keymap", None)
     return found if isinstance(found, Keymap) else Keymap()
 
 
 def event_name(key: str) -> str:
-    """The name that key events have for a key of the settings."""
+    """Event name of a key in the settings."""
     *modifiers, name = key.split("+") if key != "+" else [key]
     if len(name) == 1 and not name.isalnum():
         import unicodedata
@@ -85,7 +85,7 @@ def event_name(key: str) -> str:
 
 
 def shown(key: str) -> str:
-    """A key for people: Ctrl+O, PgUp, y."""
+    """Display name of a key: Ctrl+O, PgUp, y."""
     if key in _SHOWN:
         return _SHOWN[key]
     if len(key) == 1:
@@ -116,10 +116,10 @@ _EVERYWHERE = {
     "turn_previous": "scroll('turn_previous')",
     "turn_next": "scroll('turn_next')",
 }
-"""What the app does for an action of the key table."""
+"""App action for each key table action that works everywhere."""
 
 _AFTER_OTHERS = frozenset(("close", "page_up", "page_down", "scroll_home", "scroll_end"))
-"""Actions that whatever has the focus may take first."""
+"""Actions that the focused widget may handle first."""
 
 _TRANSCRIPT = {
     "block_previous": "cursor_previous",
@@ -154,18 +154,18 @@ def transcript(keymap: Keymap) -> list[Binding]:
 
 
 QUIT_WINDOW = 1.0
-"""Seconds in which a second Ctrl+C on an empty prompt quits."""
+"""Seconds within which a second Ctrl+C on an empty prompt quits."""
 
 ESCAPE_WINDOW = 1.0
-"""Seconds in which a second Esc clears the prompt, or offers to rewind where it is empty."""
+"""Seconds within which a second Esc clears the prompt, or offers to rewind if it is empty."""
 
 EscapeStep = Literal["overlay", "panel", "selection", "interrupt", "beside", "nothing"]
 CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "beside", "clear", "arm"]
 
 
 class KeyContext(Struct, frozen=True):
-    """What is open, selected, typed and running, ``beside`` the turn too. ``armed`` is how many seconds ago Ctrl+C was
-    pressed on an empty prompt, None if it was not or something happened since."""
+    """What is open, selected, typed and running, including ``beside`` the turn. ``armed`` is the seconds since Ctrl+C
+    on an empty prompt, None if not pressed or if something happened since."""
 
     overlay: bool = False
     panel: bool = False
@@ -178,8 +178,7 @@ class KeyContext(Struct, frozen=True):
 
 
 def escape(now: KeyContext) -> EscapeStep:
-    """Esc never does two things: it closes, then clears, and only then interrupts, the turn before what is asked beside
-    it."""
+    """Step that Esc takes, one at a time: close, then clear, then interrupt the turn, then cancel a side question."""
     if now.overlay:
         return "overlay"
     if now.panel:
@@ -192,7 +191,7 @@ def escape(now: KeyContext) -> EscapeStep:
 
 
 def cancel(now: KeyContext) -> CancelStep:
-    """Ctrl+C copies a selection; twice on an empty prompt it quits, whatever the session does."""
+    """Step that Ctrl+C takes: it copies a selection; twice on an empty prompt it quits, even while a turn runs."""
     if now.selection:
         return "copy"
     if now.armed is not None and now.armed <= QUIT_WINDOW and not now.text:
@@ -220,7 +219,7 @@ PLACES: Mapping[Place, str] = {
 
 
 def key_blocks(keymap: Keymap, words: str = "") -> tuple[DisplayBlock, ...]:
-    """Every action with its name in the settings; with ``words`` only those that contain them."""
+    """Every action with its settings name; with ``words`` only the matching ones."""
     from swecli.core.protocol.blocks import TableBlock, TextBlock  # not needed by the first frame
 
     needle = words.casefold()

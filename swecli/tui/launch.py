@@ -1,4 +1,4 @@
-"""The way into the interface and out of it. Nothing that takes long is imported before the first paint."""
+"""Start and end of the interface. No slow import happens before the first paint."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def textual_settings(environ: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Settings that Textual reads from the environment while it is imported. They are taken back afterwards,
-    so that no child process inherits them; NO_COLOR, which Textual removes, is put back as well."""
+    """Set the environment variables that Textual reads at import. They are removed afterwards, so that no child process
+    inherits them; NO_COLOR, which Textual removes, is restored."""
     environ = os.environ if environ is None else environ
     wanted = {
         "TEXTUAL_ANIMATIONS": "none",
@@ -51,28 +51,28 @@ def _set(values: Mapping[str, str | None]) -> None:
 
 
 LAST_LINES = 12
-"""Lines of the last answer that stay on the normal screen."""
+"""Lines of the last answer left on the normal screen."""
 
 LAST_FILES = 12
-"""Changed files that are named there."""
+"""Changed files listed there."""
 
 SWITCH, SWITCH_EARLY = 0.005, 0.0005
-"""Seconds that a thread may hold back the others; less while modules are loaded, so that keys don't wait for them."""
+"""Thread switch interval in seconds; shorter while modules load, so that keys stay responsive."""
 
 COLLECT = (2_000, 10, 50)
-"""When garbage is collected: a pass over everything takes as long as several frames, and by default comes every other
-second of a fast answer."""
+"""Garbage collection thresholds: a full pass takes several frames, and with the defaults happens every other second of
+a fast answer."""
 
 UNUSABLE = 2
-"""Exit code where there is no terminal to draw on."""
+"""Exit code without a usable terminal."""
 
 
 def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
-    """Run the interface until the user leaves or a signal ends it. Returns the exit code. ``terminal`` is given where
-    the first paint has been made already.
+    """Run the interface until the user leaves or a signal ends it. Returns the exit code. ``terminal`` is given if the
+    first paint is already made.
 
-    The terminal is restored on every way out. Afterwards the end of the last answer and the command that
-    continues the session are on the normal screen.
+    Every exit restores the terminal and leaves the end of the last answer and the command to continue the session on
+    the normal screen.
     """
     if terminal is None:
         try:
@@ -117,7 +117,7 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
 
 
 def settle() -> None:
-    """The start is over: what lives now lives to the end, and collections begin."""
+    """End the start phase: exempt the objects that exist now from collection and enable it."""
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*COLLECT)
     gc.freeze()
@@ -135,8 +135,8 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
 
 
 def farewell(answer: str, resume: str, changed: Sequence[str] = ()) -> str:
-    """What stays on the normal screen: the last lines of the answer, the files that were changed (absolute paths, the
-    newest last), and how to continue."""
+    """Text for the normal screen: the answer's last lines, the changed files (absolute paths, newest last), and how to
+    continue."""
     columns = shutil.get_terminal_size().columns
     lines = [part for line in _safe(answer).strip().splitlines() for part in _wrapped(line, columns)]
     kept = lines[-LAST_LINES:]

@@ -1,4 +1,4 @@
-"""One line to type in, for panels and screens."""
+"""One-line input and list rows for panels and screens."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from swecli.tui.keymap import keymap_of
 
 
 def component_style(widget: Widget, name: str) -> Style:
-    """As the style sheet has it; Textual leaves out that it is reversed, which is what is seen without colours."""
+    """Style from the style sheet, including reverse, which Textual drops and which marks the selection without
+    colours."""
     reverse = widget.get_component_styles(name).text_style.reverse
     return widget.get_visual_style(name, partial=True) + Style(reverse=reverse)
 
 
 class Row(Struct, frozen=True):
-    """One choice. ``mark`` stands before it (a checkbox, a star). Beside a detail, a label takes at most half of the
-    line."""
+    """One choice. ``mark`` (a checkbox, a star) precedes it. A label beside a detail takes at most half of the line."""
 
     label: str
     detail: str = ""
@@ -33,20 +33,20 @@ class Row(Struct, frozen=True):
 
 
 def count_of(first: int, height: int, total: int) -> str:
-    """Which of all rows are in sight, for the end of the last of them; empty where all are."""
+    """Range of visible rows, for the end of the last one; empty if all are visible."""
     return f"  {first + 1:,}-{first + height:,} of {total:,}" if height < total else ""
 
 
 def beside_count(line: Content, count: str, width: int, style: Style) -> Content:
-    """A row with what there is to count at its end, where that leaves it half of the width."""
+    """A row with ``count`` at its end, if that leaves the row half of the width."""
     if not count or len(count) >= width // 2:
         return line
     return line.truncate(width - len(count), ellipsis=True, pad=True) + Content(count).stylize(style)
 
 
 class Rows(Widget, can_focus=False):
-    """A list of rows of one line each with a selected one, scrolled so that it is visible. ``counted``: while not all
-    are visible, the last line ends with which ones are."""
+    """List of one-line rows with a selected one, which is kept visible. ``counted``: the last line ends with the
+    visible range while some rows are hidden."""
 
     DEFAULT_CSS = """
     Rows { height: auto; color: $foreground; }
@@ -61,7 +61,7 @@ class Rows(Widget, can_focus=False):
         self._limit = limit
         self._rows: list[Row] = []
         self._widest = 0
-        """Characters of the longest label."""
+        """Length of the longest label."""
         self.selected = 0
 
     @property
@@ -76,7 +76,7 @@ class Rows(Widget, can_focus=False):
         self.refresh(layout=taller)
 
     def move(self, step: int) -> None:
-        """Move the selection, around the ends."""
+        """Move the selection, wrapping around."""
         if self._rows:
             self.selected = (self.selected + step) % len(self._rows)
             self.refresh()
@@ -110,11 +110,11 @@ class Rows(Widget, can_focus=False):
 
 
 class LineInput(Input):
-    """Each key does its work as it comes, in order: as a binding it would come after the letters that were typed
-    behind it. ``intercept`` gets every key first, and says whether it took it."""
+    """Input that handles each key in order: a binding would run after letters typed behind it. ``intercept`` sees every
+    key first and returns whether it handled it."""
 
     last_key: events.Key | None = None
-    """The newest key that came here."""
+    """Newest key received here."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class LineInput(Input):
         }
 
     def put(self, text: str) -> None:
-        """Replace what is typed, with the cursor behind it."""
+        """Replace the text and put the cursor at its end."""
         self.value = text
         self.cursor_position = len(text)
 
@@ -168,5 +168,5 @@ class LineInput(Input):
         event.prevent_default()
 
     def _edit_of(self, key: str) -> str:
-        """Keys of the prompt mean the same here."""
+        """Editing action of a key, same as in the prompt."""
         return {"ctrl+h": "backspace"}.get(key) or keymap_of(self).action("prompt", key) or key

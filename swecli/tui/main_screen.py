@@ -1,4 +1,4 @@
-"""The one screen of the program: transcript or an open list, todos, activity line, dock with panels, status bar."""
+"""The main screen: transcript or an open list, todos, activity line, dock with panels, status bar."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from swecli.tui.session_state import Request
     from swecli.tui.transcript.view import Transcript
 
-# The dock at the bottom of the screen: the prompt, or one panel in its place.
+# --- the dock: the prompt, or one panel in its place ---
 
 
 FULL_SCREEN = "-full-screen"
-"""Class of the screen while a panel has all of it."""
+"""Class of the screen while a panel fills it."""
 
 
 class Dock(Vertical):
-    """Requests of the model take the dock before pickers do, oldest first."""
+    """The dock at the bottom. The model's requests take precedence over pickers, oldest first."""
 
     DEFAULT_CSS = "Dock { height: auto; }"
 
     class Changed(Message):
-        """Something else has the keyboard now: the prompt, a panel, a screen."""
+        """The keyboard moved to another part: prompt, panel or screen."""
 
     def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic, above: Callable[[], int] = lambda: 0) -> None:
-        """``above`` tells how many lines the open list of todos takes."""
+        """``above`` returns the lines that the open todo list takes."""
         super().__init__(id="dock")
         self._prompt = prompt
         self._panel_context = PanelContext(
@@ -70,7 +70,7 @@ class Dock(Vertical):
         yield self._prompt
 
     def show_requests(self, requests: Sequence[Request]) -> None:
-        """Show the oldest of the waiting requests, or what was there when none is left."""
+        """Show the oldest waiting request, or the previous content if none is left."""
         if not requests:
             self._answered, self._waiting = 0, ()
             if self._request is not None:
@@ -89,7 +89,7 @@ class Dock(Vertical):
             self.panel.show_place(place, waiting)
 
     def meaning_for_waiting(self, mode: Mode) -> str:
-        """What a mode that the user has come to means for the requests that wait; empty where it means nothing."""
+        """Effect of the selected mode on waiting requests; empty if it has none."""
         if not self._waiting:
             return ""
         from swecli.core.tools.base import plural  # not needed by the first frame
@@ -106,12 +106,12 @@ class Dock(Vertical):
                 return ""
 
     def show(self, panel: DockPanel) -> None:
-        """Show a panel of the user's own, unless the model waits for an answer."""
+        """Show one of the user's own panels, unless a request is open."""
         if self._request is None:
             self._open(panel)
 
     def dismiss_plan(self) -> None:
-        """What was asked about a plan is settled otherwise."""
+        """Close the question about a plan, which was settled otherwise."""
         if self.panel is None:
             return
         from swecli.tui.dock.choices import PlanPanel
@@ -121,7 +121,7 @@ class Dock(Vertical):
 
     @property
     def asks_consent(self) -> bool:
-        """Whether the panel is an approval: Ctrl+C interrupts there instead of closing it."""
+        """Whether the panel is an approval, in which Ctrl+C interrupts instead of closing it."""
         return self._consent
 
     def escape(self) -> None:
@@ -130,12 +130,12 @@ class Dock(Vertical):
             self.panel.escape()
 
     def fit(self) -> None:
-        """The screen has another size. A panel that is only about to be there fits itself."""
+        """Fit the panel to the new screen size. A panel not yet mounted fits itself."""
         if self.panel is not None and self.panel.is_mounted:
             self.panel.fit()
 
     def focus_panel(self) -> None:
-        """Give the keyboard back to what is in the dock, or to the screen that is open above it."""
+        """Return the keyboard to the dock's content or the open screen."""
         if self.panel is not None:
             self.panel.focus()
         elif self._focus_list is not None:
@@ -144,7 +144,7 @@ class Dock(Vertical):
             self._prompt.editor.focus()
 
     def open_screen(self, focus: Callable[[], None]) -> None:
-        """A screen is open: there is no prompt, and ``focus`` gives the keyboard to the screen."""
+        """Hide the prompt while a screen is open; ``focus`` gives the screen the keyboard."""
         self._focus_list = focus
         self._prompt.display = False
         self.focus_panel()
@@ -159,15 +159,15 @@ class Dock(Vertical):
     @on(DockPanel.Finished)
     def _finished(self, message: DockPanel.Finished) -> None:
         message.stop()
-        if message.panel is self.panel:  # and not one that has taken its place since
+        if message.panel is self.panel:  # not a panel that replaced it since
             self.close()
 
     def expand_panel(self) -> bool:
-        """Give the panel more of the screen, or less again; whether it wanted that."""
+        """Toggle a larger panel; returns whether the panel supports that."""
         return self.panel is not None and self.panel.toggle_expanded()
 
     def close(self) -> None:
-        """Back to the prompt, or to the screen that is open."""
+        """Return to the prompt or the open screen."""
         self._request, self._consent = None, False
         panel, self.panel = self.panel, None
         self.screen.remove_class(FULL_SCREEN)
@@ -215,7 +215,7 @@ MAX_TODOS = 8
 
 
 def visible_todos(todos: Sequence[Todo], lines: int) -> tuple[int, int]:
-    """First and end index of the part to show in ``lines`` lines: around the first unfinished step."""
+    """First and end index of the todos shown in ``lines`` lines: around the first unfinished one."""
     if len(todos) <= lines:
         return 0, len(todos)
     at = next((n for n, todo in enumerate(todos) if todo.status != "completed"), len(todos) - 1)
@@ -224,7 +224,7 @@ def visible_todos(todos: Sequence[Todo], lines: int) -> tuple[int, int]:
 
 
 class TodoPanel(Widget, can_focus=False):
-    """Shown with Ctrl+T while there are todos."""
+    """Todo list, toggled with Ctrl+T."""
 
     DEFAULT_CSS = """
     TodoPanel { height: auto; border-top: solid $border-blurred; padding: 0 1; display: none; }
@@ -235,7 +235,7 @@ class TodoPanel(Widget, can_focus=False):
     COMPONENT_CLASSES = {"todo--done", "todo--now"}
 
     class Resized(Message):
-        """The list takes more or fewer lines than before."""
+        """The list's height changed."""
 
     def __init__(self) -> None:
         super().__init__(id="todos")
@@ -250,7 +250,7 @@ class TodoPanel(Widget, can_focus=False):
 
     @property
     def open(self) -> bool:
-        """Whether the user wants the list; a panel that needs the whole screen hides it all the same."""
+        """Whether the user wants the list; a full-screen panel hides it nevertheless."""
         return self.has_class("-open")
 
     @open.setter
@@ -264,7 +264,7 @@ class TodoPanel(Widget, can_focus=False):
         self.post_message(self.Resized())
 
     def lines(self) -> int:
-        """Lines of the screen that the open list takes, its rule included."""
+        """Height of the open list, including its rule."""
         return 1 + self._height(self.screen.size) if self.open else 0
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -292,7 +292,7 @@ class TodoPanel(Widget, can_focus=False):
 
 
 class MainScreen(Screen[None]):
-    """The first frame has everything but the transcript, which is added once its modules are loaded."""
+    """Has everything but the transcript in the first frame; the transcript is added once its modules are loaded."""
 
     DEFAULT_CSS = """
     MainScreen { layout: vertical; overflow: hidden; background: $background; color: $foreground; }
@@ -313,7 +313,7 @@ class MainScreen(Screen[None]):
         self.dock = Dock(self.prompt, clock=clock, above=self.todos.lines)
         self.status = StatusBar()
         self.list_view: ListScreen | Board | None = None
-        """The list that is open in place of the transcript."""
+        """List open in place of the transcript."""
 
     def compose(self) -> ComposeResult:
         yield self.content
@@ -332,13 +332,13 @@ class MainScreen(Screen[None]):
         self.content.mount(transcript)
 
     def open_list(self, page: ListPage, words: str = "") -> None:
-        """Show a list in place of the transcript, or of the list that is open; ``words`` are searched for in it."""
+        """Show a list in place of the transcript or the open list, filtered by ``words``."""
         from swecli.tui.screens.list_screen import ListScreen
 
         self._open(ListScreen(page, words))
 
     def open_board(self, board: Board) -> None:
-        """Show a board in place of the transcript, or of what is open there."""
+        """Show a board in place of the transcript or the open list."""
         self._open(board)
 
     def _open(self, opened: ListScreen | Board) -> None:

@@ -1,5 +1,5 @@
-"""The session behind the screen: opened while keys are answered already, its events merged once per frame and shown,
-closed in order."""
+"""The session behind the screen: opened while keys already work, its events merged per frame and shown, closed in
+order."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
     from swecli.core.protocol.events import ContextSuggested
 
 FRAME = 1 / 30
-"""Seconds between two updates of the screen at most."""
+"""Minimum seconds between two screen updates."""
 
 BACK_PRESSURE = 0.010
-"""Seconds between two looks at an output queue that the terminal has not emptied yet."""
+"""Seconds between two checks of an output queue that the terminal has not emptied."""
 
 BEGIN = 2.0
-"""Seconds for which what follows an early message waits for its turn."""
+"""Seconds that input behind an early message waits for that message's turn."""
 
 MAX_BATCH = 4000
-"""Events of one update at most, so that a long replay does not hold up a key press."""
+"""Maximum events per update, so that a long replay does not delay a key press."""
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
-    """The same stream with fewer deltas: consecutive ones of an item and channel become one. Deltas of
-    different items may change places with each other, never with any other event."""
+    """The same stream with consecutive deltas of an item and channel merged. Deltas of different items may swap places
+    with each other, never with another event."""
     merged: list[Event] = []
     texts: dict[int, list[str]] = {}
     open_at: dict[tuple[str, str], int] = {}
@@ -85,10 +85,10 @@ def merge(events: Sequence[Event]) -> list[Event]:
 
 
 class Bridge:
-    """Takes events as they come and passes them on in batches.
+    """Collects events and passes them on in batches.
 
-    ``apply`` is called with the merged events of one frame. ``waiting`` says how many writes the terminal
-    has not taken yet: nothing is drawn on top of them, which is what keeps the keyboard alive on a slow link.
+    ``apply`` receives the merged events of one frame. ``waiting`` returns how many writes the terminal has not taken:
+    nothing is drawn until they are, which keeps the keyboard responsive on a slow link.
     """
 
     def __init__(
@@ -108,19 +108,19 @@ class Bridge:
         self._ended = False
 
     async def pump(self, events: AsyncIterator[Event]) -> None:
-        """Take a whole stream until it ends, then pass on what is left."""
+        """Collect a stream until it ends, then pass on the rest."""
         taken = 0
         async for event in events:
             self._pending.append(event)
             self._dirty.set()
             taken += 1
-            if taken % MAX_BATCH == 0:  # a replay that is ready at once must let the keyboard in
+            if taken % MAX_BATCH == 0:  # let key events in during a replay
                 await asyncio.sleep(0)
         self._ended = True
         self._dirty.set()
 
     async def run(self) -> None:
-        """Pass on batches until the stream has ended."""
+        """Pass on batches until the stream ends."""
         while True:
             await self._dirty.wait()
             while self._waiting() > 0:
@@ -137,49 +137,49 @@ class Bridge:
 
 
 AWAY_FRAME = 1 / 10
-"""Seconds between two updates while nobody looks, or over a remote line."""
+"""Seconds between two updates in the background or over a remote line."""
 CLOSE_TIME = 3.0
-"""Seconds for a session to end in order when the user quits."""
+"""Seconds for an orderly end of the session when the user quits."""
 SETTLED = 2.0
-"""Seconds after a session was opened, or after the last of what was said in it before, until the start is over."""
+"""Seconds after opening or after the end of the replay until the start phase ends."""
 MODE_REST = 1.5
-"""Seconds without another step through the modes after which the mode settles what waits."""
+"""Seconds without another mode change after which the mode settles waiting requests."""
 SHOWN_TURNS = 60
-"""Turns of a stored session that are shown at first, ``recorder.HELD_TURNS`` at most."""
+"""Turns of a stored session shown at first, at most ``recorder.HELD_TURNS``."""
 FURTHER = 4
-"""How many times as many turns are shown when somebody looks further back."""
+"""Factor by which the shown turns grow when the user scrolls further back."""
 REPLAYED = 500
-"""Events at once that only come from a stored session."""
+"""Events in one batch that indicate a replay."""
 
 
 def _at_budget(body: TurnEnded) -> bool:
-    """Whether the user stopped the turn at a budget: what waits, an answer to that question among it, they may change
-    before it costs anything."""
+    """Whether the user stopped the turn at a budget: they may then change waiting input, an answer among it, before it
+    costs anything."""
     return body.outcome == "interrupted" and body.error_kind == "budget"
 
 
 class SessionController:
-    """Holds the session's port once there is one; until then commands wait in order. Keeps the state that its events
-    make, and brings the screen up to date with it.
+    """Holds the session's port once it is open and queues commands until then. Keeps the state that events produce and
+    updates the screen from it.
 
-    ``branch`` is read in a thread; ``greet`` says what a new session begins with; ``settled`` is called once a session
-    is there and what was said in it before is shown.
+    ``branch`` is read in a thread; ``greet`` returns a new session's greeting; ``settled`` is called once a session is
+    open and its history is shown.
     """
 
     @dataclass
     class Wanted(Message):
-        """A session is to be opened in place of the one that was closed."""
+        """Asks to open a session in place of the closed one."""
 
         open_session: OpenSession
 
     class Opened(Message):
-        """A prompt that is sent now is worked on now."""
+        """The session is open; a sent prompt is processed at once."""
 
     class Planned(Message):
-        """A turn in plan mode has ended; its answer may be a plan."""
+        """A turn in plan mode ended; its answer may be a plan."""
 
     class Unconnected(Message):
-        """The session that was opened has no model."""
+        """The opened session has no model."""
 
     def __init__(
         self,
@@ -203,19 +203,19 @@ class SessionController:
         self._resting: Timer | None = None
         self._open, self._begun = asyncio.Event(), asyncio.Event()
         self._new = False
-        """Whether none of its events have been shown yet."""
+        """Whether none of its events has been shown."""
         self.port: Session | None = None
         self.state = UiState()
         self.spoke = False
-        """Whether there was a conversation to continue."""
+        """Whether it had a conversation to continue."""
         self.earlier = 0
-        """Messages of the session that are not shown."""
+        """Number of messages not shown."""
         self._turns = SHOWN_TURNS
-        """The newest turns of it that are, at least."""
+        """Minimum number of newest turns shown."""
         self._place: Callable[[], bool] | None = None
-        """Scrolls to where the user looks, once what they look at is shown again; returns whether it is."""
+        """Restores the scroll position once its content is shown again; returns whether it could."""
         self._newest = self._replayed = 0
-        """Sequence numbers of the newest event that was shown, and of the newest when all was asked for."""
+        """Sequence numbers of the newest shown event, and of the newest when the number of shown turns last changed."""
         self._showing: asyncio.Task[None]
 
     @property
@@ -224,30 +224,30 @@ class SessionController:
 
     @property
     def mentionable_words(self) -> tuple[str, ...]:
-        """What can be mentioned besides files."""
+        """Mentionable words besides files."""
         return () if self.port is None else tuple(one.word for one in self.port.mentionables)
 
     async def opened(self) -> None:
-        """Returns when there is a session."""
+        """Wait until a session is open."""
         await self._open.wait()
 
     async def begun(self) -> None:
-        """Returns when the first turn of this run is on the screen, or the session has had time to begin it."""
+        """Wait until the first turn of this run is shown, or the session had time to begin it."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._begun.wait(), BEGIN)
 
     async def play(self, open_session: OpenSession, first: Command | None = None) -> None:
-        """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
+        """Open a session and show it until it ends. ``first`` is sent before anything typed meanwhile."""
         port = await open_session()
         self._screen.transcript.greet(() if self._greet is None else await self._greet(port.view))
         self._turns = SHOWN_TURNS
         self.earlier = max(0, port.view.totals.turns - SHOWN_TURNS)
         self._replayed = self._newest = 0
         self._place = None
-        self._tell_earlier()
+        self._update_earlier()
         self._showing = asyncio.create_task(self._stream(port, SHOWN_TURNS))
         try:
-            await asyncio.sleep(0)  # the subscription begins
+            await asyncio.sleep(0)  # let the subscription start
             if first is not None:
                 port.send(first)
             self._attach(port)
@@ -265,7 +265,7 @@ class SessionController:
             self._showing.cancel()
 
     async def _stream(self, port: Session, turns: int | None) -> None:
-        """Show what was said, in the newest turns or in all, and what comes, until the session ends."""
+        """Show the newest turns (None: all) and new events until the session ends."""
         bridge = Bridge(self._apply, waiting=partial(compat.writer_depth, self._screen.app), interval=self._interval)
         pump = asyncio.create_task(bridge.pump(port.subscribe(replay=True, turns=turns)))
         try:
@@ -273,7 +273,7 @@ class SessionController:
         finally:
             pump.cancel()
 
-    def _tell_earlier(self) -> None:
+    def _update_earlier(self) -> None:
         transcript = self._screen.transcript
         transcript.earlier = bool(self.earlier)
         if self.earlier:
@@ -282,42 +282,42 @@ class SessionController:
             transcript.show((TextBlock(text, "dim"),))
 
     def show_all(self) -> None:
-        """Show the whole of a long session, not only its newest turns. Only between turns."""
+        """Show all turns of a long session. Only between turns."""
         self._show_turns(None, None)
 
     def show_earlier(self, *, whole: bool) -> None:
-        """The user looks at the top for what is before it: show more, above what they saw, or the ``whole`` from its
-        beginning on. Only between turns."""
+        """Show earlier turns above the current view, or the ``whole`` session from its start, when the user scrolls
+        past the top. Only between turns."""
         transcript = self._screen.transcript
         first = transcript.first_message
         if whole or not first:
             self._show_turns(None, transcript.show_top)
         elif self._place is not None:
-            transcript.earlier = True  # a key held down: what it asked for before is on its way
+            transcript.earlier = True  # a held key: the previous request is in progress
         else:
             self._show_turns(self._turns * FURTHER, lambda: transcript.show_before(first))
 
     def _show_turns(self, turns: int | None, place: Callable[[], bool] | None) -> None:
-        """Show so many of the newest turns anew; None: all."""
+        """Redraw with this many of the newest turns; None: all."""
         port, transcript = self.port, self._screen.transcript
         if port is None or not self.earlier:
             return
         if self.state.busy:
-            transcript.earlier = True  # it can be asked for again
+            transcript.earlier = True  # allow another request
             self._screen.activity.flash("Earlier messages load when the turn ends")
             return
         total = port.view.totals.turns
         self._turns = min(turns or total, total)
         self.earlier, self._replayed, self._place = total - self._turns, self._newest, place
         transcript.clear()
-        self._tell_earlier()
+        self._update_earlier()
         self._screen.activity.flash("Loading the whole session…" if not self.earlier else "Loading earlier messages…")
         before = self._showing
         self._showing = asyncio.create_task(self._stream(port, self._turns if self.earlier else None))
         before.cancel()
 
     def _attach(self, port: Session) -> None:
-        """The session is open: what waited is sent."""
+        """Attach the open session and send queued commands."""
         self.port, self._new = port, True
         self._open.set()
         waiting, self._waiting = self._waiting, []
@@ -325,7 +325,7 @@ class SessionController:
             port.send(command)
 
     def send(self, command: Command) -> None:
-        """Hand over a command, or keep it until the session is open."""
+        """Send a command, or queue it until the session is open."""
         if isinstance(command, SetMode):
             self._forget_mode()
         if self.port is None:
@@ -335,12 +335,12 @@ class SessionController:
 
     @property
     def mode(self) -> Mode | None:
-        """The mode that the user sees: the session's, or the one that they are at on their way through the modes."""
+        """Displayed mode: the session's, or the one selected while cycling."""
         return self._coming_mode or (None if self.view is None else self.view.mode)
 
     def come_to_mode(self, mode: Mode) -> None:
-        """A step through the modes. While the model waits for answers the session learns of it once the user has
-        rested there: a mode on the way must settle nothing."""
+        """Cycle to a mode. While requests wait, the session learns of it only after ``MODE_REST``, so that a mode
+        passed on the way settles nothing."""
         if not self.state.requests:
             self.send(SetMode(mode))
             return
@@ -356,7 +356,7 @@ class SessionController:
             self._resting = None
 
     async def close(self, timeout: float = CLOSE_TIME, reason: EndReason = "other") -> None:
-        """End the session, in at most ``timeout`` seconds, and forget what was shown of it. ``reason`` is for hooks."""
+        """End the session within ``timeout`` seconds and forget its shown state. ``reason`` is for hooks."""
         self._forget_mode()
         port, self.port = self.port, None
         self._open.clear()
@@ -366,7 +366,7 @@ class SessionController:
         self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
 
     def interrupt(self) -> None:
-        """Stop the turn; the screen says so at once. What waits for it goes back into the prompt, in its order."""
+        """Stop the turn and show that at once. Queued input returns to the prompt in order."""
         self.state.interrupting = True
         self._take_back()
         self.send(Interrupt(skip=True))
@@ -380,28 +380,29 @@ class SessionController:
             self._screen.prompt.take_back(waiting)
 
     def answer(self, command: Command) -> None:
-        """Send a reply; its request is done with for the screen before the session says so."""
+        """Send a reply and remove its request from the screen before the session confirms."""
         if isinstance(command, ReplyPermission | Answer):
             self.state.requests = [entry for entry in self.state.requests if entry.request != command.request]
         self.send(command)
         self.show()
 
     def no_images(self) -> str:
-        """Why the model can't be sent images; empty where it can, or may."""
+        """Why the model can't take images; empty if it can, or may."""
         model = None if self.view is None else self.view.model
         if model is None or model.images is not False:
             return ""
         return f"{model.ref} does not accept images; the path was pasted as text"
 
     def weigh(self, text: str, images: int = 0) -> Weight:
-        """What this would take of the window."""
+        """Size of this input relative to the window."""
         from swecli.core.engine.message_weight import weigh
 
         view = self.view
         return weigh(text, images, None) if view is None else weigh(text, images, view.budget, view.ratio)
 
     def foresee(self) -> Forecast | None:
-        """The next request, if the draft were sent now; None where it would be none, and while a turn runs."""
+        """Forecast of the next request if the draft were sent now; None if there would be none, or while a turn
+        runs."""
         view, editor = self.view, self._screen.prompt.editor
         draft = editor.text
         if view is None or self.state.busy or not draft.strip() or draft.startswith(("/", "!")):
@@ -410,19 +411,19 @@ class SessionController:
 
     @property
     def suggestion(self) -> ContextSuggested | None:
-        """What would serve the context; None while anything else is going on: work, a panel, a list, a draft."""
+        """Context suggestion; None during work or while a panel, list or draft is open."""
         return self.view.suggestion if self.at_rest and self.view is not None else None
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing goes on: no work, no panel, no list, no draft."""
+        """Whether there is no work, panel, list or draft."""
         screen, state = self._screen, self.state
         if state.busy or state.running or state.queue:
             return False
         return screen.dock.panel is None and screen.list_view is None and not screen.prompt.editor.text
 
     async def weigh_mentions(self, words: Sequence[str]) -> tuple[WeighedMention, ...]:
-        """What these words after ``@`` would attach; nothing while there is no session."""
+        """Size of what these ``@`` mentions would attach; empty without a session."""
         from swecli.core.engine.message_weight import weigh_mentions
 
         view = self.view
@@ -432,7 +433,7 @@ class SessionController:
         return await weigh_mentions(words, view.cwd, view.roots, view.model, others)
 
     async def mentions_shown(self, words: Sequence[str]) -> str:
-        """The same for people, in one line."""
+        """One-line text of ``weigh_mentions``."""
         from swecli.core.engine.message_weight import mentions_line
 
         return mentions_line(await self.weigh_mentions(words), self.weigh(""))
@@ -440,10 +441,10 @@ class SessionController:
     # --- the screen ---
 
     def show(self) -> None:
-        """Bring everything around the transcript up to date."""
+        """Update everything around the transcript."""
         screen, state, view = self._screen, self.state, self.view
         app = screen.app
-        if not app.screen_stack:  # the session outlives the screen for a moment
+        if not app.screen_stack:  # the session briefly outlives the screen
             return
         facts = self._facts()
         screen.activity.show(state, starting=view is None)
@@ -522,7 +523,7 @@ class SessionController:
         self.show()
 
     def _follow_plan(self, batch: Sequence[Event], view: SessionView) -> None:
-        """A plan is asked about when its turn has ended, and its steps are shown until all of them are done."""
+        """Ask about a plan once its turn has ended, and show its steps until all are done."""
         from swecli.core.engine.plan import ACCEPTED
 
         for event in batch:

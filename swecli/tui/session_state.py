@@ -1,4 +1,4 @@
-"""What the screen around the transcript knows of the session."""
+"""Session state for the parts of the screen around the transcript."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 
 _OF_ANYONE = (PermissionRequested, PermissionResolved, QuestionAsked, QuestionAnswered, FileChanged)
-"""What of a subagent concerns the user as that of the main agent does."""
+"""Subagent events that concern the user like the main agent's."""
 
 Request: TypeAlias = "PermissionRequested | QuestionAsked"
 
 
 class Running(Struct):
-    """An item that has begun and not ended. ``since`` is Unix seconds; of a call, from when it runs."""
+    """An item in progress. ``since`` is Unix seconds; for a call, when it started running."""
 
     kind: ItemKind
     name: str
@@ -59,28 +59,28 @@ class Running(Struct):
 
     @property
     def is_command(self) -> bool:
-        """Whether it is a command that runs now, the model's or the user's own."""
+        """Whether it is a running command, the model's or the user's own."""
         return (self.name == "run_command" and self.executing) or (self.kind == "user" and self.name == "shell")
 
 
 class UiState(Struct):
-    """State as ``reduction`` makes it of the session's events. Times are Unix seconds as the events carry them."""
+    """State that ``feed`` derives from the session's events. Times are Unix seconds from the events."""
 
     busy: bool = False
     turn_since: float = 0.0
     heard: float = 0.0
-    """When something last came from the model or about it."""
+    """Time of the last event from or about the model."""
     awaits: str = ""
     """What a request waits for before it is sent, as a sentence."""
     interrupting: bool = False
     retry: RetryScheduled | None = None
     retry_at: float = 0.0
     hooks: dict[int, HooksRunning] = field(default_factory=lambda: {})
-    """Hooks that are waited for, by the number of the wait."""
+    """Running hooks, by the number of the wait."""
     running: dict[str, Running] = field(default_factory=lambda: {})
     requests: list[Request] = field(default_factory=lambda: [])
     asked_since: float = 0.0
-    """When the user was asked what waits now, or the answer before it came."""
+    """When the pending request was shown, or the previous answer arrived."""
     waited: float = 0.0
     """Seconds that the turn has waited for the user's answers."""
     todos: tuple[Todo, ...] = ()
@@ -88,13 +88,13 @@ class UiState(Struct):
     ended: TurnEnded | None = None
     sandbox: SandboxChanged | None = None
     changed: dict[str, None] = field(default_factory=lambda: {})
-    """Files that tools changed in this run, in the order of their newest change."""
+    """Files changed by tools in this run, ordered by newest change."""
     last_answer: str = ""
-    """Text of the newest finished answer of the main agent."""
+    """Text of the main agent's newest finished answer."""
 
 
 def feed(state: UiState, event: Event) -> None:
-    """Change the state by one event."""
+    """Update the state with one event."""
     body = event.body
     state.heard = event.ts
     if event.agent != MAIN and not isinstance(body, _OF_ANYONE):
@@ -162,7 +162,9 @@ def _rest(state: UiState) -> None:
     state.busy = state.interrupting = False
     state.retry, state.awaits = None, ""
     state.running.clear()
-    state.requests = [request for request in state.requests if not request.item]  # what no turn asks still waits
+    state.requests = [
+        request for request in state.requests if not request.item
+    ]  # requests without an item outlive the turn
 
 
 def _checkpoint(state: UiState, body: ItemCheckpointed, at: float) -> None:
@@ -176,7 +178,7 @@ def _checkpoint(state: UiState, body: ItemCheckpointed, at: float) -> None:
 
 
 def _answered(state: UiState, left: list[Request], at: float) -> None:
-    """Only ``left`` of the requests still waits."""
+    """Reduce the waiting requests to ``left``."""
     if len(left) < len(state.requests):
         state.waited += max(0.0, at - state.asked_since)
         state.requests, state.asked_since = left, at
@@ -185,7 +187,7 @@ def _answered(state: UiState, left: list[Request], at: float) -> None:
 def _complete(state: UiState, body: ItemCompleted, at: float) -> None:
     item = state.running.pop(body.item, None)
     if item is not None and item.kind == "user":
-        state.interrupting = False  # no turn ends with a command of the user
+        state.interrupting = False  # a user's command ends no turn
     _answered(state, [request for request in state.requests if request.item != body.item], at)
     if item is not None and item.kind == "text" and body.parts:
         text = getattr(body.parts[0], "text", "")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 STARTING = "…"
-"""In place of a model, before there is a session."""
+"""Shown in place of the model until there is a session."""
 
 Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]
 
@@ -40,8 +40,8 @@ BAR_WIDTH = 8
 
 
 class Facts(Struct, frozen=True):
-    """What the bar shows. ``cost`` is US dollars, None while unknown; ``branch`` carries a ``*`` when there
-    are uncommitted changes."""
+    """Values of the bar. ``cost`` is US dollars, None if unknown; ``branch`` ends with ``*`` for uncommitted
+    changes."""
 
     mode: Mode
     model: str | None
@@ -51,9 +51,9 @@ class Facts(Struct, frozen=True):
     branch: str = ""
     sandbox: SandboxChanged | None = None
     jobs: int = 0
-    """Commands that run in the background."""
+    """Number of background commands."""
     editing: str = ""
-    """The mode of vim's keys; empty without them."""
+    """Mode of the vim keys; empty if they are off."""
     yolo: bool = False
     """Whether everything runs without approval, except in plan mode."""
 
@@ -67,8 +67,8 @@ _WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " filling up", "compact": "
 
 
 def context(budget: Budget | None, detail: int) -> list[Piece]:
-    """The meter in five sizes: 4 with label, bar, percentage and total, 3 without its label, 2 without the total, 1 bar
-    and percentage without words, 0 the percentage. Nothing while nothing is known."""
+    """The meter in five sizes: 4 with label, bar, percentage and total; 3 without label; 2 without total; 1 bar and
+    percentage without words; 0 the percentage. Empty if unknown."""
     if budget is None or budget.source == "unknown" or budget.effective <= 0:
         return []
     tone: Tone = budget.level
@@ -86,7 +86,7 @@ def context(budget: Budget | None, detail: int) -> list[Piece]:
 
 
 def without_commands(facts: Facts) -> bool:
-    """Whether auto mode runs no command unasked here, for want of a sandbox that contains them."""
+    """Whether auto mode asks about every command here because no sandbox contains them."""
     state = facts.sandbox
     return facts.mode == "auto" and state is not None and state.level != "full" and not state.contains
 
@@ -98,8 +98,8 @@ def _mode(facts: Facts) -> Piece:
 
 
 def line(facts: Facts, width: int) -> list[Piece]:
-    """The pieces of the bar, separated, that fit into ``width`` cells. Words give way first, then cost and branch; the
-    meter stays longest."""
+    """Pieces of the bar, separated, that fit ``width`` cells. Words are dropped first, then cost and branch; the meter
+    last."""
     name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
     mode = [_mode(facts)]
     if facts.editing:
@@ -133,7 +133,7 @@ def line(facts: Facts, width: int) -> list[Piece]:
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text, cut in its middle to at most ``limit`` characters."""
+    """The text, shortened in its middle to at most ``limit`` characters."""
     if len(text) <= limit:
         return text
     head = (limit - 1) // 2
@@ -150,14 +150,14 @@ def _joined(groups: list[list[Piece]]) -> list[Piece]:
 
 
 SILENCE = 10.0
-"""Seconds without anything from the model after which the line says so."""
+"""Seconds of silence from the model after which the line reports it."""
 LOOKING = "Looking for models…"
-"""Said while servers are asked which models they have."""
+"""Shown while servers are asked for their models."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 def describe(state: UiState, *, now: float) -> tuple[str, str]:
-    """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
+    """The activity as ``(what, how to stop)``; both empty if idle. ``now`` is Unix seconds."""
     if not state.busy and not state.running:
         return "", ""
     seconds = duration(max(0, int(now - state.turn_since - state.waited))) if state.busy else ""
@@ -176,7 +176,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         return f"Retry {number} {f'in {left} s' if left else 'now'}: {retry.reason}", "esc to stop"
     doing = _doing(state)
     if (first := _first_executing(state)) is not None and not state.hooks:
-        seconds = duration(max(0, int(now - first.since)))  # the time that its line in the transcript shows
+        seconds = duration(max(0, int(now - first.since)))  # same time as on its transcript line
     what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}" if seconds else doing
     silence = now - state.heard
     model_works = (
@@ -185,7 +185,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         and not state.hooks
         and not any(item.executing or item.awaits or item.kind == "compaction" for item in state.running.values())
     )
-    already_shown = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
+    already_shown = not state.running and silence > now - state.turn_since - 2  # as the time since the turn began
     if model_works and silence >= SILENCE and not already_shown:
         what = f"{what} · no output for {duration(int(silence))}"
     return what, stop
@@ -233,11 +233,11 @@ SPIN = 1 / 8
 """Seconds between two frames of the spinner."""
 
 FLASH = 4.0
-"""Seconds for which a short message stays."""
+"""Seconds that a short message is shown."""
 
 
 class LineWidget(Widget, can_focus=False):
-    """One line, drawn from content that is made when it is drawn."""
+    """One line whose content is built when it is drawn."""
 
     def content(self, width: int) -> Content:
         raise NotImplementedError
@@ -251,8 +251,8 @@ class LineWidget(Widget, can_focus=False):
 
 
 class ActivityLine(LineWidget):
-    """What is going on, or a short message, or what the draft will cost, or what would serve the context, or nothing.
-    It ticks only while something runs and the terminal has the focus."""
+    """Shows the current activity, a short message, the draft's forecast, a context suggestion, or nothing. Ticks only
+    while something runs and the terminal has the focus."""
 
     DEFAULT_CSS = """
     ActivityLine { height: 1; padding: 0 1; color: $foreground; }
@@ -272,14 +272,14 @@ class ActivityLine(LineWidget):
         self._flash = ""
         self._holds: Callable[[], bool] | None = None
         self._beside: list[tuple[str, str, float]] = []
-        """What goes on beside the turn, how to stop it, and since when."""
+        """Side activities: what, how to stop it, and since when."""
         self._unseen = 0
         self._timer: Timer | None = None
         self._flash_timer: Timer | None = None
         self.foresee: Callable[[], Forecast | None] | None = None
-        """What the draft would be as the next request; None where that is not wanted."""
+        """Forecast of the draft as the next request; None if disabled."""
         self.suggest: Callable[[int], str] | None = None
-        """What would serve the context, in so many cells; empty where there is nothing, or something else goes on."""
+        """Context suggestion in so many cells; empty if there is none or the session is busy."""
         self._forecast: Forecast | None = None
         self._forecast_timer: Timer | None = None
 
@@ -292,7 +292,7 @@ class ActivityLine(LineWidget):
         self.look_ahead()
 
     def keep_still(self, still: bool) -> None:
-        """Whether nothing turns; seconds are counted all the same."""
+        """Stop or allow animation; seconds still count."""
         if still != self._still:
             self._still = still
             if self._timer is not None:
@@ -302,7 +302,7 @@ class ActivityLine(LineWidget):
             self.refresh()
 
     def flash(self, text: str, seconds: float = FLASH, holds: Callable[[], bool] | None = None) -> None:
-        """Show a short message for a while, at most until the next key, and only as long as it ``holds``."""
+        """Show a short message for a while, at most until the next key, and only while it ``holds``."""
         self._flash, self._holds = text, holds
         if self._flash_timer is not None:
             self._flash_timer.stop()
@@ -310,13 +310,13 @@ class ActivityLine(LineWidget):
         self.refresh()
 
     def end_flash(self) -> None:
-        """The short message is over, if there is one: what it was about is done, or something else begins."""
+        """Remove the short message."""
         if self._flash:
             self.flash("")
 
     @contextmanager
     def beside(self, what: str, stop: str = "") -> Iterator[None]:
-        """Show that this goes on, whether a turn runs or not, until it is done."""
+        """Show an activity until the block ends, whether a turn runs or not."""
         entry = (what, stop, self._clock())
         self._beside.append(entry)
         self._tick_if_needed()
@@ -330,7 +330,7 @@ class ActivityLine(LineWidget):
                 self.refresh()
 
     def show_unseen(self, lines: int) -> None:
-        """How many lines have come below what is in sight since the user scrolled up."""
+        """Show how many new lines are below the visible part."""
         if lines != self._unseen:
             self._unseen = lines
             self.refresh()
@@ -340,8 +340,8 @@ class ActivityLine(LineWidget):
         self.look_ahead()
 
     def look_ahead(self, *, drafted: bool = True) -> None:
-        """Foresee the next request anew, where one is ``drafted``. A timer runs only until the words change next, and
-        none while nobody looks."""
+        """Update the forecast of the next request if one is ``drafted``. A timer runs only until the next text change,
+        and none in the background."""
         if self._forecast_timer is not None:
             self._forecast_timer.stop()
             self._forecast_timer = None
@@ -373,7 +373,7 @@ class ActivityLine(LineWidget):
                 what = f"{what} · {other}"
             else:
                 what, stop = f"{other} {duration(int(self._clock() - since))}", how
-        if self._flash:  # how to stop the work stays in sight
+        if self._flash:  # keep the hint how to stop
             line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
         elif self._starting and not self._beside:
             return Content("Starting…").stylize(muted)
@@ -404,7 +404,7 @@ class ActivityLine(LineWidget):
             self._timer = None
 
     def _tick(self) -> None:
-        """While an answer streams, each piece of it draws this line too: no frames beside those."""
+        """Redraw, except while an answer streams: each of its deltas already redraws this line."""
         if not 0 <= self._clock() - self._shown < SPIN:
             self.refresh()
 
@@ -438,7 +438,7 @@ class StatusBar(LineWidget):
             self.refresh()
 
     def show_line(self, line: Content | None) -> None:
-        """Show this in place of the facts; None brings them back."""
+        """Show this in place of the facts; None shows the facts again."""
         self._line = line
         self.refresh()
 
@@ -458,7 +458,7 @@ class StatusBar(LineWidget):
             if found := BAR.search(piece.text):
                 start, end = found.span()
                 ground = self.get_component_styles("status--track").background
-                if ground.ansi is None:  # the terminal's own colours have none: the ends are seen there
+                if ground.ansi is None:  # the terminal's own colours have no RGB value; the ends stay visible
                     part = part.stylize(Style(background=ground), start + 1, end - 1)
                 ends = self.get_visual_style("status--track-end", partial=True)
                 part = part.stylize(ends, start, start + 1).stylize(ends, end - 1, end)
@@ -467,15 +467,15 @@ class StatusBar(LineWidget):
 
 
 PAUSE = 0.3
-"""Seconds between two runs at least, from the end of one to the start of the next."""
+"""Minimum seconds from the end of one run to the start of the next."""
 LIMIT = 8_192
-"""Bytes of output that are read."""
+"""Bytes of output to read."""
 GIVE_UP = 3
-"""Failures in a row after which the command is not run again in this session."""
+"""Consecutive failures after which the command is not run again in this session."""
 
 
 def document(facts: Facts, view: SessionView | None, columns: int) -> dict[str, object]:
-    """What the command gets on its standard input. Values that are not known are null."""
+    """JSON input of the status command. Unknown values are null."""
     budget = facts.budget
     context = None
     if budget is not None and budget.source != "unknown":
@@ -502,10 +502,10 @@ def document(facts: Facts, view: SessionView | None, columns: int) -> dict[str, 
 
 
 class StatusScript:
-    """Runs the command when the state has changed, one run at a time, never in the way of anything.
+    """Runs the status command when the state has changed, one run at a time, without blocking.
 
-    ``show`` gets the output's first line, raw, or None where the usual bar is to be shown; ``complain`` a sentence
-    about the first failure.
+    ``show`` gets the output's first line, raw, or None for the usual bar; ``complain`` a sentence about the first
+    failure.
     """
 
     def __init__(
@@ -531,7 +531,7 @@ class StatusScript:
         self._reported = False
 
     def update(self, state: dict[str, object], cwd: Path) -> None:
-        """The state is this now. Returns at once."""
+        """Record the new state and schedule a run. Returns at once."""
         if self._failures >= GIVE_UP or state == self._last:
             return
         self._last, self._wanted = state, (state, cwd)
@@ -539,13 +539,13 @@ class StatusScript:
             self._task = asyncio.create_task(self._work())
 
     def stop(self) -> None:
-        """Begin no run any more, and end the one that is going on."""
+        """Start no further run, and end the current one."""
         self._failures, self._wanted = GIVE_UP, None
         if self._task is not None:
             self._task.cancel()
 
     async def close(self) -> None:
-        """As ``stop``, and wait for its end."""
+        """Stop and wait for the end."""
         self.stop()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)

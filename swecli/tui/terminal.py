@@ -40,13 +40,13 @@ _PARTIAL = re.compile(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b
 _ALT = re.compile(r"\x1b([a-z0-9\x7f\r\n])")
 _ALT_NAMES = {"\x7f": "backspace", "\r": "enter", "\n": "enter"}
 _REST_OF_ALT_ENTER = "[13;3u"
-"""What follows Esc where a terminal reports Alt+Enter as a sequence."""
+"""What follows Esc if a terminal reports Alt+Enter as a sequence."""
 _XTERM_KEY = re.compile(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
 """A modified key in xterm's older form."""
 _BOUND_NEWLINE = "\\\r\n"
-"""What some editors' terminals were set up to send for Shift+Enter: one new line, not two."""
+"""Sequence that some editors' terminals are configured to send for Shift+Enter; counts as one newline."""
 _RUN = re.compile(r"[^\x00-\x1f\x7f-\x9f]{33,}")
-"""More letters than anybody types between two reads: a paste of a terminal that does not mark pastes."""
+"""More letters than a person types between two reads: a paste from a terminal without bracketed paste."""
 _LONGEST_TYPED = 32
 _SEQUENCE = re.compile(r"\[[0-?]*[ -/]*[@-~]|O[ -~]")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*)?\Z")
@@ -72,7 +72,7 @@ class Pasted(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Many letters that came at once."""
+    """Many letters received at once."""
 
     text: str
 
@@ -93,19 +93,19 @@ Piece = Keys | Alt | Pasted | Run | Background
 
 
 class InputFilter:
-    """Cuts decoded input into keys, pastes and reports. A key parser that walks a paste character by
-    character takes seconds for some megabytes; here a paste costs a search for its end."""
+    """Splits decoded input into keys, pastes and reports. A key parser that walks a paste by character takes seconds
+    for some megabytes; here a paste costs one search for its end."""
 
     def __init__(self) -> None:
         self._held = ""
         self._paste: list[str] | None = None
         self._within = False
-        """Whether the keys so far end in the middle of a sequence."""
+        """Whether the keys so far end within a sequence."""
         self._escaped = False
-        """Whether an Esc that ended the last read has been handed over already, so that what follows belongs to it."""
+        """Whether an Esc at the end of the last read was already delivered and the next input belongs to it."""
 
     def feed(self, text: str) -> list[Piece]:
-        """Take a chunk; an unfinished marker at its end is held back until more comes or ``flush``."""
+        """Add a chunk; an unfinished marker at its end is held back until more arrives or ``flush``."""
         if self._escaped and text.startswith("\r"):
             text = _REST_OF_ALT_ENTER + text[1:]
         text, self._held = self._held + text, ""
@@ -116,7 +116,7 @@ class InputFilter:
         return out
 
     def flush(self) -> list[Piece]:
-        """What was held back turns out to be keys: nothing has followed it."""
+        """Return the held-back input as keys, because nothing followed it."""
         self._within = self._escaped = False
         if self._paste is not None or not self._held:
             return []
@@ -165,8 +165,7 @@ class InputFilter:
             self._split(text[position:], out)
 
     def _split(self, text: str, out: list[Piece]) -> None:
-        """Keys with Alt as pieces of their own: a key parser that waits whether more belongs to them loses what came
-        in the same read."""
+        """Split off keys with Alt: a key parser that waits for more of them loses the rest of the same read."""
         position = 0
         for found in _ALT.finditer(text):
             if found.start() > position:
@@ -177,7 +176,7 @@ class InputFilter:
             self._runs(text[position:], out)
 
     def _runs(self, text: str, out: list[Piece]) -> None:
-        """Long runs of letters as pieces of their own, unless they are part of a sequence that the terminal sent."""
+        """Split off long runs of letters, unless they belong to a sequence from the terminal."""
         within, self._within = self._within, _UNFINISHED.search(text) is not None
         position = 0
         for found in _RUN.finditer(text):
@@ -197,7 +196,8 @@ class InputFilter:
 
 
 def _newer_form(found: re.Match[str]) -> str:
-    """The key as most terminals send it today. A character that only Shift has made is that character."""
+    """The key in the form that most terminals send today. A character that only Shift produced is sent as that
+    character."""
     modifiers, code = int(found[1]), int(found[2])
     if modifiers == 2 and 32 < code < 0x110000 and code != 127:
         return chr(code)
@@ -213,7 +213,7 @@ def _colour(text: str) -> Background | None:
 
 
 def through(sequence: str, environ: Mapping[str, str]) -> str:
-    """The sequence so that it reaches the terminal through tmux (where ``allow-passthrough`` is on) or screen."""
+    """The sequence wrapped to pass through tmux (with ``allow-passthrough``) or screen."""
     if environ.get("TMUX"):
         return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
     if environ.get("STY"):
@@ -224,14 +224,14 @@ def through(sequence: str, environ: Mapping[str, str]) -> str:
 Activity = Literal["idle", "busy", "waiting"]
 
 MAX_TEXT = 120
-"""Characters of a notification or a title."""
+"""Maximum characters of a notification or title."""
 
 _OSC9 = frozenset(("iTerm.app", "WezTerm", "ghostty", "WarpTerminal"))
 _OSC777 = ("foot", "rxvt")
 _PROGRESS = frozenset(("ghostty", "WezTerm"))
 _MARKS: Mapping[Activity, str] = {"idle": "", "busy": "● ", "waiting": "? "}
 _STATES: Mapping[Activity, str] = {"idle": "0;0", "busy": "3;0", "waiting": "4;100"}
-"""State and share of the progress sequence: none, going on for an unknown time, held up."""
+"""State and share of the progress sequence: none, indeterminate, paused."""
 _OUTCOMES = {
     "done": "has finished",
     "interrupted": "was interrupted",
@@ -242,7 +242,8 @@ _OUTCOMES = {
 
 
 class Announcer:
-    """Follows the state of the screen. ``place`` names the folder in titles and notifications."""
+    """Derives title, progress and notifications from the state. ``place`` names the folder in titles and
+    notifications."""
 
     def __init__(
         self,
@@ -264,7 +265,7 @@ class Announcer:
         self._asked: str | None = None
 
     def follow(self, state: UiState, *, watched: bool) -> str:
-        """What to write to the terminal now that the state is this; ``watched`` is whether it has the focus."""
+        """Sequences to write for this state; ``watched``: the terminal has the focus."""
         out = "" if watched else self._notification(state)
         self._busy = state.busy
         self._asked = state.requests[0].request if state.requests else None
@@ -277,7 +278,7 @@ class Announcer:
         return out
 
     def farewell(self) -> str:
-        """Takes back what was written, for the end of the program. Safe to write at any moment."""
+        """Sequences that undo everything written, for exit. Safe at any moment."""
         out = ""
         if self._progress and self._activity != "idle":
             out += self._osc("9;4;0;0")
@@ -286,7 +287,7 @@ class Announcer:
     def _retitle(self, title: str) -> str:
         if title == self._titled:
             return ""
-        # The shell's title is put on the terminal's stack before the first of ours.
+        # Push the shell's title on the terminal's stack before setting the first one.
         save = "" if self._titled else "\x1b[22;0t"
         self._titled = title
         text = safe_line(title)[:MAX_TEXT]
@@ -314,12 +315,12 @@ class Announcer:
                 return ""
 
     def _osc(self, body: str) -> str:
-        # A BEL at the end: within screen's own wrapping an ST would end that.
+        # Ends with BEL: an ST would end screen's own wrapping.
         return through(f"\x1b]{body}\x07", self._environ)
 
 
 def usual_notification(environ: Mapping[str, str]) -> Notify:
-    """What this terminal is known to show as a notification, or else the bell."""
+    """The notification that this terminal is known to support, or else the bell."""
     if environ.get("TERM_PROGRAM") in _OSC9 or environ.get("WEZTERM_PANE") or environ.get("KITTY_WINDOW_ID"):
         return "osc9"
     if environ.get("TERM", "").startswith(_OSC777):
@@ -335,8 +336,8 @@ def shows_progress(environ: Mapping[str, str]) -> bool:
 
 
 class TerminalStatus:
-    """``write`` puts a sequence to the terminal, ``show_line`` replaces the status bar (None brings it back), and
-    ``complain`` tells the user something once."""
+    """Updates title, progress, notifications and the status line. ``write`` sends a sequence to the terminal,
+    ``show_line`` replaces the status bar (None restores it), and ``complain`` reports something once."""
 
     def __init__(
         self,
@@ -366,7 +367,7 @@ class TerminalStatus:
             self._replace_script(command)
 
     def follow(self, state: UiState, facts: Facts, view: SessionView | None, *, watched: bool, columns: int) -> None:
-        """The screen shows this now. Never blocks."""
+        """Update for the state on the screen. Never blocks."""
         if sequences := self._announcer.follow(state, watched=watched):
             self._write(sequences)
         if self._script is not None:
@@ -379,7 +380,7 @@ class TerminalStatus:
             await self._script.close()
 
     def farewell(self) -> str:
-        """What gives the terminal its own title back. Safe to ask for at any moment."""
+        """Sequence that restores the terminal's own title. Safe at any moment."""
         return self._announcer.farewell()
 
     def _replace_script(self, command: tuple[str, float] | None) -> None:
@@ -395,11 +396,11 @@ class TerminalStatus:
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 GRACE = 0.8
-"""Seconds from a signal to the hard end, whatever the event loop is doing."""
+"""Seconds from a signal to the forced end, whatever the event loop does."""
 
 
 def exit_code(number: int) -> int:
-    """The shell's exit code for an end by this signal."""
+    """The shell's exit code for this signal."""
     return 128 + number
 
 
@@ -407,12 +408,12 @@ def exit_code(number: int) -> int:
 def handled(
     end: Callable[[int], None], interrupt: Callable[[], None], restore: Callable[[], None], *, grace: float = GRACE
 ) -> Iterator[None]:
-    """Route signals while the block runs.
+    """Handle signals while the block runs.
 
-    ``end`` is called with the exit code at SIGTERM, SIGHUP and SIGQUIT and starts an orderly shutdown; when
-    that takes longer than ``grace`` seconds, ``restore`` is called and the process ends at once, with its commands.
-    ``interrupt`` is called at SIGINT. Both run in the main thread between two steps of the program, so they
-    must only hand over to the event loop.
+    ``end`` is called with the exit code on SIGTERM, SIGHUP and SIGQUIT and starts an orderly shutdown; if that takes
+    longer than ``grace`` seconds, ``restore`` is called and the process ends at once, with its commands. ``interrupt``
+    is called on SIGINT. Both run in the main thread between two steps of the program, so they must only hand over to
+    the event loop.
     """
 
     def hard_end(code: int) -> None:
@@ -442,7 +443,7 @@ READ_SIZE = 1 << 16
 
 
 class BackgroundReported(Message):
-    """The terminal answered which background it has."""
+    """The terminal reported its background colour."""
 
     def __init__(self, dark: bool) -> None:
         super().__init__()
@@ -453,12 +454,12 @@ class Driver(LinuxDriver):
     """Reads keys in its thread and posts them to the app."""
 
     shell_attributes: ClassVar[list[Any] | None] = None
-    """Line settings to give back when the program is suspended, as they were before the splash."""
+    """Line settings from before the splash, restored while the program is suspended."""
 
     _away = False
 
     typed: ClassVar[bytes] = b""
-    """What was typed before the program read keys."""
+    """Type-ahead from before the program read keys."""
 
     def start_application_mode(self) -> None:
         super().start_application_mode()
@@ -469,20 +470,20 @@ class Driver(LinuxDriver):
         self.follow_size()
 
     def follow_size(self) -> None:
-        """Tell the app the window's size now and after every change.
+        """Report the window's size to the app now and after every change.
 
-        The size is read by the event loop, not by the signal handler: a handler may be interrupted by the next one
-        between reading and telling, and the older size would then be told last and stay.
+        The event loop reads the size, not the signal handler: a second signal could interrupt a handler between reading
+        and reporting, so that the older size would be reported last and remain.
         """
 
         def changed(*_: object) -> None:
             if not self._in_band_window_resize:
-                self._loop.call_soon_threadsafe(self._tell_size)
+                self._loop.call_soon_threadsafe(self._report_size)
 
         signal.signal(signal.SIGWINCH, changed)
-        self._loop.call_soon_threadsafe(self._tell_size)
+        self._loop.call_soon_threadsafe(self._report_size)
 
-    def _tell_size(self) -> None:
+    def _report_size(self) -> None:
         size = Size(*self._get_terminal_size())
         self.send_message(events.Resize(size, size))
 
@@ -491,7 +492,7 @@ class Driver(LinuxDriver):
         super().stop_application_mode()
 
     def suspend_application_mode(self) -> None:
-        """Another program has the terminal now: what is drawn meanwhile is left out, and drawn afterwards."""
+        """Suspend output while another program has the terminal, and redraw afterwards."""
         super().suspend_application_mode()
         self._away = True
 
@@ -500,7 +501,7 @@ class Driver(LinuxDriver):
         super().resume_application_mode()
 
     def use_mouse(self, on: bool) -> None:
-        """Whether the program hears of the mouse. While it doesn't, the terminal selects text by itself."""
+        """Report mouse events to the program, or let the terminal select text by itself."""
         if on != self._mouse:
             self._disable_mouse_support()
             self._mouse = on
@@ -557,7 +558,6 @@ class Driver(LinuxDriver):
 
 
 def prepare(attributes: list[Any], typed: bytes) -> None:
-    """Hand over what is known of the terminal before the first driver starts: the shell's line settings, and
-    what was typed already."""
+    """Set the state known before the first driver starts: the shell's line settings and the type-ahead."""
     Driver.shell_attributes = [*attributes[:6], list(attributes[6])]
     Driver.typed = typed

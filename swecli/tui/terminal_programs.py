@@ -1,4 +1,4 @@
-"""Which of the user's own commands need the whole terminal; the others run inside of swecli."""
+"""Detects which of the user's own commands need the whole terminal; the others run inside swecli."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swecli.core.permissions.shell.scan import ScanError
 from swecli.core.permissions.shell.unpack import Started, started
 
 _ABOUT_ITSELF = frozenset(("--help", "-help", "--version", "-version", "-V", "-v"))
-"""Options with which a program that stands alone only says what it is."""
+"""Options with which a program only describes itself."""
 _MISSED = re.compile(
     r"not a (?:tty|terminal)|not a valid tty|(?:terminal|tty) is required|no tty|requires? a (?:tty|terminal)|/dev/tty"
     r"|must be run (?:from|in) a terminal|input device is not|inappropriate ioctl|could not read (?:username|password)"
@@ -23,7 +23,7 @@ _MISSED = re.compile(
 
 
 class _Programs(Struct, frozen=True):
-    """The file of the same name, which explains the fields; ``rules`` is its section ``with``."""
+    """Contents of the data file of the same name, which documents the fields; ``rules`` is its section ``with``."""
 
     always: frozenset[str]
     alone: frozenset[str]
@@ -40,8 +40,8 @@ def _programs() -> _Programs:
 
 
 def needs_terminal(command: str, environment: Mapping[str, str]) -> bool:
-    """Whether something in the command edits, pages, draws on the whole screen, or asks. The user's own editor does,
-    whatever its name. What can't be read runs inside: its shell says what is wrong with it."""
+    """Whether part of the command edits, pages, draws full-screen, or prompts. The user's own editor does, whatever its
+    name. An unparsable command runs inside: its shell reports the error."""
     try:
         items = started(command, {})
     except ScanError:
@@ -51,7 +51,7 @@ def needs_terminal(command: str, environment: Mapping[str, str]) -> bool:
 
 
 def missed_a_terminal(output: str) -> bool:
-    """Whether a command that ran inside complains that it has no terminal."""
+    """Whether a command that ran inside reports a missing terminal."""
     return bool(_MISSED.search(output))
 
 
@@ -96,7 +96,7 @@ def _fits(rule: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def _begins(names: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether the subcommand is this one. Options may stand between, each with a value."""
+    """Whether the subcommand is this one. Options, each with a value, may come in between."""
     place, after_option = 0, False
     for word in words:
         if place == len(names):
@@ -110,7 +110,7 @@ def _begins(names: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def _is(token: str, word: str) -> bool:
-    """Whether the word is the option, with its value or in a cluster of letters, or is the plain word."""
+    """Whether the token is the option (also with a value or in a cluster of letters) or the plain word."""
     if word == token or word.startswith(f"{token}="):
         return True
     letter = re.fullmatch(r"-(\w)", token)

@@ -1,4 +1,4 @@
-"""How the screen calls the tools: on their line of the transcript, while they run, and when it asks for them."""
+"""Display words for tools: on their transcript line, while they run, and in approval questions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 
 
 class ToolWords(Struct, frozen=True):
-    """``sign`` and ``verb`` begin the tool's line, ``doing`` says what it is at. ``question`` is asked before a call of
-    it, which also says what about; empty where the tool's name has to do."""
+    """``sign`` and ``verb`` begin the tool's line, ``doing`` describes it while it runs. ``question`` starts its
+    approval question, including the object; if empty, the tool's name is used."""
 
     sign: str
     verb: str
@@ -20,7 +20,7 @@ class ToolWords(Struct, frozen=True):
 
 
 OWN_COMMAND: Final = "!"
-"""What stands for the user's own command, which is no tool."""
+"""Key of the user's own command, which is no tool."""
 
 TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
     {
@@ -51,7 +51,7 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
 
 
 def words_for(tool: str) -> ToolWords:
-    """The words for a tool; one that has none is called by its name."""
+    """Words for a tool; a tool without any is called by its name."""
     return TOOL_WORDS.get(tool) or ToolWords("•", tool or "Tool", tool)
 
 

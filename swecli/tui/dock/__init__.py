@@ -1,1 +1,1 @@
-"""The dock at the bottom: one panel at a time, nothing modal over the transcript."""
+"""The dock at the bottom: one panel at a time, none modal over the transcript."""

@@ -1,4 +1,4 @@
-"""The approval panel: what would run, why it asks, and what each answer means."""
+"""The approval panel: what would run, why it asks, and the effect of each answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from swecli.tui.transcript.rows import NO_STYLE, Row, Styled
 
 
 class HunkList(BlockView):
-    """All hunks are accepted at first."""
+    """Diff whose hunks can be accepted one by one; initially all are."""
 
     def __init__(self, blocks: Sequence[DisplayBlock], hunks: Sequence[Hunk]) -> None:
         super().__init__(blocks)
@@ -47,11 +47,11 @@ class HunkList(BlockView):
         self._on = set(range(1, len(hunks) + 1))
         self._cursor = 1
         self._starts: list[int] = []
-        """The line at which each hunk begins."""
+        """First line of each hunk."""
 
     @property
     def accepted(self) -> tuple[int, ...]:
-        """Numbers of the hunks that are ticked, from 1."""
+        """Numbers of the ticked hunks, from 1."""
         return tuple(sorted(self._on))
 
     @property
@@ -59,7 +59,7 @@ class HunkList(BlockView):
         return len(self._hunks)
 
     def move(self, by: int) -> None:
-        """Point at another hunk and bring it into sight."""
+        """Move the cursor to another hunk and scroll it into view."""
         self._cursor = max(1, min(self.count, self._cursor + by))
         self._changed()
         if self._starts:
@@ -68,28 +68,28 @@ class HunkList(BlockView):
             self.call_after_refresh(self._bring_into_sight)
 
     def _bring_into_sight(self) -> None:
-        """Scroll to the hunk that is pointed at, once it has been drawn."""
+        """Scroll to the hunk at the cursor once it has been drawn."""
         if self._starts:
             self.scroll_to(y=self._starts[self._cursor - 1], animate=False)
 
     def toggle(self) -> None:
-        """Tick the hunk that is pointed at, or not."""
+        """Tick or untick the hunk at the cursor."""
         self._on ^= {self._cursor}
         self._changed()
 
     def tick(self, every: bool) -> None:
-        """Tick all of them, or none."""
+        """Tick all hunks, or none."""
         self._on = set(range(1, self.count + 1)) if every else set()
         self._changed()
 
     def text_at_cursor(self) -> tuple[int, str] | None:
-        """The block that is pointed at and its text with what is ticked; None where a file is deleted."""
+        """Block index at the cursor and its text with the ticked hunks; None for a deleted file."""
         block = self._hunks[self._cursor - 1].block
         text = self._composed(block)
         return None if text is None else (block, text)
 
     def texts_with(self, edited: EditedText) -> tuple[EditedText, ...]:
-        """The edited text, and of other files the texts of which not all is ticked."""
+        """The edited text, and the texts of other files with unticked hunks."""
         partly = {hunk.block for number, hunk in enumerate(self._hunks, 1) if number not in self._on}
         others = [(block, self._composed(block)) for block in sorted(partly - {edited.block})]
         return (edited, *(EditedText(block, text) for block, text in others if text is not None))
@@ -138,27 +138,27 @@ class HunkList(BlockView):
 
 
 def _without_returns(removed: list[str], added: list[str]) -> tuple[list[str], list[str]]:
-    """Lines of a file whose lines end with CR and LF, without the CR."""
+    """Lines of a CRLF file without the CR."""
     if not all(line.endswith("\r") for line in (*removed, *added)):
         return removed, added
     return [line[:-1] for line in removed], [line[:-1] for line in added]
 
 
 _Doing = Literal["asks", "word", "command", "hunks"]
-"""What the panel is at: it asks, or takes a note to the model, a command, a choice of hunks."""
+"""State of the panel: asking, or taking a note to the model, a command, or a choice of hunks."""
 
 ESSENCE = 3
-"""Lines of what would be done that are shown before anything about it is."""
+"""Lines of the proposed action that take precedence over everything about it."""
 
 Answer = Literal["approve_once", "approve_always", "reject", "approve_edits"]
 ANSWERS: tuple[Answer, ...] = ("approve_once", "approve_always", "reject", "approve_edits")
-"""What the numbered choices do, from 1: a number means the same in every approval."""
+"""Answers of the numbered choices, from 1; a number means the same in every approval."""
 NO = ANSWERS.index("reject")
 
 
 def answers(request: PermissionRequested, span: int, edits: int, letters: Sequence[str]) -> list[Choice]:
-    """The numbered choices; ``letters`` are the keys that do the same. Where no rule can be offered, a line says
-    why in place of the second; the last is there while several edits wait."""
+    """The numbered choices; ``letters`` are their keys. If no rule can be offered, a line in place of the second choice
+    says why; the last one appears while several edits wait."""
     once, always, reject, every = letters
     if request.rule is None:
         again = Choice(safe_line(request.rule_note), open=False)
@@ -169,7 +169,8 @@ def answers(request: PermissionRequested, span: int, edits: int, letters: Sequen
 
 
 class ApprovalPanel(DockPanel):
-    """One request. What approves is a number, a letter set for it, or Enter on a choice that the user moved to."""
+    """Asks about one request. A number, a configured letter, or Enter on a choice that the user moved to approves
+    it."""
 
     DEFAULT_CSS = """
     ApprovalPanel { border-top: solid $warning; }
@@ -186,16 +187,16 @@ class ApprovalPanel(DockPanel):
         place: tuple[int, int] = (1, 1),
         waiting: Sequence[PermissionRequested] = (),
     ) -> None:
-        """``waiting`` are all requests that wait, this one among them."""
+        """``waiting`` are all waiting requests, including this one."""
         super().__init__()
         self.request = request
         self._place = place
         self._edits = _edits(waiting)
         self._edits_at = 0.0
-        """When the last of them came, by the clock of the panel."""
+        """When the newest edit request arrived, by the panel's clock."""
         self._expanded = False
         self._more = False
-        """Whether something about the call is not shown."""
+        """Whether part of the call is hidden."""
         self._span = 0
         self._decided = False
         self._doing: _Doing = "asks"
@@ -207,7 +208,7 @@ class ApprovalPanel(DockPanel):
         self._editor = CommandEditor(self._refused or self._command or "")
         self._word = LineInput(id="word")
         self._list = ChoiceList()
-        self._list.around = not request.danger  # a step too far from "no" is not to come to "yes"
+        self._list.around = not request.danger  # no wrapping from "no" to "yes"
         self._keys = KeyLine("keys")
 
     def compose(self) -> ComposeResult:
@@ -226,10 +227,10 @@ class ApprovalPanel(DockPanel):
     def on_mount(self) -> None:
         self.appear()
         self._list.show(self._answers(), NO if self.request.danger else 0)
-        self._be("command" if self._refused else "asks")
+        self._switch_to("command" if self._refused else "asks")
 
     def show_place(self, place: tuple[int, int], waiting: Sequence[PermissionRequested] = ()) -> None:
-        """Say which of how many waiting requests this is, and offer to accept all edits among them."""
+        """Show this request's place among the waiting ones, and offer to accept all edits among them."""
         self._place = place
         edits = _edits(waiting)
         if len(edits) > len(self._edits):
@@ -246,17 +247,17 @@ class ApprovalPanel(DockPanel):
         return True
 
     def available(self) -> int:
-        """In full view everything but the lines below the panel and the todos."""
+        """Lines for the panel; in full view, the screen without the lines below the panel and the todos."""
         if not self._expanded:
             return super().available()
         return max(3, self.screen.size.height - 2 - self.prompt_context.above())
 
     def escape(self) -> None:
-        """One step back, or else reject the call."""
+        """Go one step back, or else reject the call."""
         if self._doing == "asks":
             self._decide("reject")
         else:
-            self._be("asks")
+            self._switch_to("asks")
 
     @property
     def field(self) -> LineInput | CommandEditor | None:
@@ -304,7 +305,7 @@ class ApprovalPanel(DockPanel):
             self.said = UNTOUCHED
 
     def no_choice(self, digit: str) -> None:
-        """A digit came that chooses nothing here."""
+        """Handle a digit without a choice."""
         choices = self._list.choices
         if self._doing == "hunks":
             self.said = "Numbers do nothing here; Space ticks a hunk."
@@ -335,16 +336,16 @@ class ApprovalPanel(DockPanel):
             case "approve_edits":
                 self._accept_edits()
             case "reject":
-                self._be("word")
+                self._switch_to("word")
             case "tick_all" | "tick_none" if hunks is not None:
                 hunks.tick(action == "tick_all")
                 self.fit()
             case "change_call" if hunks is not None:
                 self.run_worker(self._edit_text(hunks), exclusive=True)
             case "change_call" if self._hunks is not None:
-                self._be("hunks")
+                self._switch_to("hunks")
             case "change_call" if self._command is not None:
-                self._be("command")
+                self._switch_to("command")
             case "grant_span" if self._offers_rule and hunks is None:
                 self._span = (self._span + 1) % len(SPANS)
                 self.fit()
@@ -355,11 +356,11 @@ class ApprovalPanel(DockPanel):
 
     @property
     def _offers_rule(self) -> bool:
-        """Whether there is a rule, and the user sees which."""
+        """Whether there is a rule and it is visible."""
         return self.request.rule is not None and bool(self._list.display)
 
     def _accept_edits(self) -> None:
-        """Approve this edit and the others that wait, as many as the user has read of."""
+        """Approve this edit and the other waiting ones, as far as the user has seen them."""
         if len(self._edits) < 2:
             self.said = "No other edits wait."
         elif self.prompt_context.clock() - self._edits_at < GRACE:
@@ -383,10 +384,10 @@ class ApprovalPanel(DockPanel):
             arguments = {**(self.request.arguments or {}), "command": event.text}
             self._reply(ReplyPermission(self.request.request, "edit", arguments=arguments))
         else:
-            self._be("asks")
+            self._switch_to("asks")
 
     async def _edit_text(self, hunks: HunkList) -> None:
-        """Let the user edit the proposed text; what they leave is shown before it can be approved."""
+        """Let the user edit the proposed text; the result is shown before it can be approved."""
         from swecli.tui.external import ExternalError, edit
 
         found = hunks.text_at_cursor()
@@ -406,11 +407,11 @@ class ApprovalPanel(DockPanel):
             self._reply(ReplyPermission(self.request.request, "edit", texts=texts))
 
     def _say(self, text: str) -> None:
-        """Say something in place of the keys until the next one."""
+        """Show a message in place of the keys until the next key."""
         self.said = text
         self._keys.say(text)
 
-    def _be(self, doing: _Doing) -> None:
+    def _switch_to(self, doing: _Doing) -> None:
         self._doing = doing
         self.said = ""
         self._word.value = ""
@@ -442,8 +443,8 @@ class ApprovalPanel(DockPanel):
         return answers(self.request, self._span, len(self._edits), letters)
 
     def fit(self) -> None:
-        """Share the lines that there are: title, keys and some lines of the body first, then the danger, the choices,
-        the facts, the reason, and the rest of the body. Where the choices find no place, no rule is offered."""
+        """Distribute the lines: title, keys and some lines of the body first, then danger, choices, facts, reason, and
+        the rest of the body. If the choices don't fit, no rule is offered."""
         if not self.is_mounted:
             return
         columns = self.screen.size.width
@@ -459,17 +460,17 @@ class ApprovalPanel(DockPanel):
         rows = self.measure(panel.least_width(self._hints(narrow)), fixed + essence + choices, least)
         spare = rows - fixed - essence
         danger = _cut(danger, width, max(1, spare + 1))
-        spare -= _put(self, "#danger", danger, width, rows) - bool(danger)
+        spare -= _show_text(self, "#danger", danger, width, rows) - bool(danger)
         self._list.display = bool(choices) and choices <= spare
         spare -= choices if self._list.display else 0
-        spare -= _put(self, "#facts", panel.facts(self.request), width, spare)
+        spare -= _show_text(self, "#facts", panel.facts(self.request), width, spare)
         reason = panel.reasons(self.request, folded=not self._expanded) if asked else ""
-        shown = _put(self, "#reason", reason, width, spare)
+        shown = _show_text(self, "#reason", reason, width, spare)
         spare -= shown
-        _put(self, "#title", heading, width, rows)
+        _show_text(self, "#title", heading, width, rows)
         whole = len(self._body.lines(width)) if asked else 0
         if not self._expanded and self._doing != "hunks" and rows <= super().available():
-            # What is above the panel is worth more than the rest of a long change.
+            # The content above the panel matters more than the rest of a long change.
             spare = min(spare, self.screen.size.height * 2 // 3 - (rows - spare))
         most = max(1, essence + spare)
         for view in (self._body, self._hunks):
@@ -544,26 +545,26 @@ def _scroll(body: BlockView, key: str) -> None:
 
 
 def _edits(waiting: Sequence[PermissionRequested]) -> tuple[str, ...]:
-    """The requests that mode accept-edits would not have made, by id."""
+    """Ids of the requests that mode accept-edits would approve."""
     return tuple(request.request for request in waiting if request.acceptable)
 
 
 def _refused_command(request: PermissionRequested) -> str:
-    """The user's own command, where it was refused: they get it back."""
+    """The user's own refused command, to return it to the prompt."""
     command = request.refused.arguments.get("command") if request.refused is not None else None
     return command if isinstance(command, str) else ""
 
 
 def _cut(text: str, width: int, lines: int) -> str:
-    """The text in at most so many lines."""
+    """The text in at most this many lines."""
     if height(text, width) <= lines:
         return text
     cut = Content(text).truncate(max(1, width * lines - 8 * (lines - 1)), ellipsis=True).plain
     return cut if height(cut, width) <= lines else cut[: width * lines - 1]
 
 
-def _put(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
-    """Show a text where it has room. Returns the lines that it takes."""
+def _show_text(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
+    """Show a text if it fits. Returns its number of lines."""
     widget, lines = panel.query_one(name, Static), height(text, width)
     widget.display = bool(text) and lines <= room
     widget.update(Content(text))

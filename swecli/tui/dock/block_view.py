@@ -1,4 +1,4 @@
-"""Display blocks in a box that scrolls: a change in full, a command exactly as it would run."""
+"""Display blocks in a scrolling box: a change in full, a command exactly as it would run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from swecli.tui.transcript.tool_rows import output_rows, render_display
 
 
 def render(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> list[Strip]:
-    """All blocks, one below the other, in lines of at most ``width`` cells."""
+    """Lines of all blocks, each at most ``width`` cells wide."""
     several = sum(isinstance(block, DiffBlock) for block in blocks) > 1
     rows = [row for block in blocks for row in _rows(block, width, palette, named=several)]
     return [Strip(row.segments()).adjust_cell_length(width, row.fill or NO_STYLE) for row in rows]
 
 
 def first_change(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> tuple[int, int]:
-    """The lines before the first changed one of a diff, and how many changed ones follow it; zeros without a diff."""
+    """Number of lines before a diff's first changed line, and of changed lines that follow it; zeros without a diff."""
     several = sum(isinstance(block, DiffBlock) for block in blocks) > 1
     before = 0
     for block in blocks:
@@ -53,7 +53,7 @@ def _rows(block: DisplayBlock, width: int, palette: Palette, *, named: bool) -> 
 
 
 def _command(block: TerminalBlock, width: int, palette: Palette) -> list[Row]:
-    """The command with everything in it visible: carriage returns and tabs too, which act on the shell."""
+    """The command with every character visible, including carriage returns and tabs, which affect the shell."""
     shown = sanitise(block.command.replace("\r", "\u240d"), tabs=0)
     mark, rest = (segment(SafeText("$ "), palette.user_mark),), (segment(SafeText("  ")),)
     rows = plain_rows(shown, max(1, width - 2), palette.strong, mark, rest)
@@ -63,7 +63,7 @@ def _command(block: TerminalBlock, width: int, palette: Palette) -> list[Row]:
 
 
 class BlockView(ScrollView, can_focus=False):
-    """Lines are made once per width and theme."""
+    """Scrolling box; its lines are rendered once per width and theme."""
 
     DEFAULT_CSS = """
     BlockView { height: auto; max-height: 10; overflow-x: hidden; scrollbar-size-vertical: 1; }
@@ -75,26 +75,26 @@ class BlockView(ScrollView, can_focus=False):
         self._key: tuple[int, Palette] | None = None
         self._lines: list[Strip] = []
         self._tail = self._follows = False
-        self._brought = 0
-        """Where the view was brought by itself; elsewhere the user has scrolled."""
+        self._own_offset = 0
+        """Automatic scroll position; any other position is the user's."""
 
     def show(self, blocks: Sequence[DisplayBlock], *, tail: bool = False) -> None:
-        """Show other blocks, from their beginning. With ``tail`` their end is shown at first, and again when they have
-        grown, unless the user has scrolled away from it."""
+        """Show other blocks from the start. With ``tail``, show their end, also after growth, unless the user has
+        scrolled away."""
         self._follows = tail and (not self._tail or self.is_vertical_scroll_end)
         self._tail = tail
         self._blocks = tuple(blocks)
         self._key = None
         if not tail:
             self.scroll_to(0, 0, animate=False, immediate=True)
-            self._brought = 0
+            self._own_offset = 0
         if self.size:
             self.on_resize()
         self.refresh()
 
     @property
     def overflows(self) -> bool:
-        """Whether there is more than is shown."""
+        """Whether some lines are out of view."""
         return len(self._lines) > self.size.height
 
     def lines(self, width: int) -> list[Strip]:
@@ -112,15 +112,15 @@ class BlockView(ScrollView, can_focus=False):
         self.virtual_size = Size(width, len(self.lines(width)))
         if self._follows:
             self.scroll_end(animate=False, immediate=True, force=True)
-        elif not self._tail and self._brought == int(self.scroll_offset.y):
+        elif not self._tail and self._own_offset == int(self.scroll_offset.y):
             self._bring_first_change(width)
 
     def _bring_first_change(self, width: int) -> None:
-        """A view too low for it begins with the first line that is changed."""
+        """Scroll to the first changed line if the view is too low for it."""
         start, count = first_change(self._blocks, max(1, width), palette_for(self.app.current_theme))
         wanted = start if start + count > self.size.height else 0
         self.scroll_to(0, wanted, animate=False, immediate=True, force=True)
-        self._brought = int(self.scroll_offset.y)
+        self._own_offset = int(self.scroll_offset.y)
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width

@@ -1,4 +1,4 @@
-"""Numbered choices as every panel of the dock shows them, and a panel that is one question with such choices."""
+"""Numbered choices for the dock's panels, and a panel that asks one question with such choices."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Choice(Struct, frozen=True):
-    """One answer. ``key`` is its letter, ``mark`` stands before the text (a checkbox). ``open`` is False for one that
-    can't be chosen: the line says why, without a number, and an empty text takes no line. The others keep theirs."""
+    """One answer. ``key`` is its letter, ``mark`` precedes the text (a checkbox). One with ``open=False`` can't be
+    chosen: its line says why, without a number, or is omitted if empty. The numbers of the others don't change."""
 
     text: str
     key: str = ""
@@ -38,9 +38,9 @@ class Choice(Struct, frozen=True):
 
 
 class ChoiceList(Widget, can_focus=False):
-    """Choices with their numbers, one of them highlighted; scrolled so that it is visible. ``moved`` says whether the
-    user has moved the highlight since the choices appeared. Without ``wrap`` a long text is cut, and the
-    last line ends with which choices are in sight: for long lists."""
+    """Numbered choices with a highlight that is kept visible. ``moved``: the user has moved the highlight since the
+    choices appeared. Without ``wrap``, long texts are cut and the last line ends with the visible range, for long
+    lists."""
 
     DEFAULT_CSS = """
     ChoiceList { height: auto; color: $foreground; }
@@ -55,16 +55,16 @@ class ChoiceList(Widget, can_focus=False):
         self._wrap = wrap
         self._choices: tuple[Choice, ...] = ()
         self._texts: list[str] = []
-        """What is shown of each choice, without its number."""
+        """Text of each choice, without its number."""
         self._widest = 0
         self._measured: dict[Choice, tuple[str, int]] = {}
         self._laid: tuple[int, list[tuple[int, int, str]]] = (0, [])
-        """A width, and the lines at it: the index of the choice, the place of the line in it, its text."""
+        """Layout for a width: per line, the choice's index, the line's index within it, and its text."""
         self._top = 0
         self._early = False
         self.numbered = True
         self.around = True
-        """Whether moving on at one end comes to the other."""
+        """Whether moving wraps around the ends."""
         self.selected = 0
         self.moved = False
 
@@ -73,7 +73,7 @@ class ChoiceList(Widget, can_focus=False):
         return self._choices
 
     def show(self, choices: Sequence[Choice], selected: int | None = None) -> None:
-        """Show these; ``selected`` is highlighted, or else what was."""
+        """Show these choices; highlight ``selected``, or else keep the highlight."""
         if tuple(choices) != self._choices or selected is not None:
             self._choices = tuple(choices)
             measured = [self._measure(choice) for choice in choices]
@@ -84,7 +84,7 @@ class ChoiceList(Widget, can_focus=False):
             self.refresh(layout=True)
 
     def _measure(self, choice: Choice) -> tuple[str, int]:
-        """What is shown of a choice, and its width: found out once, as each letter of a filter shows them anew."""
+        """Text of a choice and its width, cached because every filter key shows the choices again."""
         found = self._measured.get(choice)
         if found is None:
             text = choice.mark + safe_line(choice.text)
@@ -92,13 +92,13 @@ class ChoiceList(Widget, can_focus=False):
         return found
 
     def pale(self, early: bool) -> None:
-        """Be pale while it is too early for keys."""
+        """Dim the list while keys are still ignored."""
         if early != self._early:
             self._early = early
             self.refresh()
 
     def move(self, step: int) -> None:
-        """Highlight another choice, past those that can't be chosen."""
+        """Move the highlight, skipping choices that can't be chosen."""
         self.moved = True
         place = self.selected
         for _ in self._choices:
@@ -112,12 +112,12 @@ class ChoiceList(Widget, can_focus=False):
         self.refresh()
 
     def numbered_at(self, key: str) -> int | None:
-        """The index of the choice with this number, if there is one that can be chosen."""
+        """Index of the selectable choice with this number."""
         index = int(key) - 1 if self.numbered and len(key) == 1 and key in "123456789" else -1
         return index if 0 <= index < len(self._choices) and self._choices[index].open else None
 
     def lines(self, width: int) -> int:
-        """Lines that all of them take."""
+        """Number of lines of all choices."""
         return len(self._lines(width))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -150,7 +150,7 @@ class ChoiceList(Widget, can_focus=False):
         return Strip(list(line.truncate(width, ellipsis=True, pad=True).render_segments(self.visual_style)), width)
 
     def _follow(self, rows: Sequence[tuple[int, int, str]], tall: int) -> None:
-        """Bring the highlighted one into sight, and where there is room the one behind it."""
+        """Scroll to the highlighted choice, and if there is room to the next one."""
         last = bisect_right(rows, self.selected, key=lambda row: row[0]) - 1
         self._top = max(0, min(last - tall + 1 + (tall > 2), len(rows) - tall))
 
@@ -192,7 +192,7 @@ class ChoiceList(Widget, can_focus=False):
         return line.stylize(component_style(self, "choices--chosen")) if chosen else line
 
     def _column(self, width: int, *, with_detail: bool) -> int:
-        """Where the letters, or the details, begin; 0 where a long choice leaves no column for details."""
+        """Column of the letters or details; 0 if a long choice leaves no room for details."""
         lead = len(self._lead(0, False)) + 2
         if with_detail:
             return lead + self._widest if lead + self._widest <= width * 3 // 5 else 0
@@ -202,7 +202,7 @@ class ChoiceList(Widget, can_focus=False):
 
 
 def wrapped(text: str, room: int) -> list[str]:
-    """The text in lines of at most ``room`` columns, broken between words where it can be."""
+    """The text in lines of at most ``room`` columns, broken between words if possible."""
     if cell_len(text) <= room:
         return [text]
     lines: list[str] = []
@@ -218,7 +218,7 @@ def wrapped(text: str, room: int) -> list[str]:
 
 
 def step_of(panel: DockPanel, key: str) -> int | None:
-    """Where a key moves the highlight: the keys that move in every list."""
+    """Step of the highlight for a key, same in every list."""
     return {"previous": -1, "next": 1}.get(keymap_of(panel).action("list", key) or "")
 
 
@@ -228,9 +228,8 @@ UNTOUCHED = "Enter only confirms a choice you moved to: press a number, or move 
 
 
 class ChoicePanel(DockPanel):
-    """A question about something, with numbered answers. Keys that were meant for what was there before decide nothing,
-    and neither does Enter before the user has moved. What it is about is scrolled where it does not fit. ``done`` gets
-    the value of the chosen answer, or that of Esc."""
+    """A question with numbered answers. Keys meant for the previous content decide nothing, nor does Enter before the
+    user has moved. Details that don't fit scroll. ``done`` gets the value of the chosen answer, or that of Esc."""
 
     DEFAULT_CSS = """
     ChoicePanel { border-top: solid $warning; }
@@ -253,8 +252,8 @@ class ChoicePanel(DockPanel):
         approving: Collection[str] = (),
         calm: bool = False,
     ) -> None:
-        """``choices`` are values with what is shown of them, ``leave`` the value of Esc and what it means; those in
-        ``approving`` can be chosen once all of ``lines`` was on the screen. ``calm``: nothing is at stake."""
+        """``choices`` are values with their display, ``leave`` the value of Esc and its label; those in ``approving``
+        can be chosen only after all of ``lines`` was visible. ``calm``: the answer is harmless."""
         super().__init__(classes="-calm" if calm else None)
         self._title = title
         self._intro = intro
@@ -267,7 +266,7 @@ class ChoicePanel(DockPanel):
         self._top = self._page = 0
         self._more = False
         self._read = False
-        """Whether the last of the lines was on the screen."""
+        """Whether the last line was visible."""
         self._list = ChoiceList()
         self._list.show([choice for _, choice in choices])
         self._legend = KeyLine("keys")
@@ -291,7 +290,7 @@ class ChoicePanel(DockPanel):
         self._legend.wait(self.grace, self._list.pale)
 
     def _hints(self, *, listed: bool) -> list[Hint]:
-        """What the choices don't say themselves."""
+        """Key hints that the choices don't show themselves."""
         letters = [
             (choice.key, choice.text.split(",")[0], 3 if number else 0)
             for number, choice in enumerate(self._list.choices)
@@ -302,8 +301,8 @@ class ChoicePanel(DockPanel):
         return [*move, *letters, *more, ("esc", self._leave[1], 0)]
 
     def fit(self) -> None:
-        """Show what it is about first, as much of it as there is room for, then what is said of it."""
-        if not self.is_mounted:  # a terminal that changes its size may ask before the lines are there
+        """Show as many of the details as fit first, then the note."""
+        if not self.is_mounted:  # a resize may come before the lines are mounted
             return
         columns = self.screen.size.width
         narrow = columns < NARROW
@@ -393,11 +392,11 @@ class ChoicePanel(DockPanel):
 
 
 class PlanPanel(ChoicePanel):
-    """What is to become of a plan that the model has proposed. It goes away when the mode changes or a turn begins."""
+    """Asks what to do with a plan that the model proposed. It closes when the mode changes or a turn begins."""
 
     def __init__(self, plan: ProposedPlan, done: Callable[[str], None]) -> None:
         """``done`` gets "default", "accept-edits", "edit", "change" or "keep"."""
-        from swecli.core.tools.base import plural  # the first frame needs it not
+        from swecli.core.tools.base import plural  # not needed by the first frame
 
         size = f" ({plural(len(plan.steps), 'step')})" if plan.steps else ""
         super().__init__(

@@ -1,4 +1,4 @@
-"""Search in the transcript: a line in place of the prompt."""
+"""Transcript search: a line in place of the prompt."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from swecli.tui.line_input import LineInput
 from swecli.tui.transcript.view import Transcript
 
 DELAY = 0.08
-"""Seconds after a key before a long transcript is searched."""
+"""Seconds from a key to the search of a long transcript."""
 
 
 class FindPanel(DockPanel):
-    """Typing finds the newest match, Enter and Up the ones before it."""
+    """Typing finds the newest match; Enter and Up go to earlier ones."""
 
     def __init__(self, transcript: Transcript, words: str = "") -> None:
         super().__init__()
         self._transcript = transcript
         self._query = LineInput(words, placeholder="Find in the transcript", intercept=self._intercept)
-        # Held here and not looked up: the panel may be closed before it has its children.
+        # Kept here because the panel may close before its children are mounted.
         self._note = Static("", classes="dock--note", id="found", markup=False)
         self._keys = KeyLine("keys")
 
@@ -34,9 +34,9 @@ class FindPanel(DockPanel):
 
     def on_mount(self) -> None:
         self._query.focus()
-        self._tell()
+        self._show_matches()
         self.fit()
-        self.watch(self._transcript, "search_state", self._tell, init=False)
+        self.watch(self._transcript, "search_state", self._show_matches, init=False)
 
     def on_unmount(self) -> None:
         self._transcript.clear_find()
@@ -82,7 +82,7 @@ class FindPanel(DockPanel):
         hints: list[Hint] = [("enter", "older", 2), ("\u2193", "newer", 3), ("esc", "close", 0)]
         self._keys.tell(hints, columns - 2, narrow=columns < NARROW)
 
-    def _tell(self) -> None:
+    def _show_matches(self) -> None:
         found = self._transcript.search_state
         text = f"{found.current} of {found.total}" if found.total else "no match"
         self._note.display = bool(found.query)

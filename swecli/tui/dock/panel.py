@@ -1,5 +1,4 @@
-"""What all panels of the dock share: they take the keyboard, and they ignore keys that were meant for
-what was there before."""
+"""Base of the dock's panels: they take the keyboard and ignore keys meant for the previous content."""
 
 from __future__ import annotations
 
@@ -31,25 +30,26 @@ Clock = Callable[[], float]
 """Monotonic seconds."""
 
 GRACE = 0.3
-"""Seconds after the appearance of a panel, and after an ignored key, in which keys decide nothing."""
+"""Seconds after a panel appears, and after an ignored key, in which keys decide nothing."""
 
 TYPING = 1.0
-"""Seconds after a letter that was meant for the prompt: whoever writes a sentence does not look at the panel yet."""
+"""The same after a letter meant for the prompt, because somebody writing a sentence isn't looking at the panel yet."""
 
 
 ANSWERS = frozenset((*"0123456789", "enter", "up", "down"))
-"""Keys that answer a panel and are not written with, so that the prompt is not to get them either."""
+"""Keys that answer a panel and are not text, so they never go to the prompt."""
 
 ANSWER_PAUSE = 0.25
-"""Seconds without another key after which a letter that approves is an answer and not the beginning of a sentence."""
+"""Seconds without another key after which an approving letter counts as an answer rather than the start of a
+sentence."""
 
 
 class Grace:
-    """Weighs the keys of one panel. A key that means something counts once ``GRACE`` has passed since the appearance
-    and since the last key that was ignored. A letter that means nothing was meant for the prompt, and so are those
-    before and after it that did not count: ``stray`` gets them all, in order.
+    """Filters the keys of one panel. A key with a meaning counts once ``GRACE`` has passed since the panel appeared and
+    since the last ignored key. A letter without one was meant for the prompt, like the ignored letters around it:
+    ``stray`` gets them all, in order.
 
-    ``typed`` is when the user last typed at a draft that was not sent.
+    ``typed`` is when the user last typed at an unsent draft.
     """
 
     def __init__(
@@ -65,19 +65,19 @@ class Grace:
         self._sentence = typed is not None and now - typed < TYPING
         self._pause = GRACE
         self._held = ""
-        """Letters of which it is not known yet whether they begin a sentence."""
+        """Letters that may begin a sentence."""
         self._held_at = now
 
     @property
     def left(self) -> float:
-        """Seconds in which keys are still ignored; 0 when they count."""
+        """Seconds until keys count; 0 if they do."""
         return max(0.0, self._until - self._clock())
 
     def ignores(self) -> bool:
         return self.left > 0
 
     def typed(self, text: str) -> None:
-        """Letters came that mean nothing here."""
+        """Handle letters without a meaning here."""
         held, self._held = self._held, ""
         recent = self._clock() - self._held_at < TYPING
         self._sentence, self._pause = True, TYPING
@@ -85,8 +85,8 @@ class Grace:
         self._stray(held + text if recent else text)
 
     def counts(self, text: str = "", *, decides: bool = True) -> bool:
-        """Whether a key that means something here counts. ``text`` is its letter if it is one; keys that are none and
-        decide nothing count at once."""
+        """Whether a key with a meaning counts now. ``text`` is its letter, if any; keys that are no letter and decide
+        nothing count at once."""
         if not self.ignores():
             self._sentence, self._pause = False, GRACE
             self._held, self._held_at = "" if decides else text.strip(), self._clock()
@@ -106,8 +106,8 @@ class Grace:
         return False
 
     def in_sentence(self, text: str) -> bool:
-        """Whether a letter goes on with the sentence that the user was typing when the panel appeared; it went there
-        then."""
+        """Whether a letter continued the sentence that the user was typing when the panel appeared; if so, it went to
+        the prompt."""
         if not self._sentence or not self.ignores():
             return False
         self.typed(text)
@@ -125,28 +125,28 @@ SPANS: tuple[tuple[GrantSpan, str], ...] = (
 )
 
 Hint = tuple[str, str, int]
-"""A key, what it does, and how soon it is left out where there is no room: 0 is never."""
+"""A key, its effect, and its rank for being dropped if space is short: 0 is never."""
 
 
 def title(request: PermissionRequested, place: tuple[int, int]) -> str:
-    """The question; with several that wait, which of them it is."""
+    """The question, with the request's position if several wait."""
     question = words_for(request.tool).question or f"Allow {safe_line(request.tool)}?"
     target = f" {safe_line(request.title)}" if request.title and request.tool != "run_command" else ""
     return f"{question}{target}" + ("" if place[1] < 2 else f"  ({place[0]} of {place[1]})")
 
 
 def facts(request: PermissionRequested) -> str:
-    """Where it runs, what it makes, how large it is, on one line."""
+    """Where it runs, what it creates and how large it is, on one line."""
     return " \u00b7 ".join(safe_line(fact) for fact in request.facts)
 
 
 def danger(request: PermissionRequested) -> str:
-    """What has to be seen before any answer, on one line."""
+    """Warning that precedes any answer, on one line."""
     return "; ".join(safe_line(text) for text in (request.danger, *request.warnings) if text)
 
 
 def reasons(request: PermissionRequested, *, folded: bool) -> str:
-    """Why it asks and what that rests on; folded, only the reason. What the line of danger says is not repeated."""
+    """Why it asks, and the grounds; folded, only the reason. Omits what the danger line says."""
     from swecli.core.protocol.events import grounds  # not needed by the first frame
 
     lines = [str(sanitise(line)) for line in grounds(request)]
@@ -161,7 +161,7 @@ def reasons(request: PermissionRequested, *, folded: bool) -> str:
 
 
 def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False) -> Content:
-    """The keys on one line, as many of them as have room; all of them pale while it is too early for them."""
+    """As many keys as fit on one line; dimmed while keys are still ignored."""
     gap = "  " if narrow else "   "
     left = list(hints)
     while sum(cell_len(f"{key} {word}{gap}") for key, word, _ in left) - len(gap) > width:
@@ -176,26 +176,26 @@ def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False
 
 
 def least_width(hints: Sequence[Hint]) -> int:
-    """Cells that the keys take which are never left out."""
+    """Cells of the keys that are never dropped."""
     return sum(cell_len(f"{key} {word}  ") for key, word, last in hints if not last) - 2
 
 
 def height(text: str, width: int) -> int:
-    """Lines that a text takes, a little generously."""
+    """Lines of a text, slightly overestimated."""
     return sum(1 + max(0, cell_len(line) - 1) // width for line in text.split("\n")) if text else 0
 
 
 TOO_EARLY = "Ignored: you pressed that key before you could read this."
 TO_PROMPT = "Typed into the prompt behind this question: "
-"""The end of the draft follows."""
+"""Precedes the end of the draft."""
 SHOWN_DRAFT = 30
-"""Characters of the draft that are shown."""
+"""Characters of the draft to show."""
 SHOWN_SECONDS = 4.0
-"""How long the draft is shown after the last letter."""
+"""Seconds after the last letter that the draft is shown."""
 
 
 class KeyLine(Static):
-    """Shows as many keys as have room, or what became of the last one."""
+    """Shows as many keys as fit, or the result of the last one."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id, classes="dock--keys")
@@ -205,11 +205,11 @@ class KeyLine(Static):
         self._grace: Grace | None = None
         self._pale: Callable[[bool], object] = lambda early: None
         self._timer: Timer | None = None
-        self._said = ""
+        self._shown_text = ""
 
     def say(self, text: str) -> None:
-        """Show this in place of the keys; empty: the keys."""
-        self._said = text
+        """Show a message in place of the keys; empty restores them."""
+        self._shown_text = text
         self._draw()
 
     def tell(self, hints: Sequence[Hint], width: int, *, narrow: bool) -> None:
@@ -217,7 +217,7 @@ class KeyLine(Static):
         self._draw()
 
     def wait(self, grace: Grace | None, pale: Callable[[bool], object] = lambda early: None) -> None:
-        """Be pale until the keys count; None: they count. ``pale`` gets it too."""
+        """Dim the keys until they count; None: they count. Also passed to ``pale``."""
         self._grace, self._pale = grace, pale
         self._draw()
         if grace is not None and grace.left and self._timer is None:
@@ -227,26 +227,26 @@ class KeyLine(Static):
         self._timer = None
         if self._grace is not None and not self._grace.ignores():
             self._forget(TOO_EARLY)
-            if self._said.startswith(TO_PROMPT):
-                self.set_timer(SHOWN_SECONDS, partial(self._forget, self._said))
+            if self._shown_text.startswith(TO_PROMPT):
+                self.set_timer(SHOWN_SECONDS, partial(self._forget, self._shown_text))
         self.wait(self._grace, self._pale)
 
     def _forget(self, said: str) -> None:
-        if self._said == said:
+        if self._shown_text == said:
             self.say("")
 
     def _draw(self) -> None:
         early = self._grace is not None and self._grace.ignores()
         self._pale(early)
-        if self._said:
-            self.update(Content(self._said).truncate(max(1, self._width), ellipsis=True).stylize("$warning"))
+        if self._shown_text:
+            self.update(Content(self._shown_text).truncate(max(1, self._width), ellipsis=True).stylize("$warning"))
         else:
             self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
 
 
 @dataclass
 class ChoiceClicked(Message):
-    """A choice of a panel was clicked; ``again`` when it was highlighted already by a click or a key."""
+    """A choice of a panel was clicked; ``again`` if it was already highlighted by a click or a key."""
 
     again: bool
 
@@ -255,7 +255,7 @@ _NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
 
 
 class CommandEditor(TextArea):
-    """Enter posts ``Submitted``; Ctrl+J makes a new line."""
+    """Command input: Enter posts ``Submitted``; Ctrl+J inserts a newline."""
 
     DEFAULT_CSS = """
     CommandEditor {
@@ -265,11 +265,11 @@ class CommandEditor(TextArea):
     """
 
     last_key: events.Key | None = None
-    """The newest key that came here."""
+    """Newest key received here."""
 
     @dataclass
     class Submitted(Message):
-        """The user is done; ``text`` is the command."""
+        """The user finished; ``text`` is the command."""
 
         text: str
 
@@ -277,7 +277,7 @@ class CommandEditor(TextArea):
         super().__init__(visible_part(command), soft_wrap=True, show_line_numbers=False, compact=True)
         self.cursor_blink = False
         self.move_cursor(self.document.end)
-        # At once: as a binding each would come after the letters that were typed behind it.
+        # Handled here: as a binding each would run after the letters typed behind it.
         self._edits: dict[str, Callable[[], None]] = {
             "backspace": self.action_delete_left,
             "delete": self.action_delete_right,
@@ -324,8 +324,7 @@ class CommandEditor(TextArea):
 
 
 def visible_part(command: str) -> str:
-    """The command without characters that can't be seen as what they are: line ends other than LF, control and other
-    hidden characters."""
+    """The command without deceptive characters: line ends other than LF, control and other hidden characters."""
     text = command.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(char for char in text if char in "\n\t" or sanitise(char) == char)
 
@@ -336,43 +335,43 @@ NARROW = 62
 """Columns below which panels use short forms."""
 
 KeyEffect = Literal["decides", "moves", "letter", "nothing"]
-"""What a key is to a panel: it decides something, or looks at something; a letter without meaning; or neither."""
+"""Effect of a key in a panel: it decides something, or only moves; a letter without meaning; or nothing."""
 
 
 class PanelContext(Struct, frozen=True):
-    """What a panel knows of the prompt whose place it takes. ``typed`` is when (by ``clock``) the user last typed at a
-    draft that is not sent; ``stray`` takes letters that were meant for it, ``pasted`` what was pasted."""
+    """A panel's view of the prompt that it replaces. ``typed`` is when (by ``clock``) the user last typed at an unsent
+    draft; ``stray`` gets letters meant for it, ``pasted`` pasted text."""
 
     clock: Clock = time.monotonic
     typed: Callable[[], float | None] = lambda: None
     whole: Callable[[DockPanel, bool], None] = lambda panel, on: None
-    """Gives a panel the whole screen, or takes it back."""
+    """Gives a panel the whole screen, or takes it away."""
     stray: Callable[[str], None] = lambda text: None
     pasted: Callable[[str], None] = lambda text: None
     draft: Callable[[], str] = lambda: ""
-    """What is in the prompt."""
+    """The prompt's text."""
     above: Callable[[], int] = lambda: 0
-    """Lines of the screen that other parts of the dock take above a panel."""
+    """Lines above a panel that other parts of the dock take."""
 
 
 class DockPanel(Vertical, can_focus=True):
-    """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the dock, or ``Decided`` where the
-    session has to know; the request is over then, and its panel with it."""
+    """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the dock, or ``Decided`` if the
+    session must know, which ends the request and its panel."""
 
     prompt_context = PanelContext()
     cramped = False
-    """Whether not even the whole screen has room for what is asked: nothing can be decided then."""
+    """Whether the question doesn't fit even the whole screen; nothing can be decided then."""
     grace: Grace | None = None
-    """Weighs the keys of a panel that appeared without being asked for; made when it is on the screen."""
+    """Filters the keys of a panel that appeared unasked; created when the panel is visible."""
     said = ""
-    """What became of the last key, where that has to be said."""
+    """Result of the last key, if it needs reporting."""
     last_key: events.Key | None = None
-    """The newest key that came here."""
+    """Newest key received here."""
     _early: tuple[events.Key, ...] = ()
-    """Keys that came before the panel was there."""
+    """Keys received before the panel was mounted."""
     _there = False
     _approving = ""
-    """The key of a letter that approves unless the next one shows that it began a sentence."""
+    """Pending approving letter; cancelled if the next key shows that it began a sentence."""
     _answer_timer: Timer | None = None
 
     DEFAULT_CSS = """
@@ -394,18 +393,17 @@ class DockPanel(Vertical, can_focus=True):
 
     @dataclass
     class Decided(Message):
-        """What the user has decided about a request of the session."""
+        """The user's decision about a request of the session."""
 
         command: Command
 
     def available(self) -> int:
-        """Lines that the panel may take: the screen without status bar, activity line, todos and two lines of the
-        transcript."""
+        """Lines for the panel: the screen without status bar, activity line, todos and two lines of the transcript."""
         return max(3, self.screen.size.height - 4 - self.prompt_context.above())
 
     def measure(self, columns: int, best: int, least: int) -> int:
-        """Lines that the panel has. ``best`` are those that it should have, else it takes the whole screen; with less
-        than ``least``, or than ``columns``, it is cramped."""
+        """Height of the panel. Below ``best`` lines it takes the whole screen; below ``least`` lines or ``columns``
+        columns it is cramped."""
         size, usual = self.screen.size, self.available()
         whole = best > usual
         self.prompt_context.whole(self, whole)
@@ -424,17 +422,17 @@ class DockPanel(Vertical, can_focus=True):
         self.fit()
 
     def fit(self) -> None:
-        """Take no more of the screen than there is for it."""
+        """Limit the height to the available lines."""
         self.styles.max_height = self.available()
         self.set_class(self.screen.size.width < NARROW, "-tight")
 
     @property
     def field(self) -> LineInput | CommandEditor | None:
-        """What is typed in now, if there is something."""
+        """The active input, if any."""
         return None
 
     def appear(self) -> None:
-        """From now on the panel is to be seen."""
+        """Mark the panel as visible from now on."""
         self.grace = Grace(self.prompt_context.clock, self.prompt_context.typed(), self._stray)
 
     def _stray(self, text: str) -> None:
@@ -456,15 +454,15 @@ class DockPanel(Vertical, can_focus=True):
             await self.on_key(event)
 
     async def take_key(self, event: events.Key) -> None:
-        """Do what a key does that came before the panel had the keyboard, and nothing for one that came from here."""
+        """Handle a key from before the panel had the keyboard; ignore one that bubbled up from it."""
         if not self._there:
             self._early += (event,)
         elif event is not self.last_key:
             await self.on_key(event)
 
     async def on_key(self, event: events.Key) -> None:
-        """Tab would take the keyboard away from the question; what is typed before the line has the keyboard is meant
-        for the line. Letters that mean nothing are meant for the prompt."""
+        """Keep Tab from moving the focus out of the question; pass keys typed before the input had the focus to it, and
+        letters without a meaning to the prompt."""
         self.last_key, field = event, self.field
         if event.key in ("tab", "shift+tab"):
             event.stop()
@@ -510,7 +508,7 @@ class DockPanel(Vertical, can_focus=True):
         self.key_handled()
 
     def _approve(self) -> None:
-        """The letter was an answer: nothing followed it, or a key that goes on with no sentence."""
+        """Accept the pending letter: nothing followed it, or only a key that continues no sentence."""
         key = self._approving
         self.take_back()
         if key and not self.cramped:
@@ -518,14 +516,14 @@ class DockPanel(Vertical, can_focus=True):
             self.key_handled()
 
     def take_back(self) -> None:
-        """A letter that approves and still waits is no answer any more."""
+        """Drop the pending approving letter."""
         self._approving = ""
         if self._answer_timer is not None:
             self._answer_timer.stop()
             self._answer_timer = None
 
     def _handle_digit(self, digit: str, weight: KeyEffect) -> None:
-        """A digit is meant for the panel and never kept for the prompt, except in the middle of a sentence."""
+        """Handle a digit: it belongs to the panel, never to the prompt, except within a sentence."""
         assert self.grace is not None
         if self.grace.in_sentence(digit):
             return
@@ -537,25 +535,25 @@ class DockPanel(Vertical, can_focus=True):
             self.said = TOO_EARLY
 
     def key_effect(self, key: str) -> KeyEffect:
-        """What a key is to this panel while no line is typed in."""
+        """Effect of a key while no input is active."""
         return "nothing"
 
     def approves(self, key: str) -> bool:
-        """Whether a letter lets something happen, so that it is no answer where a sentence begins with it."""
+        """Whether a letter approves something; such a letter is no answer if it starts a sentence."""
         return False
 
     def no_choice(self, digit: str) -> None:
-        """A digit came that chooses nothing here. It is meant for the panel, so the prompt does not get it."""
+        """Handle a digit without a choice. It belongs to the panel, so the prompt does not get it."""
         self.said = f"{digit} is not a choice here."
 
     def take(self, key: str) -> None:
-        """Do what a key means that counts."""
+        """Act on a key that counts."""
 
     def key_handled(self) -> None:
-        """A key came that the panel knows, or a letter."""
+        """Hook: the panel handled a known key or a letter."""
 
     def on_choice_clicked(self, message: ChoiceClicked) -> None:
-        """A click moves to a choice, a second one chooses it; too early it decides as little as a key."""
+        """A click highlights a choice, a second one chooses it; early clicks are ignored like early keys."""
         message.stop()
         self.take_back()
         self.said = ""
@@ -567,7 +565,7 @@ class DockPanel(Vertical, can_focus=True):
         self.key_handled()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Where no line is typed in, a paste is meant for the prompt."""
+        """Pass a paste to the prompt unless an input is active."""
         event.stop()
         event.prevent_default()
         field = self.field
@@ -583,13 +581,13 @@ class DockPanel(Vertical, can_focus=True):
         self.key_handled()
 
     def show_place(self, place: tuple[int, int], waiting: Sequence[PermissionRequested] = ()) -> None:
-        """Which of how many waiting requests this is: ``(2, 3)``, and those that ask for permission. Panels that don't
-        show it ignore it."""
+        """Show this request's place among the waiting ones, as ``(2, 3)``, given those that ask for permission. Panels
+        may ignore it."""
 
     def toggle_expanded(self) -> bool:
-        """Ctrl+O: show more, or less again. Whether the panel can."""
+        """Handle Ctrl+O: toggle details. Returns whether the panel can."""
         return False
 
     def escape(self) -> None:
-        """Esc was pressed: one step back, or out."""
+        """Handle Esc: one step back, or out."""
         self.post_message(self.Finished(self))

@@ -1,4 +1,4 @@
-"""A list to pick from, narrowed by typing: modes, models, and whatever else needs choosing."""
+"""A list filtered by typing, for modes, models and other choices."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from swecli.tui.line_input import LineInput
 from swecli.tui.prompt.completion import last_part, score_folded
 
 NUMBERED = 9
-"""Choices that a digit can tell apart."""
+"""Choices that digits can select."""
 ROWS = 10
-"""Choices that are in sight at once."""
+"""Choices visible at once."""
 
 
 class Choice(Struct, frozen=True):
-    """``value`` is what is picked; ``current`` marks what is set now."""
+    """``value`` is the result; ``current`` marks the active one."""
 
     value: str
     label: str
@@ -36,15 +36,15 @@ class Choice(Struct, frozen=True):
 
 
 class Prompted(Struct, frozen=True):
-    """What a list that appears by itself in place of the prompt does for it: what begins with a slash is narrowed among
-    ``commands``, and ``run`` gets it, as it gets what begins with an exclamation mark."""
+    """What a list that appears unasked does for the prompt: input with a slash filters ``commands``, and ``run`` gets
+    it, as it gets input with an exclamation mark."""
 
     commands: Callable[[], Sequence[Choice]]
     run: Callable[[str], None]
 
 
 class _Named(NamedTuple):
-    """A choice with its label as it is searched."""
+    """A choice with its label in search form."""
 
     choice: Choice
     text: str
@@ -56,12 +56,12 @@ def _folded(choice: Choice) -> str:
 
 
 class Picker(DockPanel):
-    """Calls ``pick`` with the chosen value: that of Enter or, in a short list, of a number. ``free`` lets the user pick
-    what they typed even when it is not in the list; else ``nothing`` is said when that leaves none. Without ``narrow``
-    nothing is typed: it is a question, and letters are meant for the prompt. ``prompted`` tells that it appears by
-    itself: what is no name goes to the prompt, and commands are run.
-    ``preview`` is called with each value that is pointed at, ``cancelled`` when nothing is picked, ``quit`` by
-    the key that quits on an empty prompt, while nothing is typed, ``gone`` when it has left the screen in any way."""
+    """Calls ``pick`` with the chosen value, by Enter or, in a short list, by number. ``free`` allows typed values that
+    are not in the list; otherwise ``nothing`` is shown if the filter matches none. Without ``narrow`` it is a question
+    without input, and letters go to the prompt. ``prompted``: the list appears unasked, so text that is no name goes to
+    the prompt and commands run. ``preview`` is called with each highlighted value, ``cancelled`` if nothing is picked,
+    ``quit`` by the key that quits on an empty prompt while the input is empty, ``gone`` whenever the list leaves the
+    screen."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Picker(DockPanel):
         self._marked = any(choice.current for choice in self._choices)
         self._made: dict[Choice, Row] = {}
         self._found: tuple[str, list[_Named]] = ("", [])
-        """The words typed last, and what they left: longer ones leave no more."""
+        """Last filter and its matches: a longer filter only searches these."""
         self._free = free
         self._narrows = narrow
         self._prompted = prompted
@@ -125,7 +125,7 @@ class Picker(DockPanel):
             self._gone()
 
     def fit(self) -> None:
-        """A question has to show what it is about, and what can be chosen."""
+        """Make room for the question and its choices."""
         super().fit()
         if not self.is_mounted:
             return
@@ -199,11 +199,11 @@ class Picker(DockPanel):
         self._narrow()
 
     def _narrow(self) -> None:
-        """List what the typed words leave, unless that is done: a key may come before the message that says so."""
+        """Apply the filter unless it is already applied: a key may arrive before the change message."""
         if self._filter.value == self._narrowed_by:
             return
         self._narrowed_by = self._filter.value
-        query = "".join(self._narrowed_by.split())  # names have no blanks: several words are parts of one
+        query = "".join(self._narrowed_by.split())  # names have no blanks, so words are parts of one name
         self._shown = self._offered(self._narrowed_by, query)
         self._filter.display = self._filter.display or bool(query)
         if self._filter.display and not self._filter.has_focus:
@@ -217,7 +217,7 @@ class Picker(DockPanel):
         word = typed.split()[0].casefold()
         commands = self._prompted.commands() if typed.startswith("/") else ()
         found = [command for command in commands if command.label.startswith(word)]
-        return sorted(found, key=lambda command: command.label != word)  # a whole name before longer ones
+        return sorted(found, key=lambda command: command.label != word)  # an exact name first
 
     @cached_property
     def _named(self) -> list[_Named]:
@@ -273,8 +273,8 @@ class Picker(DockPanel):
             (self._prompted.run if self._prompted is not None and runs else self._pick)(value)
 
     def _names(self, typed: str) -> bool:
-        """Whether what was typed is meant for this list, and not for the prompt that was there a moment ago: it is like
-        a name, or a part of the one that is pointed at."""
+        """Whether typed text is meant for this list and not for the prompt before it: it resembles a name, or is part
+        of the highlighted one."""
         if self._shown:
             label = self._shown[self._list.selected].label.lower()
             return all(word in label for word in typed.lower().split())

@@ -1,4 +1,5 @@
-"""The model's questions to the user: one choice, several, or free text; several questions are tabs of one panel."""
+"""The model's questions to the user: single choice, multiple choice, or free text; several questions are tabs of one
+panel."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from swecli.tui.line_input import LineInput
 
 
 class SecretPanel(DockPanel):
-    """Calls ``done`` with what was typed or pasted; Esc leaves without."""
+    """Hidden input: calls ``done`` with what was typed or pasted; Esc cancels."""
 
     def __init__(self, title: str, note: str, done: Callable[[str], None]) -> None:
         super().__init__()
@@ -65,15 +66,15 @@ _TURNS = {"left": -1, "right": 1}
 
 
 class QuestionPanel(DockPanel):
-    """Asks each question of a request, in turn or as the user turns to them, and posts all answers at once when there
-    is one to each. What answers is a number, or Enter on a choice that the user moved to."""
+    """Asks the questions of a request in any order and posts all answers together. A number, or Enter on a choice that
+    the user moved to, answers."""
 
     def __init__(self, request: QuestionAsked) -> None:
         super().__init__()
         self.request = request
         self._answers: dict[int, tuple[str, ...]] = {}
         self._kept: dict[int, tuple[set[int], str]] = {}
-        """What was ticked and written of each question that was left."""
+        """Ticked options and text of each question that was left."""
         self._at = 0
         self._checked: set[int] = set()
         self._done = False
@@ -93,7 +94,7 @@ class QuestionPanel(DockPanel):
         self._ask()
 
     def escape(self) -> None:
-        """From the text field back to the options; otherwise dismiss."""
+        """Return from the text field to the options; otherwise dismiss."""
         if self._question.options and self._text.display:
             self._write(False)
         else:
@@ -104,7 +105,7 @@ class QuestionPanel(DockPanel):
         return self.request.questions[self._at]
 
     def _ask(self) -> None:
-        """Show the question at hand, with the answer that it has already."""
+        """Show the current question with its answer so far."""
         question, count = self._question, len(self.request.questions)
         place = f" ({self._at + 1} of {count})" if count > 1 else ""
         header = f"{safe_line(question.header)}{place}: " if question.header else ""
@@ -119,7 +120,7 @@ class QuestionPanel(DockPanel):
         self._write(not question.options or bool(self._text.value))
 
     def _tabs(self) -> str:
-        """A line of all questions: which one is shown, and which have an answer."""
+        """Line of all questions: which one is shown, and which are answered."""
         questions = self.request.questions
         if len(questions) == 1:
             return ""
@@ -136,7 +137,7 @@ class QuestionPanel(DockPanel):
             await super().on_key(event)
 
     def _turn(self, step: int) -> None:
-        """To another question; what was begun of an answer is there when the user comes back."""
+        """Switch to another question, keeping the started answer."""
         self._keep()
         self._at = (self._at + step) % len(self.request.questions)
         self._ask()
@@ -180,7 +181,7 @@ class QuestionPanel(DockPanel):
         return self._text if self._text.display else None
 
     def fit(self) -> None:
-        """The question, some of its answers and the keys have to be there; a long question is cut before them."""
+        """Fit question, some answers and keys; cut a long question before them."""
         if not self.is_mounted:
             return
         columns = self.screen.size.width
@@ -211,8 +212,8 @@ class QuestionPanel(DockPanel):
             self._choose(key)
 
     def _too_early(self, event: events.Key) -> bool:
-        """Whether a key in the line was meant for the prompt, or comes before the question could be read. Where the
-        user has chosen to write, none is."""
+        """Whether a key in the input was meant for the prompt, or came before the question was readable. Never after
+        the user chose to write."""
         if self._question.options or self.grace is None:
             return False
         if event.is_printable:
@@ -270,7 +271,7 @@ class QuestionPanel(DockPanel):
         if left:
             self._at = left[0]
             self._ask()
-            self.appear()  # the key that answered may come twice
+            self.appear()  # the answering key may repeat
             self.key_handled()
         else:
             self._finish(tuple(self._answers[number] for number in range(count)))

@@ -1,4 +1,4 @@
-"""The question whether a folder is trusted, and about single settings of it, before anything is read."""
+"""Questions whether to trust a folder, and about individual settings in it, before anything is read."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from swecli.tui.main_screen import Dock
 
 ItemChoice = Literal["yes", "no", "later"]
-"""``later``: no for this run, and asked again at the next start."""
+"""``later`` means no for this run; swecli asks again at the next start."""
 ItemsChoice = Literal["yes", "no", "later", "single"]
 WIDTH = 70
-"""Columns of a line of a value."""
+"""Columns of a value's line."""
 PANEL_ROWS = 12
-"""Rows of a screen that a panel with all items leaves for other things, and for its own question and answers."""
+"""Rows that a panel with all items leaves for the rest of the screen and its own question and answers."""
 
 
 def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) -> ChoicePanel:
@@ -58,14 +58,14 @@ def item_panel(item: TrustItem, done: Callable[[ItemChoice], None]) -> ChoicePan
 
 
 def _cut(value: str) -> list[str]:
-    # Between words where it can be; no character of what would run is lost.
+    # Break between words if possible, without losing any character of a command.
     return textwrap.wrap(
         value, WIDTH, expand_tabs=False, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False
     )
 
 
 def _lines(items: Sequence[TrustItem]) -> list[str]:
-    """All that the items want, so that nothing is cut on a usual screen."""
+    """Everything the items want, wrapped so that a usual screen cuts nothing."""
     found: list[str] = []
     for item in items:
         found += [f"• {item.wish} ({item.origin.rpartition('/')[2]})", *(f"  {line}" for line in _cut(item.value))]
@@ -75,7 +75,7 @@ def _lines(items: Sequence[TrustItem]) -> list[str]:
 def items_panel(
     items: Sequence[TrustItem], done: Callable[[ItemsChoice], None], *, first: int = 1, total: int = 0
 ) -> ChoicePanel:
-    """Those of one page: the items from number ``first`` of ``total``."""
+    """Panel for one page: the items from number ``first`` of ``total``."""
     answers: dict[str, ItemsChoice] = {"yes": "yes", "single": "single", "no": "no"}
     part = total > len(items)
     place = f"Things {first} to {first + len(items) - 1} of {total}. " if part else ""
@@ -96,8 +96,8 @@ def items_panel(
 
 
 def pages(items: Sequence[TrustItem], columns: int, rows: int) -> list[list[TrustItem]]:
-    """The items in the fewest panels that show each whole on a screen of this size; what does not fit beside others is
-    alone, and is scrolled."""
+    """The items in the fewest panels that show each of them whole on a screen of this size; an item that doesn't fit
+    has its own panel and scrolls."""
     found: list[list[TrustItem]] = []
     taken = rows
     for item in items:
@@ -115,7 +115,7 @@ T = TypeVar("T")
 
 
 async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...]:
-    """Ask whatever has to be asked before the workspace is read. Returns sentences for the user."""
+    """Ask the trust questions before the workspace is read. Returns sentences for the user."""
     question = await asyncio.to_thread(gate.question)
     notices: list[str] = []
     if question is not None:

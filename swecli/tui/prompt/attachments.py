@@ -1,4 +1,4 @@
-"""What a paste becomes: the path of an image an attachment, a large text a file, each with a placeholder."""
+"""Conversion of pastes: image paths to attachments, large texts to files, each with a placeholder."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from swecli.core.protocol.messages import ImagePart
 
 MAX_BYTES = 5_000_000
-"""Bytes of an image that providers take."""
+"""Largest image that providers accept, in bytes."""
 MAX_IMAGES = 20
-"""Images that one paste can bring."""
+"""Images that one paste may contain."""
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _PLACEHOLDER = re.compile(r"\[Image #(\d+): [^\]\n]*\]")
 _MAX_TEXT = 8_000
 
 
 class Attachments:
-    """The images of the present draft. Those whose placeholder was removed from the text are not sent."""
+    """Images of the current draft. Those without a placeholder in the text are not sent."""
 
     def __init__(self) -> None:
         self.images: dict[int, ImagePart] = {}
-        """By their numbers."""
+        """Images by number."""
         self.weigh: Callable[[str, int], str] = lambda text, images: ""
-        """What a text and a number of images take of the window, for people."""
+        """Share of the window that a text and a number of images take, for display."""
 
     def take(self, pasted: str) -> tuple[str, str]:
-        """What stands in the editor for pasted text that names nothing but images, and a sentence about those that
-        can't be taken; two empty texts where it is no such paste."""
+        """Editor text for a paste of image paths only, and a sentence about images that can't be attached; both empty
+        for any other paste."""
         found = image_paths(pasted)
         loaded: list[str] = []
         for path in found:
@@ -47,8 +47,7 @@ class Attachments:
         return (" ".join(loaded), "")
 
     def add(self, name: str, data: bytes, failure: str = "") -> tuple[str, str]:
-        """What stands in the editor for an image of these bytes, and a sentence that says why it can't be taken; one
-        of them is empty."""
+        """Editor text for an image of these bytes, and a sentence why it can't be attached; one of them is empty."""
         import base64
 
         from swecli.core.protocol.messages import ImagePart
@@ -67,7 +66,7 @@ class Attachments:
         return f"[Image #{number}: {_label(name)}, {_size(len(data))}{', ' if weight else ''}{weight}]", ""
 
     def used(self, text: str) -> tuple[ImagePart, ...]:
-        """The images whose placeholders are in the text, in its order."""
+        """Images whose placeholders are in the text, in its order."""
         numbers = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
         return tuple(self.images[number] for number in numbers if number in self.images)
 
@@ -77,7 +76,7 @@ class Attachments:
         return match.group() if match is not None and int(match[1]) in self.images else None
 
     def back(self, text: str, images: Sequence[ImagePart]) -> str:
-        """Take images of a message that was not sent after all; its text, with the numbers that they have here."""
+        """Take over the images of a message that was not sent. Returns its text with the images' new numbers."""
         numbers: dict[int, int] = {}
         named = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
         for number, image in zip(named, images, strict=False):
@@ -92,19 +91,19 @@ class Attachments:
         return _PLACEHOLDER.sub(renumbered, text)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where their placeholders are."""
+        """Spans of the placeholders."""
         return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match[1]) in self.images]
 
     def sent(self, text: str) -> tuple[ImagePart, ...]:
-        """The images of a message that is sent. They are kept until the next one, in case it comes back."""
+        """Images of a sent message. They are kept until the next one, in case it is returned."""
         images = self.used(text)
         self.images = {number: image for number, image in self.images.items() if image in images}
         return images
 
 
 def image_paths(text: str) -> list[Path]:
-    """The files that a terminal has typed for images that were dropped on it: plain, quoted, with escaped blanks, or as
-    ``file:`` addresses. Empty where anything else is in the text."""
+    """Paths that a terminal typed for images dropped on it: plain, quoted, with escaped blanks, or as ``file:`` URLs.
+    Empty if the text contains anything else."""
     stripped = text.strip()
     if not stripped or len(stripped) > _MAX_TEXT or not stripped.lower().rstrip("'\"").endswith(_SUFFIXES):
         return []
@@ -134,7 +133,7 @@ def _path(word: str) -> Path | None:
         word = unquote(address.path) if address.netloc in ("", "localhost") else ""
     if not word or "\0" in word:
         return None
-    with contextlib.suppress(RuntimeError):  # a home that nobody has
+    with contextlib.suppress(RuntimeError):  # an unknown user's home
         return Path(word).expanduser()
     return None
 
@@ -160,7 +159,7 @@ def _size(size: int) -> str:
 
 
 def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> str:
-    """The message with the path of a file in place of each paste.
+    """The message with each paste replaced by the path of a file.
 
     Raises:
         OSError: a file can't be written.
@@ -189,7 +188,7 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
 
 
 def _apart(before: str) -> str:
-    """The text before a path, which is a word of its own."""
+    """The text before a path, with a separating blank."""
     return before if not before or before[-1].isspace() else f"{before} "
 
 

@@ -1,4 +1,4 @@
-"""The prompt as a whole: waiting messages, suggestions, the history with its search, drafts, and the editor."""
+"""The complete prompt: waiting messages, suggestions, history and its search, drafts, and the editor."""
 
 from __future__ import annotations
 
@@ -35,29 +35,28 @@ if TYPE_CHECKING:
     from swecli.tui.prompt.vim import Ask
     from swecli.tui.prompt.vim_keys import VimKeys
 
-# What was typed before: history per workspace, its search, and unsent drafts.
+# --- history per workspace, its search, and unsent drafts ---
 
 
 class Draft(NamedTuple):
-    """A message that was not sent: what was typed, with placeholders, and the pastes that they stand for."""
+    """An unsent message: the typed text with placeholders, and their pastes."""
 
     text: str = ""
     pastes: Mapping[int, str] = MappingProxyType({})
 
 
 class Drafts:
-    """Drafts of one workspace in ``folder``; None keeps nothing. Each paste is a file of its own, written once."""
+    """Drafts of one workspace in ``folder``; None stores nothing. Each paste is a separate file, written once."""
 
     def __init__(self, folder: Path | None, pid: int | None = None) -> None:
         self._folder = folder
         self._pid = os.getpid() if pid is None else pid
         self._saved = ""
         self._pastes: dict[int, str] = {}
-        """Those that are on disk."""
+        """Pastes already on disk."""
 
     def save(self, text: str, pastes: Mapping[int, str] | None = None) -> None:
-        """Replace this process's draft; empty text removes it. A disk that refuses is no reason to stop
-        typing, so errors are ignored here."""
+        """Replace this process's draft; empty text removes it. Disk errors are ignored so that typing continues."""
         wanted = dict(pastes or {}) if text.strip() else {}
         same = wanted.keys() == self._pastes.keys() and all(wanted[key] is self._pastes[key] for key in wanted)
         if self._folder is None or (same and text == self._saved):
@@ -83,7 +82,7 @@ class Drafts:
         temporary.replace(self._folder / name)
 
     def adopt(self) -> Draft:
-        """The newest draft of a process that no longer runs, which is then removed; empty if there is none."""
+        """Return and remove the newest draft of a process that no longer runs; empty if there is none."""
         if self._folder is None:
             return Draft()
         from swecli.core.workspace.process_tree import is_running
@@ -109,17 +108,16 @@ class Drafts:
 
 
 KEEP = 1000
-"""Entries that are read back."""
+"""Entries to load."""
 
 MAX_ENTRY = 200_000
 """Characters; longer messages are not remembered."""
 
 
 class History:
-    """Entries, oldest first, and the place in them.
+    """History entries, oldest first, with a current position.
 
-    ``complain`` is called once with a sentence when the file can't be written; the entries of this session
-    stay usable then.
+    ``complain`` is called once with a sentence if the file can't be written; this session's entries remain usable.
     """
 
     def __init__(self, path: Path | None, complain: Callable[[str], None] = lambda text: None) -> None:
@@ -127,19 +125,19 @@ class History:
         self._complain = complain
         self._entries: list[str] | None = None
         self._sent: list[str] = []
-        """What was sent since somebody looked at the entries."""
+        """Messages sent since the entries were last read."""
         self._unsaved: list[str] = []
         self._place: int | None = None
         self._draft = ""
 
     @property
     def walking(self) -> bool:
-        """Whether the place is an entry, and not the draft."""
+        """Whether the position is at an entry, not at the draft."""
         return self._place is not None
 
     @property
     def entries(self) -> list[str]:
-        """All entries, oldest first; the file is read when they are first needed."""
+        """All entries, oldest first; the file is read on first use."""
         if self._entries is None:
             self._entries = _read(self._path)
         sent, self._sent = self._sent, []
@@ -151,20 +149,20 @@ class History:
 
     @cached_property
     def _masker(self) -> Masker:
-        """Makes stars of keys and of secrets of the environment, here as in stored sessions."""
+        """Masks keys and secrets of the environment, as in stored sessions."""
         from swecli.core.llm.secrets import masker_of
         from swecli.core.workspace.process import secret_values
 
         return masker_of(secret_values(os.environ))
 
     def add(self, text: str) -> None:
-        """Remember a message that was sent, until ``save`` in memory only, and go back to the newest place."""
+        """Add a sent message, in memory until ``save``, and return to the newest position."""
         self._place = None
         if len(text) <= MAX_ENTRY and text.strip():
             self._sent.append(text)
 
     def save(self) -> None:
-        """Write what was added since."""
+        """Write the new entries."""
         if self._sent:
             _ = self.entries
         added, self._unsaved = self._unsaved, []
@@ -177,7 +175,7 @@ class History:
             self._path = None
 
     def older(self, current: str) -> str | None:
-        """The entry before the present place, or None at the oldest. ``current`` comes back with ``newer``."""
+        """The entry before the current position, or None at the oldest. ``newer`` later returns to ``current``."""
         if self._place is None:
             self._draft, self._place = current, len(self.entries)
         place = self._place - 1
@@ -191,7 +189,7 @@ class History:
         return self.entries[place]
 
     def newer(self) -> str | None:
-        """The entry after the present place, the draft after the newest, None where there is nothing newer."""
+        """The entry after the current position, the draft after the newest, or None if there is nothing newer."""
         if self._place is None:
             return None
         if self._place + 1 < len(self.entries):
@@ -201,11 +199,11 @@ class History:
         return self._draft
 
     def leave(self) -> None:
-        """Forget the place: the text was edited or sent."""
+        """Reset the position, because the text was edited or sent."""
         self._place = None
 
     def search(self, query: str, skip: int = 0) -> str | None:
-        """The newest entry that contains ``query`` regardless of case; ``skip`` passes over as many matches."""
+        """The newest entry that contains ``query``, ignoring case; ``skip`` is the number of matches to skip."""
         needle = query.casefold()
         seen: set[str] = set()
         for entry in reversed(self.entries):
@@ -250,7 +248,7 @@ def _append(path: Path, texts: Sequence[str]) -> None:
 
 
 class HistorySearch(Static):
-    """A line that shows the query. ``found`` is called with each message that is found."""
+    """Line with the search query. ``found`` is called with each match."""
 
     DEFAULT_CSS = "HistorySearch { height: 1; color: $secondary; display: none; }"
 
@@ -268,18 +266,18 @@ class HistorySearch(Static):
         return self._query is not None
 
     def start(self, before: str) -> None:
-        """Begin; ``before`` is the text that Esc brings back."""
+        """Start; ``before`` is the text that Esc restores."""
         self._before, self._query, self._skip = before, "", 0
         self._show("")
 
     def cancel(self) -> str:
-        """Leave; the text from before."""
+        """Cancel; returns the text from before."""
         self._query = None
         self._show("")
         return self._before
 
     def take_key(self, event: events.Key) -> bool:
-        """Narrow, go on, or keep what is found; whether the key was for the search."""
+        """Narrow, continue or accept; returns whether the search handled the key."""
         query = self._query or ""
         if self._keymap.action("prompt", event.key) == "search_history":
             self._skip += 1
@@ -328,7 +326,7 @@ SHOWN = 3
 
 
 class Waiting(Static):
-    """The newest few, one line each."""
+    """The newest waiting messages, one line each."""
 
     DEFAULT_CSS = "Waiting { height: auto; color: $foreground-muted; text-style: $muted-style; display: none; }"
 
@@ -342,7 +340,7 @@ class Waiting(Static):
             self.fit()
 
     def fit(self) -> None:
-        """Cut the lines to the width that there is now."""
+        """Cut the lines to the current width."""
         queue = self.queue
         lines = [
             Content(f"{'↳ next step' if entry.steer else '⧗ after this turn'}: {safe_line(entry.text)}")
@@ -356,23 +354,23 @@ class Waiting(Static):
 
 
 class MentionWeights(Static):
-    """What the files that the draft mentions would take of the window, one line below it."""
+    """Line below the draft with the size of its mentioned files relative to the window."""
 
     DEFAULT_CSS = "MentionWeights { height: 1; color: $foreground-muted; text-style: $muted-style; display: none; }"
 
     def __init__(self) -> None:
         super().__init__("", id="mention-weights", markup=False)
         self.weigh: Callable[[Sequence[str]], Awaitable[str]] | None = None
-        """A line about words after ``@``; None while nothing can be known."""
+        """Line about words after ``@``; None while sizes are unknown."""
         self.words: tuple[str, ...] = ()
         self._text = ""
         self._timer: Timer | None = None
 
     def follow(self, text: str) -> None:
-        """The draft has changed."""
+        """Update for a changed draft."""
         words: Sequence[str] = ()
         if "@" in text:
-            from swecli.core.workspace.mentions import mentioned  # the first frame needs it not
+            from swecli.core.workspace.mentions import mentioned  # not needed by the first frame
 
             words = mentioned(text)
         if words == self.words:
@@ -386,9 +384,9 @@ class MentionWeights(Static):
             self._show("")
 
     def _weigh(self) -> None:
-        self.run_worker(self._told(self.words), group="mentions", exclusive=True)
+        self.run_worker(self._weigh_words(self.words), group="mentions", exclusive=True)
 
-    async def _told(self, words: tuple[str, ...]) -> None:
+    async def _weigh_words(self, words: tuple[str, ...]) -> None:
         line = "" if self.weigh is None else await self.weigh(words)
         if words == self.words:
             self._show(safe_line(line))
@@ -399,7 +397,7 @@ class MentionWeights(Static):
         self.fit()
 
     def fit(self) -> None:
-        """Cut the line to the width that there is now."""
+        """Cut the line to the current width."""
         width = max(1, self.app.size.width - 4)
         self.update(Content(f"  {self._text}").truncate(width, ellipsis=True))
 
@@ -409,10 +407,10 @@ STEERING = "Enter steers the running turn · Tab queues for after it"
 STARTING = "You can type now…"
 
 WEIGH_AFTER = 0.15
-"""Seconds without a change of the mentions after which their files are looked at."""
+"""Seconds without a change of the mentions before their files are weighed."""
 
 SAVE_AFTER = 0.4
-"""Seconds without a key after which the draft and what was sent are saved."""
+"""Seconds without a key before draft and history are saved."""
 
 MAX_LINES = 12
 
@@ -428,7 +426,7 @@ class Prompt(Vertical):
 
     @dataclass
     class Recall(Message):
-        """Up on an empty prompt while messages wait: the newest of them is to be edited."""
+        """Up on an empty prompt: edit the newest waiting message."""
 
         queued: Queued
 
@@ -442,16 +440,16 @@ class Prompt(Vertical):
         """The text changed."""
 
     class Walk(Message):
-        """Tab on an empty prompt: the user wants to walk through the transcript."""
+        """Tab on an empty prompt: walk through the transcript."""
 
     class Palette(Message):
-        """The user wants to see everything that can be done."""
+        """Asks for the palette of all actions."""
 
     class Help(Message):
         """A question mark on an empty prompt."""
 
     class EditingChanged(Message):
-        """Vim's keys were switched, or are in another mode."""
+        """Vim keys were switched on or off, or changed mode."""
 
     class Leave(Message):
         """Ctrl+D on an empty prompt."""
@@ -465,9 +463,8 @@ class Prompt(Vertical):
         *,
         clock: Clock = time.monotonic,
     ) -> None:
-        """``state`` is the folder for history and drafts of this workspace, ``files`` lists what ``@`` offers
-        (in a thread), ``complain`` gets a sentence when the history can't be saved,
-        ``clock`` is monotonic seconds."""
+        """``state`` is the folder for this workspace's history and drafts, ``files`` lists what ``@`` offers (in a
+        thread), ``complain`` gets a sentence if the history can't be saved, ``clock`` is monotonic seconds."""
         super().__init__(id="prompt")
         self.keymap = keymap or Keymap()
         self.editor = PromptEditor(id="editor", keymap=self.keymap)
@@ -485,7 +482,7 @@ class Prompt(Vertical):
         self._clock = clock
         self._typed_at: float | None = None
         self._answered_until = 0.0
-        """Until when, by the clock, keys still belong to the panel that was answered."""
+        """Clock time until which keys still belong to the answered panel."""
         self._invitation = self._placeholder = ""
         self._vim: VimKeys | None = None
 
@@ -505,14 +502,14 @@ class Prompt(Vertical):
         self.save()
 
     def fit(self) -> None:
-        """Leave the larger part of the screen to the transcript."""
+        """Limit the height so that the transcript gets most of the screen."""
         self.editor.styles.max_height = max(1, min(MAX_LINES, self.screen.size.height * 2 // 5))
         self._invite()
         self._waiting.fit()
         self.mentions.fit()
 
     def adopt_draft(self) -> None:
-        """Take over what a killed process left unsent, unless the user types already."""
+        """Load the unsent draft of a killed process, unless the user is already typing."""
         if self.editor.text:
             return
         draft = self._drafts.adopt()
@@ -520,8 +517,8 @@ class Prompt(Vertical):
             self.editor.retype(self.editor.pastes.adopt(draft.text, draft.pastes))
 
     def put_back(self, text: str, images: Sequence[ImagePart] = ()) -> None:
-        """Give the user back what could not be done, with its images. What they have typed since stays: a message comes
-        before it, a command is in the history."""
+        """Return a failed message or command with its images. If text was typed since, a message goes before it; a
+        command stays in the history only."""
         text = self.editor.attachments.back(text, images)
         if not self.editor.text:
             self.editor.put(text)
@@ -529,29 +526,29 @@ class Prompt(Vertical):
             self.editor.retype(f"{self.editor.folded_back(text)}\n{self.editor.text}")
 
     def take_back(self, queue: Sequence[Queued]) -> None:
-        """Give the user messages back that were not sent yet, with their images, before what is typed."""
+        """Put unsent messages with their images before the typed text."""
         attachments, editor = self.editor.attachments, self.editor
         texts = [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in queue]
         editor.retype("\n".join([*texts, *([editor.text] if editor.text else [])]))
 
     def use_vim(self, on: bool) -> None:
-        """Take vim's keys for the editor, or a shell's."""
+        """Switch the editor between vim's and a shell's keys."""
         if on:
             from swecli.tui.prompt.vim_keys import VimKeys
 
-            self._vim = VimKeys(self.editor, self._tell_editing, self._do_for_vim)
+            self._vim = VimKeys(self.editor, self._show_editing, self._do_for_vim)
             self.editor.taken = self._vim.begin
         else:
             self._vim = None
             self.editor.taken = None
-        self._tell_editing()
+        self._show_editing()
 
-    def _tell_editing(self) -> None:
+    def _show_editing(self) -> None:
         self.post_message(self.EditingChanged())
 
     @property
     def editing(self) -> str:
-        """The mode of vim's keys and what is typed of a command; empty where they are off."""
+        """Vim mode and the pending keys; empty if vim keys are off."""
         return "" if self._vim is None else f"{self._vim.mode.upper()} {self._vim.pending}".rstrip()
 
     def _do_for_vim(self, ask: Ask) -> None:
@@ -568,19 +565,19 @@ class Prompt(Vertical):
                 self._complain("This key does nothing in normal mode; i to type")
 
     def save(self) -> None:
-        """Save what was sent since, then the draft and each paste of it once."""
+        """Save the history, then the draft with each paste once."""
         self.history.save()
         self._drafts.save(self.editor.text, self.editor.pastes.saved())
 
     def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...]) -> None:
-        """Bring what depends on the session up to date. While it is busy, Tab queues."""
+        """Update for the session's state. While it is busy, Tab queues."""
         self._busy = busy
         self._invitation = (STEERING if busy else PLACEHOLDER) if opened else STARTING
         self._invite()
         self._waiting.show(queue)
 
     def _invite(self) -> None:
-        """What the empty prompt says, in the form that has room."""
+        """Set the empty prompt's placeholder in the longest form that fits."""
         wanted = self._invitation
         placeholder = wanted.partition(" · ")[0] if self.app.size.width < len(wanted) + 5 else wanted
         if placeholder != self._placeholder:
@@ -589,15 +586,15 @@ class Prompt(Vertical):
 
     @property
     def typed_at(self) -> float | None:
-        """When the user last typed at the draft, by the clock; None where there is none."""
+        """Clock time of the last typing at the draft; None without a draft."""
         return self._typed_at if self.editor.text else None
 
     def answered(self) -> None:
-        """A panel was answered and the prompt is back. A key that answers may come twice: it is meant for the panel."""
+        """A panel was answered and the prompt returned. A repeat of the answering key is meant for the panel."""
         self._answered_until = self._clock() + GRACE
 
     def _meant_for_panel(self, key: str) -> bool:
-        """Whether a key follows the answer of a panel without a pause and could have been one."""
+        """Whether a key follows a panel's answer without a pause and could have been an answer."""
         now = self._clock()
         if now >= self._answered_until or key not in ANSWERS:
             self._answered_until = 0.0
@@ -606,13 +603,13 @@ class Prompt(Vertical):
         return True
 
     def receive(self, text: str) -> None:
-        """Letters that were typed elsewhere and meant for the draft."""
+        """Insert letters that were typed elsewhere but meant for the draft."""
         if text:
             self._typed_at = self._clock()
             self.editor.add(text)
 
     def receive_paste(self, text: str) -> None:
-        """What was pasted elsewhere and meant for the draft."""
+        """Insert a paste that was meant for the draft."""
         self._typed_at = self._clock()
         self.editor.take_paste(text)
 
@@ -673,7 +670,7 @@ class Prompt(Vertical):
         return True
 
     def _follow(self) -> None:
-        """Offer what completes the text, while text is typed."""
+        """Offer completions while text is being typed."""
         if self._vim is not None and self._vim.mode != "insert":
             self.suggestions.close()
         elif not self._search.is_open:
@@ -698,7 +695,7 @@ class Prompt(Vertical):
         return text is not None
 
     def _return(self, draft: str) -> None:
-        """Back to what was typed."""
+        """Restore the draft."""
         self.editor.retype(draft)
         self._walked = self.editor.text
 

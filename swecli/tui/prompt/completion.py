@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def score(query: str, name: str) -> tuple[int, int, str] | None:
-    """Smaller is better; None when the letters of ``query`` don't occur in ``name`` in order.
+    """Match score, smaller is better; None if the letters of ``query`` don't occur in ``name`` in order.
 
-    A name whose last part starts with the query comes first, then one that contains it, then scattered
-    letters, the closest together first; shorter names win ties.
+    A name whose last part starts with the query ranks first, then one that contains it, then scattered letters, closest
+    together first; shorter names win ties.
     """
     text = name.casefold()
     return score_folded(query.casefold(), text, last_part(text), name)
@@ -36,7 +36,7 @@ def last_part(text: str) -> str:
 
 
 def score_folded(wanted: str, text: str, base: str, name: str) -> tuple[int, int, str] | None:
-    """As ``score``, of a query and a name that are casefolded already; ``base`` is the last part of the name."""
+    """As ``score``, for a casefolded query and name; ``base`` is the last part of the name."""
     if not wanted:
         return (0, len(name), name)
     if base.startswith(wanted):
@@ -58,7 +58,7 @@ def score_folded(wanted: str, text: str, base: str, name: str) -> tuple[int, int
 
 
 SCATTERED = 4
-"""The rank of letters that follow each other in a name, but for what is between them."""
+"""Rank of letters in order with others in between."""
 
 
 def best(query: str, names: Iterable[str], limit: int) -> list[str]:
@@ -74,7 +74,7 @@ _MENTION = re.compile(r"(?:^|(?<=\s))@([^\s@]*)\Z")
 
 
 class Token(Struct, frozen=True):
-    """The part before the cursor that is being completed; ``start`` is its column in the line."""
+    """The part before the cursor to complete; ``start`` is its column in the line."""
 
     kind: Literal["command", "file"]
     query: str
@@ -82,8 +82,8 @@ class Token(Struct, frozen=True):
 
 
 class Suggestion(Struct, frozen=True):
-    """``insert`` replaces the token; ``label`` and ``detail`` are shown. ``runs`` marks a command that needs
-    no argument, so that Enter may run it at once; ``begins`` one that begins with what was typed."""
+    """``insert`` replaces the token; ``label`` and ``detail`` are shown. ``runs`` marks a command without required
+    arguments, which Enter may run at once; ``begins`` one that begins with the typed text."""
 
     label: str
     insert: str
@@ -103,7 +103,8 @@ def token_before(text: str, row: int, column: int) -> Token | None:
 
 
 def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
-    """Slash commands for ``query``: by name, then by alias, prefix first; all as they are listed for none."""
+    """Slash commands for ``query``: by name, then by alias, prefix matches first; an empty query lists all in their
+    order."""
     ranked: list[tuple[tuple[int, int, str], SlashCommand]] = []
     for command in known:
         ranks = [score(query, command.name)]
@@ -141,8 +142,8 @@ def place(path: str) -> int:
 
 
 def best_files(query: str, paths: Iterable[str], limit: int) -> list[str]:
-    """As ``best``, but of equally good names source comes before docs, and docs before tests. Letters that are
-    scattered over folders count less than those in the name, however close together they are."""
+    """As ``best``, but among equally good names source precedes docs, and docs precede tests. Letters scattered over
+    folders rank below those in the name, however close together they are."""
     ranked = ((found, path) for path in paths if (found := _file_rank(query, path)) is not None)
     return [path for _, path in nsmallest(limit, ranked)]
 
@@ -173,15 +174,15 @@ def _quoted(path: str) -> str:
 
 
 FRESH = 15.0
-"""Seconds for which a list is used before it is read again."""
+"""Seconds before a list is read again."""
 
 FILE_LIMIT = 200_000
-"""Paths that are offered at most."""
+"""Maximum number of paths offered."""
 
 
 def walk(root: Path) -> list[str]:
-    """Files below ``root`` as relative paths, without the directories that nobody mentions."""
-    from swecli.core.workspace.walk import NOT_OWN  # the first frame needs it not
+    """Files below ``root`` as relative paths, without directories of generated or foreign files."""
+    from swecli.core.workspace.walk import NOT_OWN  # not needed by the first frame
 
     found: list[str] = []
     for folder, names, files in os.walk(root):
@@ -195,7 +196,7 @@ def walk(root: Path) -> list[str]:
 
 
 def with_folders(paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths and the directories they are in (with a trailing slash), each once: paths may name directories too."""
+    """The paths and their directories (with a trailing slash), without duplicates; paths may name directories too."""
     folders: dict[str, None] = {}
     for path in paths:
         place = path.rfind("/")
@@ -209,7 +210,7 @@ def with_folders(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 class FileIndex:
-    """Paths of the workspace. ``read`` is called in a thread."""
+    """Paths of the workspace. ``read`` runs in a thread."""
 
     def __init__(self, read: Callable[[], Sequence[str]], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._read = read
@@ -219,7 +220,7 @@ class FileIndex:
         self.paths: tuple[str, ...] = ()
 
     def refresh(self, then: Callable[[], None]) -> None:
-        """Read again if the list is old; ``then`` is called in the event loop once it is new."""
+        """Reload an outdated list; ``then`` is called in the event loop after that."""
         if self._clock() - self._read_at < FRESH or (self._running is not None and not self._running.done()):
             return
         self._running = asyncio.create_task(self._load(then))
@@ -235,7 +236,7 @@ class FileIndex:
 
 
 class Suggestions(Rows):
-    """Follows what is typed in ``editor``; the editor keeps the focus."""
+    """Completes the text of ``editor``, which keeps the focus."""
 
     DEFAULT_CSS = "Suggestions { display: none; }"
 
@@ -250,16 +251,16 @@ class Suggestions(Rows):
         self._chosen = False
         self.commands: Sequence[SlashCommand] = ()
         self.look: Callable[[], object] = lambda: None
-        """Called when a command begins to be typed: there may be others than before."""
+        """Called when the user starts typing a command, because the commands may have changed."""
         self.mentionables: Callable[[], Sequence[str]] = tuple
-        """Words besides files that can be mentioned."""
+        """Mentionable words besides files."""
 
     @property
     def is_open(self) -> bool:
         return bool(self._entries)
 
     def follow(self) -> None:
-        """The text or the cursor changed."""
+        """Update after a change of text or cursor."""
         editor = self._editor
         row, column = editor.cursor_location
         line = editor.document.get_line(row)
@@ -281,17 +282,17 @@ class Suggestions(Rows):
             self._offer(files(token.query, (*self.mentionables(), *self._files.paths)))
 
     def close(self) -> None:
-        """Nothing is offered until the text changes."""
+        """Offer nothing until the text changes."""
         self._offer([])
 
     def dismiss(self) -> None:
-        """The user does not want to complete this token."""
+        """Offer nothing more for this token."""
         if self._token is not None:
             self._dismissed = (self._token.kind, self._token.start)
         self.close()
 
     def take_key(self, key: str) -> bool:
-        """Choose and accept; whether the key was for the popup."""
+        """Select or accept; returns whether the popup handled the key."""
         if self._behind():
             self.follow()
             if not self.is_open:
@@ -312,13 +313,13 @@ class Suggestions(Rows):
         return True
 
     def _behind(self) -> bool:
-        """Whether text has come that is not followed yet: keys that arrive together."""
+        """Whether the list lags behind the text, because keys arrived together."""
         row, column = self._editor.cursor_location
         return token_before(self._editor.document.get_line(row), row, column) != self._token
 
     def _run(self) -> None:
-        """Enter: a command that was only guessed from scattered letters runs when it was chosen, else the text
-        is sent as it is, and so is a name that is already there in full."""
+        """Handle Enter: send the text as is if the name is complete, or if a command matches only by scattered letters
+        and the user did not select it; otherwise run or insert the suggestion."""
         chosen, token = self._entries[self.selected], self._token
         if token is None:
             self.close()

@@ -1,4 +1,4 @@
-"""The prompt's editor: a text area with the habits of a shell's line editor."""
+"""The prompt's editor: a text area with shell-like line editing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def word_left(text: str, column: int) -> int:
-    """Column of the start of the word before ``column``: blanks are skipped, then letters and digits, or one
-    run of other characters."""
+    """Column of the start of the word before ``column``, after skipping blanks: letters and digits, or a run of other
+    characters."""
     position = column
     while position > 0 and text[position - 1].isspace():
         position -= 1
@@ -51,7 +51,7 @@ def word_right(text: str, column: int) -> int:
 
 
 def blank_left(text: str, column: int) -> int:
-    """Column of the start of what Ctrl+W removes: the blanks and the non-blanks before ``column``."""
+    """Start column of what Ctrl+W removes: the blanks and non-blanks before ``column``."""
     position = column
     while position > 0 and text[position - 1].isspace():
         position -= 1
@@ -61,7 +61,7 @@ def blank_left(text: str, column: int) -> int:
 
 
 def continues(line: str, column: int) -> bool:
-    """Whether Enter behind this makes a new line: an odd number of backslashes ends the line at the cursor."""
+    """Whether Enter inserts a newline: an odd number of backslashes ends the line at the cursor."""
     before = line[:column]
     slashes = len(before) - len(before.rstrip("\\"))
     return column == len(line) and slashes % 2 == 1
@@ -72,19 +72,19 @@ def _is_word(char: str) -> bool:
 
 
 KILLS = frozenset(("kill_right", "kill_left", "kill_blank_left", "kill_word_right", "kill_word_left"))
-"""Actions after which the next cut is added to the one before."""
+"""Actions whose consecutive cuts are joined."""
 
 YANKS = frozenset(("yank", "yank_older"))
-"""Actions after which what was put back can be exchanged for what was cut before it."""
+"""Actions after which the pasted cut can be replaced by an older one."""
 
 KEEPS_RING = KILLS | YANKS
 
 MOST = 30
-"""Cuts that are kept."""
+"""Number of cuts kept."""
 
 
 class KillRing:
-    """Cuts around the editor's cursor."""
+    """Cutting and pasting at the editor's cursor."""
 
     def __init__(self, editor: PromptEditor) -> None:
         self._editor = editor
@@ -92,15 +92,15 @@ class KillRing:
         """Oldest first."""
         self._running = False
         self._put: tuple[Location, Location] | None = None
-        """Where the cut was put back just now."""
+        """Span of the cut pasted just now."""
         self._back = 0
 
     def keep(self, text: str) -> None:
-        """Remember a text that was cut elsewhere."""
+        """Add text that was cut elsewhere."""
         self._cuts = [*self._cuts[1 - MOST :], text]
 
     def rest(self) -> None:
-        """Something else was done: the next cut begins anew."""
+        """End the current cut, because something else was done."""
         self._running = False
         self._put = None
 
@@ -111,7 +111,7 @@ class KillRing:
             self._insert(*self._editor.selection)
 
     def yank_older(self) -> None:
-        """Right after putting back: exchange it for what was cut before that, around to the newest again."""
+        """Right after a paste: replace it by the next older cut, wrapping to the newest."""
         if self._put is not None:
             self._back = (self._back + 1) % len(self._cuts)
             self._insert(*self._put)
@@ -122,7 +122,7 @@ class KillRing:
         self._put = (min(start, end), result.end_location)
 
     def right(self) -> None:
-        """Cut to the end of the line, or the line's end itself."""
+        """Cut to the end of the line, or the line break itself."""
         line, column = self._editor.here()
         row = self._editor.cursor_location[0]
         end = (row, len(line)) if column < len(line) else (row + 1, 0)
@@ -162,32 +162,33 @@ class KillRing:
 
 FOLD_LINES = 8
 FOLD_CHARACTERS = 1000
-"""A paste of more lines or characters than these is folded."""
+"""Pastes with more lines or characters are folded."""
 BACK_LINES = 200
 BACK_CHARACTERS = 10_000
-"""A text that comes back into the prompt, such as one of the history, is folded only above these: it may be edited."""
+"""Text returned to the prompt, for instance from the history, is only folded above these limits, because it may be
+edited."""
 MOST_HELD = 64_000_000
-"""Characters of all pastes that are kept in memory."""
+"""Characters of all pastes kept in memory."""
 MOST_SAVED = 8_000_000
-"""Characters of a paste up to which it is saved with the draft."""
+"""Largest paste, in characters, that is saved with the draft."""
 
 _PLACEHOLDER = re.compile(r"\[Pasted text #(\d+): [^\]\n]*\]")
 
 
 class Pastes:
-    """The folded pastes of the present draft."""
+    """Folded pastes of the current draft."""
 
     def __init__(self, draft: Callable[[], str] = lambda: "") -> None:
-        """``draft`` is the text that the placeholders stand in now."""
+        """``draft`` returns the text with the placeholders."""
         self._draft = draft
         self._texts: dict[int, str] = {}
         self._count = 0
         self.weigh: Callable[[str, int], str] = lambda text, images: ""
-        """What a text and a number of images take of the window, for people."""
+        """Share of the window that a text and a number of images take, for display."""
 
     def fold(self, text: str, *, lines: int = FOLD_LINES, characters: int = FOLD_CHARACTERS) -> str:
-        """What to put into the editor for pasted ``text``: itself, or a placeholder when it is large or has
-        characters that would disturb the screen."""
+        """Editor text for pasted ``text``: itself, or a placeholder if it is large or has characters that would disturb
+        the screen."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         if len(text) <= characters and text.count("\n") < lines and not _hidden(text):
             return text
@@ -200,19 +201,19 @@ class Pastes:
         return f"[Pasted text #{self._count}: {count:,} {'line' if count == 1 else 'lines'}, {size}]"
 
     def refusal(self, text: str) -> str:
-        """Why a paste can't be held beside those of the draft; empty where it can."""
+        """Why a paste can't be kept with those of the draft; empty if it can."""
         used = sum(len(self._texts[number]) for number in self._numbers())
         if used + len(text) <= MOST_HELD:
             return ""
         return f"Not pasted: {_size(len(text))} is too large for the prompt; save it as a file and type its path"
 
     def _numbers(self) -> set[int]:
-        """Those whose placeholder is in the draft."""
+        """Numbers with a placeholder in the draft."""
         found = {int(match.group(1)) for match in _PLACEHOLDER.finditer(self._draft())}
         return found & self._texts.keys()
 
     def _make_room(self, size: int) -> None:
-        """Let go of the oldest that are no longer in the draft."""
+        """Discard the oldest pastes that are no longer in the draft."""
         used, held = self._numbers(), sum(map(len, self._texts.values()))
         for number in [number for number in self._texts if number not in used]:
             if held + size <= MOST_HELD:
@@ -220,11 +221,11 @@ class Pastes:
             held -= len(self._texts.pop(number))
 
     def saved(self) -> dict[int, str]:
-        """Those of the draft that are saved with it, by their numbers."""
+        """Pastes of the draft that are saved with it, by number."""
         return {number: self._texts[number] for number in self._numbers() if len(self._texts[number]) <= MOST_SAVED}
 
     def adopt(self, draft: str, pastes: Mapping[int, str]) -> str:
-        """The draft of another process, whose pastes get numbers of their own here."""
+        """Take over another process's draft. Returns its text with new paste numbers."""
 
         def renumbered(match: re.Match[str]) -> str:
             text = pastes.get(int(match.group(1)))
@@ -233,12 +234,12 @@ class Pastes:
         return _PLACEHOLDER.sub(renumbered, draft)
 
     def used(self, text: str) -> tuple[tuple[str, str], ...]:
-        """The placeholders in the text with what was pasted."""
+        """The text's placeholders with their pastes."""
         found = ((match.group(), self._texts.get(int(match.group(1)))) for match in _PLACEHOLDER.finditer(text))
         return tuple((placeholder, pasted) for placeholder, pasted in found if pasted is not None)
 
     def expand(self, text: str) -> str:
-        """The text with every placeholder of this draft replaced by what was pasted."""
+        """The text with every placeholder of this draft replaced by its paste."""
         if not self._texts:
             return text
         return _PLACEHOLDER.sub(lambda match: self._texts.get(int(match.group(1)), match.group()), text)
@@ -251,11 +252,11 @@ class Pastes:
         return None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the placeholders of this draft are."""
+        """Spans of this draft's placeholders."""
         return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match.group(1)) in self._texts]
 
     def sent(self, text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """The draft is sent: its text in full, and the placeholders with what was pasted. Numbering starts again."""
+        """Take the draft for sending: its full text, and the placeholders with their pastes. Numbering restarts."""
         full, pastes = (self.expand(text), self.used(text)) if self._texts else (text, ())
         self._texts.clear()
         self._count = 0
@@ -273,12 +274,11 @@ def _size(characters: int) -> str:
 
 
 _OTHER_KEYS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "alt+\r": "alt+enter"}
-"""What terminals that report modified keys in the older way are understood to have sent."""
+"""Keys from terminals that report modifiers in the older form."""
 
 
 class PromptEditor(TextArea):
-    """Several lines of text. What a key means beyond editing is asked of ``intercept`` first, which returns
-    whether it took the event."""
+    """Multi-line text input. ``intercept`` sees each event first and returns whether it handled it."""
 
     DEFAULT_CSS = """
     PromptEditor {
@@ -294,15 +294,15 @@ class PromptEditor(TextArea):
 
     @dataclass
     class Submitted(Message):
-        """The user sent ``text``, of which ``typed`` is the part that was not folded away, with ``images``. ``queue``
-        asks to keep it for after the running turn."""
+        """The user sent ``text``, with ``typed`` as the part that was not folded, and ``images``. ``queue``: send it
+        after the running turn."""
 
         text: str
         typed: str
         images: tuple[ImagePart, ...] = ()
         queue: bool = False
         pastes: tuple[tuple[str, str], ...] = ()
-        """Placeholders of ``typed`` with what they stand for."""
+        """Placeholders of ``typed`` with their pastes."""
 
     def __init__(self, *, id: str | None = None, keymap: Keymap | None = None) -> None:
         super().__init__(id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=True)
@@ -312,7 +312,7 @@ class PromptEditor(TextArea):
         self.pastes = Pastes(lambda: self.text)
         self.attachments = Attachments()
         self.blind: Callable[[], str] = lambda: ""
-        """Why images can't be attached; empty where they can."""
+        """Why images can't be attached; empty if they can."""
         self.complain: Callable[[str], None] = lambda text: None
         self.intercept: Callable[[events.Key], bool] = lambda event: False
         self.taken: Callable[[], None] | None = None
@@ -339,24 +339,24 @@ class PromptEditor(TextArea):
 
     @property
     def message(self) -> str:
-        """The text as it would be sent: pastes in full."""
+        """The text to send: pastes in full."""
         return self.pastes.expand(self.text)
 
     def weigh_with(self, weigh: Callable[[str, int], str]) -> None:
-        """What placeholders say of the window."""
+        """Set the function that weighs placeholders against the window."""
         self.pastes.weigh = self.attachments.weigh = weigh
 
     def put(self, text: str) -> None:
-        """Replace everything; what is very large is folded. Undo takes it back."""
+        """Replace the text, folding a very large one. Undo restores the old text."""
         self.retype(self.folded_back(text))
 
     def retype(self, typed: str) -> None:
-        """Replace everything by what was typed before, with its placeholders. Undo takes it back."""
+        """Replace the text with an earlier typed one and its placeholders. Undo restores the old text."""
         self.replace(typed, (0, 0), self.document.end, maintain_selection_offset=False)
         self.move_cursor(self.document.end)
 
     def folded_back(self, text: str) -> str:
-        """What stands here for a text that comes back."""
+        """Editor text for a returned text, folded if very large."""
         return self.pastes.fold(text, lines=BACK_LINES, characters=BACK_CHARACTERS) if text else ""
 
     def add(self, text: str) -> None:
@@ -370,7 +370,7 @@ class PromptEditor(TextArea):
         self.move_cursor(result.end_location)
 
     def submit(self, *, queue: bool = False) -> None:
-        """Send what is there now: what is typed right behind it is the next text."""
+        """Send the current text; later keys belong to the next one."""
         typed = self.text
         if typed.strip():
             text, pastes = self.pastes.sent(typed)
@@ -382,20 +382,20 @@ class PromptEditor(TextArea):
             self.post_message(self.Submitted(text, typed, images, queue, pastes))
 
     def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
-        """Put a message back as it was, before what has been typed since."""
+        """Put a returned message with its pastes before the text typed since."""
         for placeholder, text in pastes:
             typed = typed.replace(placeholder, self.pastes.fold(text), 1)
         self.replace(f"{typed}\n" if self.text else typed, (0, 0), (0, 0), maintain_selection_offset=False)
         self.move_cursor(self.document.end)
 
     def kill_all(self) -> None:
-        """Clear the prompt; Ctrl+Y brings the text back."""
+        """Clear the prompt; Ctrl+Y restores the text."""
         if self.text:
             self._ring.keep(self.text)
             self.replace("", (0, 0), self.document.end, maintain_selection_offset=False)
 
     async def take_key(self, event: events.Key) -> None:
-        """Do what a key means here that came before the editor had the focus."""
+        """Handle a key from before the editor had the focus."""
         self.focus()
         await self._on_key(event)
 
@@ -423,19 +423,19 @@ class PromptEditor(TextArea):
         self.take_paste(event.text)
 
     def take_paste(self, text: str) -> None:
-        """Put in what was pasted: the text, or the images that it names."""
+        """Insert a paste: the text, or the images that it names."""
         if not self._take_images(text):
             self.add(text)
 
     def _take_images(self, pasted: str) -> bool:
-        """Take pasted paths of images as attachments; whether it was such a paste and could be done."""
+        """Attach pasted image paths; returns whether it was such a paste and could be attached."""
         return bool(image_paths(pasted)) and self._put_images(lambda: self.attachments.take(pasted))
 
     def _paste_clipboard(self) -> None:
         self.run_worker(self._from_clipboard(), group="clipboard", exclusive=True)
 
     async def _from_clipboard(self) -> None:
-        """Put in what is on the desktop's clipboard, or else what was copied in this program."""
+        """Paste from the desktop's clipboard, or else the text copied in this program."""
         from swecli.tui.clipboard import read_clipboard
 
         found = await asyncio.to_thread(read_clipboard, os.environ)
@@ -448,7 +448,7 @@ class PromptEditor(TextArea):
             self.complain("Nothing to paste. Try your terminal's paste key.")
 
     def _put_images(self, take: Callable[[], tuple[str, str]]) -> bool:
-        """Attach images, unless the model can't see any; whether it was done."""
+        """Attach images unless the model can't take any; returns whether that worked."""
         label, refusal = "", self.blind()
         if not refusal:
             label, refusal = take()
@@ -459,7 +459,7 @@ class PromptEditor(TextArea):
         return bool(label)
 
     def placeholders(self) -> tuple[tuple[int, int], ...]:
-        """The spans of what was pasted and attached."""
+        """Spans of pastes and attachments."""
         return (*self.pastes.spans(self.text), *self.attachments.spans(self.text))
 
     def _newline(self) -> None:
@@ -485,7 +485,7 @@ class PromptEditor(TextArea):
             self.action_delete_left()
 
     def here(self) -> tuple[str, int]:
-        """The cursor's line and the column in it."""
+        """The cursor's line and column."""
         row, column = self.cursor_location
         return self.document.get_line(row), column
 

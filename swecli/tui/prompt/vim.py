@@ -1,5 +1,5 @@
-"""Vim's keys: what each one does to a text and its cursor in normal, visual and insert mode. Nothing here knows of a
-screen; ``vim_keys.py`` brings it to the editor."""
+"""Vim keys: effect of each key on text and cursor in normal, visual and insert mode. Independent of the screen;
+``vim_keys.py`` connects it to the editor."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 Mode = Literal["insert", "normal", "visual", "visual line"]
 Ask = Literal["", "older", "newer", "search", "no command"]
-"""What a key asks of the prompt: another message of the history, its search, or to say that the key does nothing."""
+"""Request to the prompt: another history message, its search, or a notice that the key does nothing."""
 
 FAR = 1_000_000_000
-"""The column that ``$`` keeps for j and k."""
+"""Column that ``$`` sets for j and k."""
 
 
 class Buffer(Struct, frozen=True):
-    """``cursor`` is an offset in the text. ``atoms`` are spans that are removed whole, such as the placeholder
-    of a paste."""
+    """``cursor`` is an offset in the text. ``atoms`` are spans that are only removed whole, such as a paste's
+    placeholder."""
 
     text: str
     cursor: int
@@ -41,8 +41,8 @@ class Command(Struct, frozen=True):
 
 
 class Vim(Struct, frozen=True):
-    """``keys`` are those of a command that is not complete; ``wish`` is the column that j and k keep; ``anchor`` is
-    where visual mode began; ``inserting`` is the text at the beginning of insert mode."""
+    """``keys`` are those of an incomplete command; ``wish`` is the column that j and k aim for; ``anchor`` is the start
+    of the visual selection; ``inserting`` is the text at the start of insert mode."""
 
     mode: Mode = "insert"
     keys: tuple[str, ...] = ()
@@ -53,15 +53,15 @@ class Vim(Struct, frozen=True):
     anchor: int = 0
     inserting: Buffer | None = None
     change: Command | None = None
-    """The newest change, for the dot."""
+    """The newest change, for the dot command."""
     typed: str = ""
-    """What was typed after it."""
+    """Text typed after it."""
     undo: tuple[Buffer, ...] = ()
     redo: tuple[Buffer, ...] = ()
 
 
 class Step(Struct, frozen=True):
-    """What a key leads to."""
+    """Result of a key."""
 
     vim: Vim
     buffer: Buffer
@@ -69,7 +69,7 @@ class Step(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """Where a motion leads. For an operator the text between ``start`` and ``end`` counts, or the lines of both."""
+    """Destination of a motion. An operator affects the text between ``start`` and ``end``, or their whole lines."""
 
     cursor: int
     start: int
@@ -77,7 +77,7 @@ class Target(Struct, frozen=True):
     lines: bool = False
 
 
-# --- places in a text ---
+# --- positions in a text ---
 
 
 def line_start(text: str, at: int) -> int:
@@ -90,7 +90,7 @@ def line_end(text: str, at: int) -> int:
 
 
 def settled(text: str, at: int) -> int:
-    """The place of a normal mode's cursor: on a character, never behind the last one of a line."""
+    """Valid cursor position in normal mode: on a character, never behind a line's last one."""
     at = min(max(at, 0), len(text))
     return min(at, max(line_start(text, at), line_end(text, at) - 1))
 
@@ -111,7 +111,7 @@ def _empty_line(text: str, at: int) -> bool:
 
 
 def word_on(text: str, at: int, big: bool) -> int:
-    """The start of the next word; an empty line is one."""
+    """Start of the next word; an empty line counts as a word."""
     place, size = at, len(text)
     kind = _kind(text[at], big) if at < size else 0
     while place < size and kind and _kind(text[place], big) == kind:
@@ -124,7 +124,7 @@ def word_on(text: str, at: int, big: bool) -> int:
 
 
 def word_end(text: str, at: int, big: bool) -> int:
-    """The last character of the word that ends behind this place."""
+    """Last character of the word that ends after ``at``."""
     place, size = at + 1, len(text)
     while place < size and text[place].isspace():
         place += 1
@@ -134,7 +134,7 @@ def word_end(text: str, at: int, big: bool) -> int:
 
 
 def word_back(text: str, at: int, big: bool) -> int:
-    """The start of the word before."""
+    """Start of the previous word."""
     place = at - 1
     while place > 0 and text[place].isspace() and not _empty_line(text, place):
         place -= 1
@@ -150,7 +150,7 @@ def _times(step: Callable[[str, int, bool], int], text: str, at: int, big: bool,
 
 
 def find_letter(text: str, at: int, kind: str, letter: str, count: int, *, again: bool = False) -> int | None:
-    """The place that f, F, t or T leads to on this line; ``again`` passes over the one that t stands before."""
+    """Destination of f, F, t or T on this line; ``again`` skips the letter next to the cursor, as for a repeated t."""
     ahead = kind in "ft"
     step = 1 if ahead else -1
     place = at + step if again and kind in "tT" else at
@@ -167,7 +167,7 @@ _PAIRS = {"(": "()", ")": "()", "b": "()", "[": "[]", "]": "[]", "{": "{}", "}":
 
 
 def text_object(text: str, at: int, name: str) -> tuple[int, int] | None:
-    """The span of a text object such as iw, a" or i(."""
+    """Span of a text object such as iw, a" or i(."""
     around, what = name[0] == "a", name[1]
     if what in "wW":
         return _word_object(text, at, around, what == "W")
@@ -227,7 +227,7 @@ _LETTER_MOTIONS = frozenset("fFtT")
 _MOTIONS = frozenset((*"hlwWbBeE0^$jkG{};, ", "backspace", "gg"))
 _OPERATORS = frozenset("dcy")
 _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy", "delete": "dl"}
-"""Commands that are short for an operator with a motion."""
+"""Abbreviations of an operator with a motion."""
 _SIMPLE = frozenset((*"pPu~iIaAoOJvV./", "ctrl+r"))
 _VISUAL = frozenset((*"dxXDcsSCyYpPuU~JoOvV",))
 
@@ -237,12 +237,12 @@ def _span(at: int, place: int) -> Target:
 
 
 def _upto(at: int, place: int) -> Target:
-    """With the character at the end."""
+    """Target that includes the character at its end."""
     return Target(place, min(at, place), max(at, place) + 1)
 
 
 def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
-    """Where the command's motion leads from the cursor, None where it leads nowhere."""
+    """Destination of the command's motion from the cursor; None if it can't move."""
     text, at, count = buffer.text, buffer.cursor, command.times
     name = command.motion
     match name:
@@ -280,7 +280,7 @@ def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
 
 
 def _words(text: str, at: int, command: Command) -> Target:
-    """w: for an operator it stays on its line, and ``cw`` leaves the blanks behind the word."""
+    """w: with an operator it stays on its line, and ``cw`` keeps the blanks behind the word."""
     big = command.motion == "W"
     place = _times(word_on, text, at, big, command.times - 1)
     if command.operator == "c" and place < len(text) and not text[place].isspace():
@@ -342,11 +342,11 @@ def _paragraph(text: str, at: int, way: str, count: int) -> int:
     return at
 
 
-# --- keys become commands ---
+# --- parsing of keys ---
 
 
 def read(keys: tuple[str, ...], *, visual: bool = False) -> Command | Literal["more", "none"]:
-    """The command that the keys spell; "more" while they are only its beginning."""
+    """Parse the keys into a command; "more" if they are incomplete."""
     count, rest = _number(keys)
     if not rest:
         return "more"
@@ -391,7 +391,7 @@ def _number(keys: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
 
 
 def press(vim: Vim, buffer: Buffer, key: str) -> Step:
-    """What a key does: a character, or the name of another key. In insert mode only "escape" means something here."""
+    """Apply a key: a character, or the name of another key. In insert mode only "escape" has a meaning."""
     if vim.mode == "insert":
         return _leave_insert(vim, buffer) if key == "escape" else Step(vim, buffer)
     buffer = replace(buffer, cursor=settled(buffer.text, buffer.cursor))
@@ -411,7 +411,7 @@ def press(vim: Vim, buffer: Buffer, key: str) -> Step:
 
 
 def _leave_insert(vim: Vim, buffer: Buffer) -> Step:
-    """Esc: what was typed belongs to the change that began insert mode, and is repeated where it had a count."""
+    """Esc: the typed text becomes part of the change that started insert mode, repeated by its count."""
     began, typed = vim.inserting, ""
     if began is not None:
         head, tail = began.text[: began.cursor], began.text[began.cursor :]
@@ -432,7 +432,7 @@ def _leave_insert(vim: Vim, buffer: Buffer) -> Step:
 
 
 def _run(vim: Vim, buffer: Buffer, command: Command) -> Step:
-    """Do one command of normal mode."""
+    """Run a normal mode command."""
     if command.operator:
         return _operate(vim, buffer, command)
     text, at = buffer.text, buffer.cursor
@@ -499,7 +499,7 @@ def _operate(vim: Vim, buffer: Buffer, command: Command) -> Step:
 
 
 def _on_span(vim: Vim, buffer: Buffer, command: Command, target: Target) -> Step:
-    """The operator on what lies between two places."""
+    """Apply the operator to a span."""
     text = buffer.text
     start, end = target.start, min(target.end, len(text))
     if target.lines:
@@ -530,7 +530,7 @@ def _on_span(vim: Vim, buffer: Buffer, command: Command, target: Target) -> Step
 
 
 def _whole(buffer: Buffer, start: int, end: int) -> tuple[int, int]:
-    """The span with every atom that it touches."""
+    """The span, extended to every atom that it touches."""
     for left, right in buffer.atoms:
         if start < right and left < end:
             start, end = min(start, left), max(end, right)
@@ -538,8 +538,8 @@ def _whole(buffer: Buffer, start: int, end: int) -> tuple[int, int]:
 
 
 def _changed(vim: Vim, buffer: Buffer, command: Command, start: int, end: int, text: str, cursor: int) -> Step:
-    """The text with another one in place of a span, which undo takes back and the dot repeats. Characters of an atom
-    are never replaced one by one."""
+    """Replace a span as a change that u undoes and the dot repeats. Characters of an atom are never replaced
+    individually."""
     if text and start < end and _whole(buffer, start, end) != (start, end):
         return Step(vim, buffer)
     new = buffer.text[:start] + text + buffer.text[end:]
@@ -550,7 +550,7 @@ def _changed(vim: Vim, buffer: Buffer, command: Command, start: int, end: int, t
 
 
 def _open(vim: Vim, buffer: Buffer, command: Command) -> Step:
-    """Into insert mode."""
+    """Enter insert mode."""
     text, at = buffer.text, buffer.cursor
     match command.motion:
         case "i":
@@ -617,7 +617,7 @@ def _back_or_on(vim: Vim, buffer: Buffer, command: Command) -> Step:
 
 
 def _again(vim: Vim, buffer: Buffer, command: Command) -> Step:
-    """The dot: the newest change, with what was typed after it."""
+    """The dot: repeat the newest change with the text typed after it."""
     typed = vim.typed
     step = _run(vim, buffer, command)
     if step.vim.mode != "insert":
@@ -628,7 +628,7 @@ def _again(vim: Vim, buffer: Buffer, command: Command) -> Step:
 
 
 def selected(vim: Vim, buffer: Buffer) -> tuple[int, int]:
-    """The span of visual mode."""
+    """Span of the visual selection."""
     text, low, high = buffer.text, min(vim.anchor, buffer.cursor), max(vim.anchor, buffer.cursor)
     if vim.mode == "visual line":
         return line_start(text, low), line_end(text, high)
@@ -636,7 +636,7 @@ def selected(vim: Vim, buffer: Buffer) -> tuple[int, int]:
 
 
 def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
-    """Do one command of visual mode: move its end, or change what is selected."""
+    """Run a visual mode command: move the selection's end, or change the selected text."""
     start, end = selected(vim, buffer)
     lines = vim.mode == "visual line"
     normal = replace(vim, mode="normal")
@@ -680,7 +680,7 @@ def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
 
 
 def _extend(vim: Vim, buffer: Buffer, command: Command) -> Step:
-    """Move the end of the selection; a text object selects itself."""
+    """Move the end of the selection; a text object replaces the selection."""
     if len(command.motion) == 2 and command.motion != "gg":
         found = text_object(buffer.text, buffer.cursor, command.motion)
         if found is None:

@@ -1,4 +1,4 @@
-"""Brings vim's keys to the prompt's editor."""
+"""Connects the vim keys to the prompt's editor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = frozenset(("escape", "backspace", "delete", "ctrl+r"))
 
 
 class VimKeys:
-    """``changed`` is called when the mode has changed, ``ask`` for what only the prompt can do."""
+    """``changed`` is called after a mode change, ``ask`` for requests to the prompt."""
 
     def __init__(self, editor: PromptEditor, changed: Callable[[], None], ask: Callable[[Ask], None]) -> None:
         self._editor = editor
@@ -26,9 +26,9 @@ class VimKeys:
         self._ask = ask
         self._vim = Vim()
         self._at = 0
-        """The cursor of visual mode, which the editor's selection ends behind."""
+        """Cursor of visual mode; the editor's selection ends behind it."""
         self._shown: Selection | None = None
-        """The selection that visual mode has made."""
+        """Selection made by visual mode."""
 
     @property
     def mode(self) -> Mode:
@@ -36,18 +36,18 @@ class VimKeys:
 
     @property
     def pending(self) -> str:
-        """The keys of a command that is not complete yet."""
+        """Keys of the incomplete command."""
         return "".join(key for key in self._vim.keys if len(key) == 1)
 
     def begin(self) -> None:
-        """A new draft: it is typed, with nothing to take back."""
+        """Start a new draft in insert mode without undo history."""
         before, self._shown = self._vim, None
         self._vim = replace(before, mode="insert", keys=(), inserting=None, undo=(), redo=(), wish=None)
         if before.mode != "insert" or before.keys:
             self._changed()
 
     def take(self, event: events.Key) -> bool:
-        """Do what the key means; False where it is the prompt's or the program's as ever."""
+        """Handle the key; False leaves it to the prompt or the program."""
         vim, key = self._vim, event.key
         named = key if key in _NAMED else ""
         if vim.mode == "insert":
@@ -74,7 +74,7 @@ class VimKeys:
             self._ask(step.ask)
 
     def _read(self) -> tuple[Vim, Buffer]:
-        """The editor's text and cursor. What the mouse has selected is visual mode."""
+        """Vim state and the editor's text and cursor. A mouse selection becomes visual mode."""
         editor, vim = self._editor, self._vim
         text, selection = editor.text, editor.selection
         cursor = _offset(text, selection.end)
@@ -89,7 +89,7 @@ class VimKeys:
         return vim, Buffer(text, cursor, editor.placeholders())
 
     def _write(self, before: Buffer, after: Buffer) -> None:
-        """Replace what differs, in one step, and put the cursor or the selection."""
+        """Replace the differing part in one step, and set cursor or selection."""
         editor, old, new = self._editor, before.text, after.text
         if old != new:
             head, most = 0, min(len(old), len(new))
@@ -114,7 +114,7 @@ class VimKeys:
 
 
 def _offset(text: str, place: tuple[int, int]) -> int:
-    """The offset of a row and column."""
+    """Offset of a row and column."""
     start = 0
     for _ in range(place[0]):
         start = line_end(text, start) + 1

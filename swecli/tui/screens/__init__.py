@@ -1,1 +1,2 @@
-"""Screens in place of the transcript: help, settings, permissions, sessions. Each is a list that typing narrows."""
+"""Screens in place of the transcript, such as help, settings, permissions and sessions; most are lists filtered by
+typing."""

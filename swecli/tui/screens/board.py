@@ -1,4 +1,4 @@
-"""A full screen that one widget draws line by line: no child widgets, so that thousands of rows cost nothing."""
+"""A full screen drawn line by line by one widget: without child widgets, thousands of rows cost nothing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PLACES: Final[tuple[Place, ...]] = ("context", "list", "everywhere")
 
 
 def text_line(*pieces: tuple[str, Style]) -> Line:
-    """A line of texts in their styles; what may be from outside has to be safe already."""
+    """A line of styled texts; untrusted text must already be safe."""
     return [Segment(text, style) for text, style in pieces if text]
 
 
 def fit(line: Line, width: int, fill: Style = NO_STYLE) -> Line:
-    """The line in exactly so many cells; "…" ends one that is cut."""
+    """The line in exactly this many cells; "…" marks a cut."""
     if cells("".join(piece.text for piece in line).rstrip()) > width > 0:
         line = list(Strip(line).adjust_cell_length(width - 1))
         line.append(Segment(ELLIPSIS, line[-1].style if line else None))
@@ -38,18 +38,18 @@ def fit(line: Line, width: int, fill: Style = NO_STYLE) -> Line:
 
 
 def fitted_text(text: str, width: int) -> str:
-    """One line of text, cut or padded to so many cells."""
+    """One line of text, cut or padded to this many cells."""
     shown = cut(SafeText(text), max(0, width))
     return shown + " " * (width - cells(shown))
 
 
 Key = tuple[str, str]
-"""A key as people know it, and what it does in a word or two."""
+"""A key's display name, and its effect in a word or two."""
 
 
 def keys_line(parts: Sequence[Key], last: Key, width: int, palette: Palette, more: Key | None = None) -> Line:
-    """Keys and what they do; those that have no room are left out, how to leave before any other. ``more`` tells then
-    how to see them all."""
+    """Keys and their effects; those that don't fit are dropped, ``last`` (how to leave) last of all. ``more`` is then
+    shown as the way to list them all."""
     ends = [last] if more is None or _cells_of((*parts, last)) <= width else [more, last]
     room = width - _cells_of(ends)
     line: Line = []
@@ -75,13 +75,13 @@ def _key(part: Key, palette: Palette, gap: str = _GAP) -> Line:
 
 
 def step_for(action: str, page: int, rows: int) -> int | None:
-    """By how many of ``rows`` an action moves, to be cut at the ends; None where it moves nothing."""
+    """Rows that an action moves in a list of ``rows``, before clamping; None if it moves nothing."""
     steps = {"previous": -1, "next": 1, "page_up": -page, "page_down": page, "scroll_home": -rows, "scroll_end": rows}
     return steps.get(action)
 
 
 class Board(Widget, can_focus=True):
-    """Subclasses paint their lines and say what keys do. ``top`` is the first row of the list that is in sight."""
+    """Base class: subclasses paint lines and handle keys. ``top`` is the first visible row of the list."""
 
     DEFAULT_CSS = "Board { height: 1fr; padding: 0 1; }"
     LEAVES = "closes"
@@ -94,42 +94,42 @@ class Board(Widget, can_focus=True):
         self._ground = NO_STYLE
         self._before: dict[Hashable, list[Line]] = {}
         self._made: dict[Hashable, list[Line]] = {}
-        """What ``once`` had for the newest painting, and has for the one under way."""
+        """Results of ``once``, kept from the newest painting for the current one."""
         self._last_key: events.Key | None = None
         self.drawn = 0
-        """Lines that were drawn so far."""
+        """Number of lines drawn so far."""
         self.reading: tuple[str, str] | None = None
-        """The heading and text that are read in place of the board."""
+        """Heading and text read in place of the board."""
         self._read_top = 0
         self._read_lines: tuple[int, list[str]] = (0, [])
         self._all_keys: tuple[Key, ...] = ()
-        """All keys of the screen as it is."""
+        """All keys in the screen's current state."""
         self.typing = False
-        """Whether characters go into the words that are searched for."""
+        """Whether characters go into the search."""
         self.words = ""
 
-    # --- what a subclass says ---
+    # --- overridden by subclasses ---
 
     def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
         """All lines of the board."""
         return []
 
     def act(self, action: str) -> bool:
-        """Do what a key means; whether it means anything here."""
+        """Handle a key; returns whether it has a meaning here."""
         return False
 
     def clicked(self, x: int, y: int) -> None:
-        """The mouse was pressed at a cell."""
+        """Handle a mouse press at a cell."""
 
     def scrolled(self, step: int) -> None:
-        """The wheel was turned."""
+        """Handle the wheel."""
 
     def step_back(self) -> bool:
-        """Esc: go back one step inside of the board; False where there is none."""
+        """Handle Esc: go one step back within the board; False if there is none."""
         return False
 
     def searched(self) -> None:
-        """The words that are searched for have changed."""
+        """The search text changed."""
 
     # --- the keyboard ---
 
@@ -141,14 +141,14 @@ class Board(Widget, can_focus=True):
             self.focus()
 
     async def take_key(self, event: events.Key) -> None:
-        """Do what a key does that came before the board had the keyboard, and nothing for one that came from here:
-        who has the keyboard by now does not tell them apart."""
+        """Handle a key from before the board had the keyboard; ignore one that bubbled up from it. The current focus
+        can't distinguish them."""
         if event is not self._last_key:
             self.on_key(event)
             self.take_focus()
 
     def escape(self) -> None:
-        """Esc was pressed: one step back, or out."""
+        """Handle Esc: one step back, or out."""
         if self.reading is not None:
             self.reading = None
         elif self.typing or self.words:
@@ -197,10 +197,10 @@ class Board(Widget, can_focus=True):
         self.searched()
         return True
 
-    # --- its keys ---
+    # --- key hints ---
 
     def keys_foot(self, parts: Sequence[Key], last: Key, width: int, palette: Palette) -> Line:
-        """The last line: keys of the screen, and where they are too many, the one that lists them all."""
+        """Last line: the screen's keys, and if they don't fit, the key that lists them all."""
         self._all_keys = (*parts, last)
         return keys_line(parts, last, width, palette, (self.keymap.shown("show_keys"), "all keys"))
 
@@ -210,7 +210,7 @@ class Board(Widget, can_focus=True):
         self.read("Keys", "\n".join(f"{key:<{size}}{meaning}" for key, meaning in rows))
 
     def _meaning(self, key: str) -> str:
-        """What a key means in full; empty where only the screen knows."""
+        """Full meaning of a key; empty if only the screen knows it."""
         found = (action for action in ACTIONS if action.place == "context")
         return next((action.meaning for action in found if self.keymap.shown(action.name) == key), "")
 
@@ -252,7 +252,7 @@ class Board(Widget, can_focus=True):
     # --- drawing ---
 
     def changed(self) -> None:
-        """Draw what is not as it was."""
+        """Redraw the changed lines."""
         if not self.size or not self._strips:
             self.refresh()
             return
@@ -263,8 +263,8 @@ class Board(Widget, can_focus=True):
             self.refresh(*(Region(0, y, self.outer_size.width, 1) for y in rows))
 
     def once(self, key: Hashable, make: Callable[[], list[Line]]) -> list[Line]:
-        """Lines that are made again only where the painting before had none of this key, which has to tell all that
-        they depend on besides the size of the board and its colours."""
+        """Cached lines, rebuilt only if the previous painting had none for this key, which must capture everything they
+        depend on besides the board's size and colours."""
         found = self._before.get(key)
         if found is None:
             found = make()
@@ -283,7 +283,7 @@ class Board(Widget, can_focus=True):
         self._before, self._made = self._made, {}
         done = {id(line): strip for line, strip in zip(self._painted, self._strips, strict=False)}
         strips = [done.get(id(line)) or _strip(line, width, ground) for line in lines]
-        self._painted = lines  # those of before lived until here, so that no new line can have the id of an old one
+        self._painted = lines  # keep the old lines alive until here, so that no new one reuses an id
         return strips
 
     def render_line(self, y: int) -> Strip:
@@ -322,6 +322,6 @@ def _strip(line: Line, width: int, ground: Style) -> Strip:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text of any origin in lines of at most so many cells, broken at spaces where there are any."""
+    """Untrusted text in lines of at most this many cells, broken at spaces if possible."""
     lines = [SafeText(line) for line in sanitise(text).split("\n")]
     return [line[piece.start : piece.end] for line in lines for piece in wrap(line, width)]

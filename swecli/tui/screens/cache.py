@@ -1,4 +1,4 @@
-"""The cache view: every request with what of it came from the provider's cache, every miss with its cause and cost."""
+"""The cache view: how much of each request came from the provider's cache, and cause and cost of every miss."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 AGAIN: Final = 0.1
-"""Seconds after which it is looked whether there is a new request."""
+"""Seconds between two checks for a new request."""
 PRICED: Final = 200
-"""Requests that are priced at a time: some 5 ms, which no key notices."""
+"""Requests priced at a time, about 5 ms, which delays no key."""
 CACHED, NEW, UNTOLD = "█", "▒", "░"
-"""Two signs, so that a bar can be read without colours."""
+"""Distinct glyphs, so that a bar is readable without colours."""
 WIDEST_BAR: Final = 48
 DETAIL_FROM, HEAD_FROM = 16, 10
-"""Lines from which on the chosen request is described below the list, and the whole above it."""
+"""Lines from which the selected request is described below the list, and the totals above it."""
 _BESIDE = 32
-"""Cells of a row besides its turn, its bar and what it missed."""
+"""Cells of a row besides turn, bar and misses."""
 
 
 class CacheBoard(Board):
-    """``words`` narrow the list from the beginning."""
+    """``words`` filter the list initially."""
 
     def __init__(self, session: Session, words: str = "") -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class CacheBoard(Board):
         self.words = words
         self._numbers: Sequence[int] = ()
         self._at = 0
-        """The number of the chosen request."""
+        """Number of the selected request."""
         self._top = self._list_at = 0
         self._height = 1
         self._take()
@@ -68,14 +68,14 @@ class CacheBoard(Board):
         self.set_interval(AGAIN, self._look)
 
     def _look(self) -> None:
-        """Take in what was asked meanwhile. Who looks at the newest request goes on to the next one."""
+        """Add new requests. A selection of the newest request moves on to the next one."""
         fresh = self._seen != self._history.revision
         if fresh or not self._sum[1]:
             newest = not self._numbers or self._at == self._numbers[-1]
             self._take()
             if newest and self._numbers:
                 self._at = self._numbers[-1]
-            if fresh or self._sum[1]:  # a sum on its way would take the frames that keys wait for
+            if fresh or self._sum[1]:  # drawing an unfinished sum would delay keys
                 self.changed()
 
     def _take(self) -> None:
@@ -85,7 +85,7 @@ class CacheBoard(Board):
             self._narrow()
 
     def _narrow(self) -> None:
-        """List what is left by the filter and the words; the chosen request, or the one after it, stays chosen."""
+        """Filter the list by filter and words; keep the selected request, or else select the next one."""
         history, words = self._history, self.words.casefold().split()
         self._numbers = range(history.first, history.count)
         if words or self._only_misses:
@@ -105,7 +105,7 @@ class CacheBoard(Board):
 
     @property
     def _place(self) -> int:
-        """The row of the chosen request."""
+        """Row of the selected request."""
         return bisect_left(self._numbers, self._at)
 
     @property
@@ -142,7 +142,7 @@ class CacheBoard(Board):
         request = self.chosen
         if request is not None:
             heading = f"Request {self._at + 1:,}, turn {request.turn}"
-            self.read(heading, "\n".join(_joined(pieces) for pieces in self._told(request)))
+            self.read(heading, "\n".join(_joined(pieces) for pieces in self._request_lines(request)))
 
     def searched(self) -> None:
         self._narrow()
@@ -165,10 +165,10 @@ class CacheBoard(Board):
     def scrolled(self, step: int) -> None:
         self._move(step)
 
-    # --- the words about a request ---
+    # --- texts about a request ---
 
-    def _told(self, request: CachedRequest) -> list[list[str]]:
-        """Lines, each of pieces with the most important first."""
+    def _request_lines(self, request: CachedRequest) -> list[list[str]]:
+        """Lines of pieces, the most important piece first."""
         usage, price = request.usage, self._session.view.price
         total, read = usage.input_total or 0, usage.cache_read
         when = time.strftime("%H:%M:%S", time.localtime(request.at))
@@ -183,12 +183,12 @@ class CacheBoard(Board):
         saved = saving(request, price)
         lines.append([f"cost {paid}" if paid else "cost: price unknown", *_saved(saved if read is not None else None)])
         for miss in request.misses:
-            lines += self._told_of(miss, request)
+            lines += self._miss_lines(miss, request)
         if not request.misses and read is not None:
             lines.append(["No miss: everything sent before came from the cache, as far as the provider kept it"])
         return lines
 
-    def _told_of(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:
+    def _miss_lines(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:
         cost = miss_cost(request, miss.tokens, self._session.view.price)
         more = "price unknown" if cost is None else f"{dollars(cost)} more than from the cache"
         lines = [[f"× {safe_line(miss.cause)}"], [f"  {plural(miss.tokens, 'token')} rewritten", more]]
@@ -201,7 +201,7 @@ class CacheBoard(Board):
         return lines
 
     def _paid(self, request: CachedRequest) -> str:
-        """What a request cost, at today's price where that was not known then; empty where it still is not."""
+        """Cost of a request, at today's price if none was known then; empty if still unknown."""
         cost = request.cost or self._session.view.price(request.model, request.usage)
         try:
             return "" if cost is None else dollars(Decimal(cost))
@@ -255,7 +255,7 @@ class CacheBoard(Board):
         read = f"{short(totals.read)} of {short(totals.asked)} tokens cached · "
         worth, note = self._worth()
         if cells(read + worth + note + misses + again) + 3 > width:
-            note = ""  # what was missed matters more
+            note = ""  # misses matter more
         return [
             text_line(("Prompt cache ", palette.heading), (title, palette.text)),
             text_line((CACHED * filled, palette.accent), (NEW * (width - filled), palette.warning)),
@@ -269,7 +269,7 @@ class CacheBoard(Board):
         ]
 
     def _worth(self) -> tuple[str, str]:
-        """What the cache saved, in money, and what of the session is not in it."""
+        """Money that the cache saved, and which part of the session it excludes."""
         money, done = self._sum
         if not money.priced:
             return "saving: price unknown" if money.unpriced else "saving: …", ""
@@ -312,7 +312,7 @@ class CacheBoard(Board):
         request = self.chosen
         if height < DETAIL_FROM:
             return [rule, last]
-        told = self._told(request) if request is not None else [["No request matches."]]
+        told = self._request_lines(request) if request is not None else [["No request matches."]]
         most = max(6, min(9, height // 4))
         lines: list[Line] = []
         for pieces in told[:most]:
@@ -354,7 +354,7 @@ class CacheBoard(Board):
         )
 
     def _bar(self, request: CachedRequest, largest: int, size: int, palette: Palette) -> list[tuple[str, Style]]:
-        """As long as the request is large, its cached part first."""
+        """Bar proportional to the request's size, with its cached part first."""
         usage = request.usage
         length = max(1, round(size * usage.prompt / max(1, largest)))
         if usage.cache_share is None:
@@ -369,7 +369,7 @@ class CacheBoard(Board):
         ]
 
     def _missed(self, request: CachedRequest) -> str:
-        """What a request missed, the shortest first."""
+        """The request's last miss: kind, tokens, cost and cause."""
         if not request.misses:
             return ""
         miss = request.misses[-1]

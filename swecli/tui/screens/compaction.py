@@ -1,4 +1,5 @@
-"""The compaction plan: what stays, what is summarised, what leaves a reference; moved, edited, applied or left."""
+"""The compaction plan: what is kept, summarised, or replaced by a reference; items can be moved and edited, the plan
+applied or cancelled."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 SUMMARY_FOCUS: Final = 3
-"""Place of the summary after the columns."""
+"""Focus index of the summary, after the columns."""
 COLUMNS_FROM: Final = 96
-"""Cells from which on the columns stand side by side."""
+"""Cells from which the columns are side by side."""
 SummaryLine = tuple[str, tuple[str, ...]]
 """A line, and the ids of its sources."""
 _NAMES: Final[dict[Column, str]] = {"kept": "Kept", "summarised": "Summarised", "offloaded": "Offloaded"}
@@ -38,12 +39,12 @@ _MOVES: Final[dict[str, Column]] = {"keep_item": "kept", "summarise_item": "summ
 
 class _SummaryEditor(TextArea):
     def render_lines(self, crop: Region) -> list[Strip]:
-        """What was removed may be drawn once more, when it has no styles any longer."""
+        """A removed editor may be drawn once more, without styles."""
         return super().render_lines(crop) if self.is_attached else [Strip.blank(crop.width)] * crop.height
 
 
 class PlanBoard(Board):
-    """``send`` gives the session a command, ``flash`` shows a short message."""
+    """``send`` sends a command to the session, ``flash`` shows a short message."""
 
     DEFAULT_CSS = "PlanBoard TextArea { dock: bottom; height: 60%; border: round $accent; }"
 
@@ -55,22 +56,22 @@ class PlanBoard(Board):
         self._draft = session.draft_compaction() if not session.view.busy else None
         self._revision = session.inspection.revision
         self._summary: str | None = None
-        """The draft; None as long as the model has not been asked and nothing was written."""
+        """The draft; None until the model was asked or the user wrote one."""
         self._writing = False
         self._arranged: tuple[object, Arranged] | None = None
         self._focus = 1 if self._draft is not None and self._draft.summarised else 0
         self._at = [0, 0, 0, 0]
         self._tops = [0, 0, 0, 0]
         self._hits: list[tuple[int, int, int, int, int]] = []
-        """Cells of what can be clicked: x from, x to, y, focus, row."""
+        """Clickable cells: x from, x to, y, focus, row."""
         self._history = False
         self._record: CompactionRecord | None = None
-        """The compaction whose summary is read in the history."""
+        """Compaction whose summary is open in the history."""
         self._cited: tuple[object, Sequence[SummaryLine]] = (None, ())
-        """The lines of the summary at hand, and of what."""
+        """Lines of the current summary, and the object that they belong to."""
         self._editor: _SummaryEditor | None = None
         self._edited = ""
-        """What the editor began with."""
+        """The editor's initial text."""
 
     # --- keys and mouse ---
 
@@ -83,7 +84,7 @@ class PlanBoard(Board):
 
     @property
     def _lines(self) -> Sequence[SummaryLine]:
-        """The summary at hand, each line with the ids of its sources."""
+        """The current summary, each line with the ids of its sources."""
         if self._record is not None:
             key: object = self._record
             if key != self._cited[0]:
@@ -162,7 +163,7 @@ class PlanBoard(Board):
             self.read(f"{item.id} · {plural(item.tokens, 'token')}", self._session.inspection.said(item.id))
 
     def _open_sources(self) -> None:
-        """Read what the chosen line of the summary comes from."""
+        """Show the sources of the selected summary line."""
         lines, at = self._lines, self._at[SUMMARY_FOCUS]
         ids = lines[at][1] if at < len(lines) else ()
         if ids:
@@ -172,7 +173,7 @@ class PlanBoard(Board):
             self._flash("This line names no source")
 
     def _open_record(self) -> None:
-        """Show the summary of the chosen compaction, or the sources of its chosen line."""
+        """Show the summary of the selected compaction, or the sources of its selected line."""
         records, at = self._records, self._at[0]
         if self._record is not None:
             self._open_sources()
@@ -209,7 +210,7 @@ class PlanBoard(Board):
             self._editor.focus()
 
     def take_focus(self) -> None:
-        """The keyboard is the editor's while it is open."""
+        """Focus the editor while it is open."""
         if self._editor is None:
             super().take_focus()
         else:
@@ -255,7 +256,7 @@ class PlanBoard(Board):
         self.escape()
 
     def _renew(self) -> None:
-        """The conversation went on: plan anew, and keep the summary that was written."""
+        """Plan again for the changed conversation, keeping the written summary."""
         self._draft = self._session.draft_compaction()
         self._revision = self._session.inspection.revision
         self._arranged = None
@@ -378,8 +379,7 @@ class PlanBoard(Board):
         return [tabs, *self._rows(shown, width, rows - 1, top + 1, 0, palette)]
 
     def _tabs(self, shown: int, palette: Palette, *, named: bool) -> Line:
-        """The names of the columns with the sizes of the one that is shown, of the others only signs unless
-        ``named``."""
+        """Column names with the sizes of the shown one; the others only as glyphs unless ``named``."""
         tabs: Line = []
         for place, column in enumerate(COLUMNS):
             items = self._column(place)
@@ -441,7 +441,7 @@ class PlanBoard(Board):
         return [head, *self._cited_lines(width, rows - 1, top + 1, palette, focused=focused)]
 
     def _cited_lines(self, width: int, room: int, top: int, palette: Palette, *, focused: bool) -> list[Line]:
-        """The lines of the summary at hand, in so many rows from ``top`` on."""
+        """Lines of the current summary in ``room`` rows from ``top``."""
         lines = self._lines
         at = min(self._at[SUMMARY_FOCUS], max(0, len(lines) - 1))
         first = max(0, min(self._tops[SUMMARY_FOCUS], at), at - room + 1)

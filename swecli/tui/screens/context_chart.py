@@ -1,4 +1,4 @@
-"""The pictures of the context: the bar of its components with their budgets, the chart of its turns. Pure."""
+"""Context graphics: the bar of components with their budgets, and the chart of turns. Pure."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FILLS: Final = ("█", "▓")
 
 
 def fill_of(number: int, palette: Palette) -> str:
-    """What a component is drawn with: where there may be no colours, neighbours have different ones."""
+    """Fill character of a component; without colours, neighbours differ."""
     return FILLS[number % 2] if palette.name == "terminal" else FILLS[0]
 
 
 def colours(palette: Palette, names: Sequence[str]) -> Mapping[str, Style]:
-    """A style for each component: the same ones for the same names."""
+    """Style of each component, always the same for the same names."""
     tokens = palette.tokens
     usual: dict[str, Style] = {
         SYSTEM: tokens.comment,
@@ -66,8 +66,8 @@ def colours(palette: Palette, names: Sequence[str]) -> Mapping[str, Style]:
 
 
 def bar_cells(budget: Budget, width: int) -> list[tuple[str, int, int]]:
-    """Each component with the cell at which it begins and how many it has. What is there at all has a cell as long as
-    there is room for all."""
+    """Each component with its first cell and its number of cells. Every non-empty component gets a cell while there is
+    room for all."""
     parts = [part for part in budget.components if part.tokens > 0]
     total = max(budget.effective, budget.used, 1)
     shares = [max(1, round(part.tokens * width / total)) for part in parts]
@@ -83,7 +83,7 @@ def bar_cells(budget: Budget, width: int) -> list[tuple[str, int, int]]:
 
 
 def bar_lines(budget: Budget, width: int, palette: Palette) -> list[Line]:
-    """The bar, and below it the ticks: the budget of each component at its place in it, and the thresholds."""
+    """The bar, and below it the ticks: the budget of each component within it, and the thresholds."""
     places = bar_cells(budget, width)
     styles = colours(palette, [name for name, _, _ in places])
     bar: Line = []
@@ -125,7 +125,7 @@ def _ticks(budget: Budget, places: Sequence[tuple[str, int, int]], width: int, p
 
 
 def legend(budget: Budget, width: int, palette: Palette, most: int) -> list[Line]:
-    """Names and sizes of the components with their signs, in at most so many lines; the largest ones are named."""
+    """Names, sizes and glyphs of the components in at most ``most`` lines; the largest ones are named."""
     places = bar_cells(budget, width)
     fills = {name: fill_of(number, palette) for number, (name, _, _) in enumerate(places)}
     styles = colours(palette, [name for name, _, _ in places])
@@ -155,14 +155,14 @@ def legend(budget: Budget, width: int, palette: Palette, most: int) -> list[Line
 
 
 LABEL: Final = 6
-"""Cells on the left of the chart."""
+"""Cells left of the chart."""
 WIDEST: Final = 6
 """Cells of a column with its gap."""
 
 
 def chart(points: Sequence[TurnPoint], marks: Sequence[Mark], width: int, height: int, palette: Palette) -> list[Line]:
-    """A column for each turn, its cached part in another colour. Below it, where there are any, what rewrote the
-    context, and the newest causes."""
+    """A column per turn, with its cached part in another colour; below, the marks of context rewrites, if any, and the
+    newest causes."""
     told = 24 if width >= 72 else 0
     column = max(1, min(WIDEST, (width - LABEL - told) // max(1, len(points))))
     shown = points[-max(1, (width - LABEL - told) // column) :]
@@ -175,15 +175,15 @@ def chart(points: Sequence[TurnPoint], marks: Sequence[Mark], width: int, height
             line += text_line(*_column(point, largest, row, height, column, palette))
         if told and row in (height, height - 1):
             line += text_line((" " * (width - told - LABEL - column * len(shown)), palette.dim))
-            line += _told(shown, row == height, palette)
+            line += _colour_key(shown, row == height, palette)
         lines.append(line)
     if any(mark.turn >= shown[0].turn for mark in marks):
         lines += [_marks_line(shown, marks, column, palette), _causes(marks, width, palette)]
     return lines
 
 
-def _told(shown: Sequence[TurnPoint], first: bool, palette: Palette) -> Line:
-    """What the colours mean, and the cached share of the newest request."""
+def _colour_key(shown: Sequence[TurnPoint], first: bool, palette: Palette) -> Line:
+    """Legend of the colours, and the cached share of the newest request."""
     if first:
         return text_line(
             ("  ▇ cached ", palette.accent), ("▇ new", palette.warning), (f"  turn {shown[-1].turn}", palette.dim)
@@ -226,7 +226,7 @@ def _marks_line(shown: Sequence[TurnPoint], marks: Sequence[Mark], column: int, 
 
 
 def _causes(marks: Sequence[Mark], width: int, palette: Palette) -> Line:
-    """The newest marks in words, as many as there is room for."""
+    """The newest marks in words, as many as fit."""
     line: Line = []
     room = width
     for mark in reversed(marks):

@@ -1,4 +1,4 @@
-"""The help: first what people want to do, in groups; behind it every key and every command, searchable."""
+"""Help: common tasks in groups first, then every key and command, searchable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASICS = (
     ("#", "add a line to the instructions; you approve the change"),
     ("?", "this help, on an empty prompt"),
 )
-"""What the first character of a word or message means."""
+"""Meaning of the first character of a word or message."""
 
 WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -63,15 +63,14 @@ WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("Context and cost", (("/context", ""), ("/compact", ""), ("/usage", ""))),
     ("Models, sessions, settings", (("/model", ""), ("/resume", ""), ("/clear", ""), ("/config", ""), ("/keys", ""))),
 )
-"""What the first page lists: signs, names of keys and commands, and what they are good for where that is not told by
-the command itself."""
+"""First page: prefixes, names of keys and commands, and their purpose if the command's own summary doesn't say it."""
 ALL = "all"
 
 Taken = Callable[[str], None]
 
 
 def wanted(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
-    """What people want to do, with the keys of the user; commands that are not offered are left out."""
+    """Common tasks with the user's keys, without commands that are unavailable."""
     known = {f"/{command.name}": command for command in commands}
     out: list[Entry] = []
     for title, rows in WANTED:
@@ -88,7 +87,7 @@ def wanted(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
 
 
 def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
-    """Every sign, command and key."""
+    """Every prefix, command and key."""
     out = [heading("In a message")]
     out += [Entry(f"basic {sign}", (sign, meaning)) for sign, meaning in BASICS]
     out.append(heading("Commands"))
@@ -107,8 +106,8 @@ def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
 
 
 class HelpPage(ListPage):
-    """Enter on a command puts it into the prompt, by ``take``; on a key it tells how to change it. Without ``whole`` it
-    begins with what people want to do; typing searches everything."""
+    """Help list. Enter puts a command into the prompt by ``take``, and explains how to change a key. Without ``whole``
+    it starts with the common tasks; typing searches everything."""
 
     def __init__(self, commands: Sequence[SlashCommand], keymap: Keymap, take: Taken, *, whole: bool = False) -> None:
         super().__init__("Help", "type to search all keys and commands")

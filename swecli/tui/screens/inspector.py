@@ -1,4 +1,4 @@
-"""The inspector: what fills the context, item by item, and changes of it that are seen before they are made."""
+"""The inspector: content of the context, item by item, with staged changes shown before they are made."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ CHANGED: Final = "changed"
 
 
 class InspectorList:
-    """``title`` gives the words of an item, ``size`` the tokens that are shown of it; both are made when they are
-    needed first."""
+    """Items, filter, selection and staged changes. ``title`` returns the words of an item, ``size`` its shown tokens;
+    both are computed on first use."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class InspectorList:
         self.items: Sequence[ContextItem] = items
         self.sort: Sort = "order"
         self.shown: str = ALL
-        """A component, or ``ALL`` or ``CHANGED``."""
+        """A component, ``ALL`` or ``CHANGED``."""
         self.words = ""
         self.staged: dict[str, Action] = {}
-        """What is to be done with items, by id, in the order in which it was chosen."""
+        """Staged actions by item id, in the order chosen."""
         self.rows: Sequence[ContextItem] = items
         self.at = 0
         self.top = 0
 
     def take(self, items: Sequence[ContextItem]) -> None:
-        """The context has changed: keep what was chosen for items that are still there."""
+        """Set the items of a changed context; keep the staged actions of items that still exist."""
         here = {item.id for item in items}
         self.items = items
         self.staged = {name: action for name, action in self.staged.items() if name in here}
@@ -80,10 +80,10 @@ class InspectorList:
             known = self._titles[key] = self._title(item)
         return known
 
-    # --- what is listed ---
+    # --- list ---
 
     def narrow(self) -> None:
-        """List what is left by filter and words, sorted; the chosen item stays chosen."""
+        """Apply filter and words, and sort; keep the selected item."""
         chosen = self.chosen
         words = self.words.casefold().split()
         rows = [item for item in self.items if self._wanted(item)]
@@ -117,7 +117,7 @@ class InspectorList:
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """What the list can be narrowed to, in turn."""
+        """Filters, in cycling order."""
         present = {item.component for item in self.items}
         return (ALL, CHANGED, *(name for name in CONVERSATION if name in present))
 
@@ -132,20 +132,21 @@ class InspectorList:
         self.narrow()
         self.at = 0
 
-    # --- choosing ---
+    # --- selection ---
 
     def move(self, step: int) -> None:
         if self.rows:
             self.at = max(0, min(self.at + step, len(self.rows) - 1))
 
     def follow(self, height: int) -> None:
-        """Have the chosen row in sight of so many."""
+        """Scroll so that the selected row is among the ``height`` visible ones."""
         self.top = min(self.top, self.at)
         self.top = max(self.top, self.at - max(1, height) + 1)
         self.top = max(0, min(self.top, len(self.rows) - height))
 
     def stage(self, action: Action) -> str:
-        """Choose this for the item at hand; the same once more takes it back. Returns why not, as a sentence."""
+        """Stage an action for the selected item; the same action again unstages it. Returns a sentence if that is
+        impossible."""
         item = self.chosen
         if item is None:
             return "No item is selected."
@@ -168,15 +169,15 @@ class InspectorList:
 
 
 AGAIN: Final = 0.5
-"""Seconds after which it is looked whether the conversation has changed."""
+"""Seconds between two checks for changes of the conversation."""
 CHART_FROM, TALL_FROM = 20, 36
-"""Lines from which on there is a chart, and a tall one."""
+"""Lines from which there is a chart, and a tall one."""
 HEADING: Final = 46
-"""Cells that the heading of a text has besides the name of the item."""
+"""Cells of a text's heading besides the item's name."""
 ID, STATE = 11, 10
-"""Cells of the id of an item and of its state."""
+"""Cells of an item's id and state."""
 GONE: Final = ("dropped", "summarised", "gone")
-"""States of items of which nothing is sent."""
+"""States of items that are not sent."""
 _STAGED: Final[dict[str, tuple[str, str]]] = {
     "pin": ("+", "pin"),
     "unpin": ("-", "unpin"),
@@ -189,7 +190,7 @@ _ACTIONS: Final[dict[str, Action]] = {"pin": "pin", "drop": "drop", "offload": "
 
 
 class Inspector(Board):
-    """``send`` gives the session a command, ``flash`` shows a short message; ``clock`` is Unix seconds."""
+    """``send`` sends a command to the session, ``flash`` shows a short message; ``clock`` is Unix seconds."""
 
     def __init__(
         self,
@@ -207,12 +208,12 @@ class Inspector(Board):
         self._picture: Picture | None = session.inspection.picture()
         items = self._picture.items if self._picture is not None else ()
         self._sizes: dict[str, int] = {}
-        """Of items of which nothing is sent, by id."""
+        """Sizes of items that are not sent, by id."""
         self.list = InspectorList(items, session.inspection.title, self.shown_tokens)
         self.words = self.list.words = words
         self.list.narrow()
         self._effect: tuple[tuple[object, ...], Effect | None] = ((), None)
-        self._agents_told: tuple[Hashable, Mapping[str, int]] = (None, {})
+        self._agent_tokens_cache: tuple[Hashable, Mapping[str, int]] = (None, {})
         self._list_at = 0
         self._rows = 1
 
@@ -221,7 +222,7 @@ class Inspector(Board):
         self.set_interval(AGAIN, self._look)
 
     def _look(self) -> None:
-        """Take in what was said or compacted meanwhile; what was chosen stays chosen."""
+        """Read new messages and compactions; keep the selection."""
         if self._picture is None or self._picture.revision != self._session.inspection.revision:
             self._picture = self._session.inspection.picture()
             self.list.take(self._picture.items if self._picture is not None else ())
@@ -258,7 +259,7 @@ class Inspector(Board):
         return True
 
     def _refused(self) -> str:
-        """Why the newest choice can't be made; it is taken back then."""
+        """Why the newest staged action is impossible; it is then unstaged."""
         effect = self._effect_now()
         if effect is None or not effect.refusals:
             return ""
@@ -292,13 +293,13 @@ class Inspector(Board):
             self.read(f"{name} · exactly as sent", sent or "(nothing)")
 
     @property
-    def _told(self) -> Mapping[str, int]:
-        """Tokens here that each subagent's results take."""
+    def _agent_tokens(self) -> Mapping[str, int]:
+        """Tokens of each subagent's results in this context."""
         if self._picture is None or not self._session.view.agents:
             return {}
-        if self._agents_told[0] != self._picture.revision:
-            self._agents_told = (self._picture.revision, told_by_agents(self._picture.items))
-        return self._agents_told[1]
+        if self._agent_tokens_cache[0] != self._picture.revision:
+            self._agent_tokens_cache = (self._picture.revision, told_by_agents(self._picture.items))
+        return self._agent_tokens_cache[1]
 
     def searched(self) -> None:
         self.list.words = self.words
@@ -372,7 +373,7 @@ class Inspector(Board):
             ("title", picture.revision, int(self._clock())), lambda: [self._title(budget, width, palette)]
         )
         lines = [*title, *self.once(("bar", picture.revision), bar)]
-        agents = agents_line(self._session.view.agents, sum(self._told.values()))
+        agents = agents_line(self._session.view.agents, sum(self._agent_tokens.values()))
         if agents and height >= CHART_FROM:
             lines.append(fit(text_line((agents, palette.dim)), width))
         if height >= CHART_FROM and points:
@@ -395,7 +396,7 @@ class Inspector(Board):
         return fit(title, width)
 
     def _conversation(self) -> list[str]:
-        """What there is to say of the conversation, the most telling first."""
+        """Facts about the conversation, the most important first."""
         told = self._session.view.conversation
         compacted = sum(record.in_force for record in self._session.inspection.timeline.compactions)
         parts = [f"{told.active:,} of {plural(told.total, 'message')}"]
@@ -426,7 +427,7 @@ class Inspector(Board):
         return self.once(key, lambda: [self._item(item, chosen, staged, times, width, palette)])
 
     def shown_tokens(self, item: ContextItem) -> int:
-        """Those that it takes; where nothing of it is sent, those that it had."""
+        """Tokens that the item takes, or took before it was removed."""
         if item.state not in GONE:
             return item.tokens
         known = self._sizes.get(item.id)
@@ -484,7 +485,7 @@ class Inspector(Board):
             agents = self._session.view.agents if item is not None and item.agent else ()
             for agent in agents:
                 if item is not None and agent.id == item.agent:
-                    figures = agent_figures(agent, self._told.get(agent.id, 0))
+                    figures = agent_figures(agent, self._agent_tokens.get(agent.id, 0))
                     about, words = "", " · ".join(filter(None, figures))
             return text_line((about + safe_line(words), palette.dim))
         count = len(self.list.staged)
@@ -511,7 +512,7 @@ class Inspector(Board):
 
 
 def _age(seconds: float) -> str:
-    """A length of time in its largest unit: 12s, 3m, 2h, 5d."""
+    """A duration in its largest unit: 12s, 3m, 2h, 5d."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= length:
             return f"{int(seconds // length)}{unit}"

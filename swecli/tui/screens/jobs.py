@@ -1,4 +1,4 @@
-"""The commands that run, and the jobs that have ended: looked at while they write, and stopped."""
+"""Running commands and ended jobs: view their output as it grows, and stop them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class ShownCommand(Struct, frozen=True):
-    """A command that runs, or a job that has ended. ``name`` is a job's id, or the item of a command in the foreground,
-    which is ``item`` still when it has become a job; times are Unix seconds; ``size`` is bytes of output, of which
-    ``beyond`` says that there may be more; ``about`` is what else there is to say."""
+    """A running command or an ended job. ``name`` is a job's id, or the item of a foreground command; ``item`` remains
+    when the command becomes a job. Times are Unix seconds; ``size`` is bytes of output, a lower bound with ``beyond``;
+    ``about`` is further information."""
 
     name: str
     command: str
@@ -40,7 +40,7 @@ class ShownCommand(Struct, frozen=True):
     job: bool = True
     item: str = ""
     tokens: int | None = None
-    """What a subagent used; None of a command."""
+    """Tokens that a subagent used; None for a command."""
 
     @property
     def running(self) -> bool:
@@ -48,24 +48,24 @@ class ShownCommand(Struct, frozen=True):
 
 
 class SessionCommands:
-    """The commands of the open session. What a command in the foreground wrote is known from the transcript, its end at
-    least. Nothing here waits for long."""
+    """The commands of the open session. Output of a foreground command comes from the transcript, which has at least
+    its end. No method blocks for long."""
 
     def __init__(self, session: SessionController, transcript: Transcript) -> None:
         self._session = session
         self._transcript = transcript
 
     def read(self) -> Sequence[ShownCommand]:
-        """What runs in the foreground, then the jobs, oldest first."""
+        """Foreground commands, then jobs, oldest first."""
         port = self._session.port
         waited = [self._waited(item, run) for item, run in self._session.state.running.items() if run.is_command]
         return [*waited, *(_job(job) for job in (port.view.jobs if port is not None else ()))]
 
     async def output(self, name: str) -> str:
-        """What a command wrote so far, without its middle where that is long.
+        """Output of a command so far, without its middle if it is long.
 
         Raises:
-            ValueError: there is no such command any more.
+            ValueError: the command no longer exists.
         """
         block = self._block(name)
         if block is not None:
@@ -76,14 +76,14 @@ class SessionCommands:
             raise ValueError(str(error)) from error
 
     async def stop(self, name: str) -> str:
-        """End a command with all that it has started. Returns a sentence.
+        """Stop a command and every process that it started. Returns a sentence.
 
         Raises:
-            ValueError: there is no such command any more.
+            ValueError: the command no longer exists.
         """
         running = self._session.state.running.get(name)
         if running is not None:
-            # What the user started has no call that could be stopped alone.
+            # The user's own commands have no call to stop separately.
             self._session.send(Interrupt() if running.kind == "user" else CancelItem(name))
             return "Stopping it; its output is in the transcript"
         try:
@@ -144,14 +144,14 @@ def one_line(command: ShownCommand) -> str:
 
 
 def label(command: ShownCommand) -> str:
-    """A command in a sentence: its id, or its text."""
+    """A command's name within a sentence: its id, or its text."""
     text = one_line(command)
     text = text if len(text) <= 40 else f"{text[:39]}…"
     return f"{command.name} ({text})" if command.job else text
 
 
 def state(command: ShownCommand) -> str:
-    """What a command is at, or what became of it, in a word or two."""
+    """State or result of a command in a word or two."""
     if command.running:
         return "running" if command.exit_status is None else "left running"
     if command.stopped:
@@ -168,7 +168,7 @@ def size(command: ShownCommand) -> str:
 
 
 def facts(command: ShownCommand, now: float) -> str:
-    """Everything on one line but the command."""
+    """Everything about a command besides its text, on one line."""
     age = shown_age((command.ended or now) - command.started)
     since = 0.0 if command.ended is None else now - command.ended
     ended = f", {shown_age(since)} ago" if since >= 1 else ""
@@ -179,18 +179,18 @@ def facts(command: ShownCommand, now: float) -> str:
 
 
 def _written(command: ShownCommand, text: str, output: str) -> DisplayBlock:
-    """What a command wrote below it; a subagent's report alone, as no shell ran it."""
+    """A command with its output; for a subagent only the report, because no shell ran it."""
     return TerminalBlock(text, output) if command.tokens is None else TextBlock(output)
 
 
 OUTPUT_INTERVAL = 0.5
-"""Seconds after which it is looked for more."""
+"""Seconds between two checks for more output."""
 SHOWN = 200_000
-"""Characters of the end of the output that are shown."""
+"""Characters of the end of the output to show."""
 
 
 class OutputPage(ListPage):
-    """``stop`` is called by the key that takes entries away."""
+    """Output of one command. ``stop`` is called by the key that removes entries."""
 
     reads = True
     leave = "back to the list"
@@ -211,21 +211,21 @@ class OutputPage(ListPage):
         self.view.start(self._look, "output")
 
     async def _look(self) -> None:
-        """Read what is new, and come again while more may follow."""
+        """Read new output, and repeat while more may follow."""
         now = self._present()
         try:
             if now is None or self._command is None or self._output is None or now.size != self._command.size:
                 self._output = (await self._source.output(self._name))[-SHOWN:]
         except ValueError as error:
             self._trouble = str(error) if self._output is None else ""
-        self._command = now or (None if self._command is None else self._gone(self._command))
+        self._command = now or (None if self._command is None else self._as_ended(self._command))
         if self.view.shows(self):
             self.view.show()
             if now is not None and now.running:
                 self.view.after(OUTPUT_INTERVAL, self.begin)
 
     def _present(self) -> ShownCommand | None:
-        """The command as it is now; one that was sent to the background meanwhile is a job of another name."""
+        """The command's current state; one sent to the background since is a job with another name."""
         item = self._command.item if self._command is not None else ""
         for command in self._source.read():
             if command.name == self._name or (item and command.item == item):
@@ -233,12 +233,12 @@ class OutputPage(ListPage):
                 return command
         return None
 
-    def _gone(self, command: ShownCommand) -> ShownCommand:
-        """The same command, of which nobody knows any more: the conversation has what became of it."""
+    def _as_ended(self, command: ShownCommand) -> ShownCommand:
+        """The command after it is no longer known; the conversation has its result."""
         about = "" if command.job else "the result is in the conversation"
         return replace(command, ended=command.ended or self._clock(), about=about)
 
-    # --- what is seen ---
+    # --- display ---
 
     def headline(self, count: int, total: int) -> str:
         if self._command is None:
@@ -275,7 +275,7 @@ class OutputPage(ListPage):
     def _runs(self) -> bool:
         return self._command is not None and self._command.running
 
-    # --- what is done ---
+    # --- actions ---
 
     def remove(self, entry: Entry | None) -> None:
         if self._command is not None:
@@ -283,16 +283,17 @@ class OutputPage(ListPage):
 
 
 EVERY = 1.0
-"""Seconds after which the commands are looked at again."""
+"""Seconds between two updates of the list."""
 TAIL = 3
-"""Lines of the end of the output that are shown below the list."""
+"""Lines of the end of the output shown below the list."""
 
 Ask = Callable[[str, tuple[str, str], Callable[[], None]], None]
-"""Asks whether something is to be done: the question, a label for yes with what follows, and what is done then."""
+"""Asks for confirmation: the question, a label for yes with its consequence, and the action."""
 
 
 class JobsPage(ListPage):
-    """``notify`` gets a sentence for the user, ``ask`` asks before a command is stopped; ``clock`` is Unix seconds."""
+    """List of commands. ``notify`` gets a sentence for the user, ``ask`` confirms before a stop; ``clock`` is Unix
+    seconds."""
 
     def __init__(
         self, commands: SessionCommands, notify: Callable[[str], None], ask: Ask, clock: Callable[[], float]
@@ -304,7 +305,7 @@ class JobsPage(ListPage):
         self._clock = clock
         self._commands: dict[str, ShownCommand] = {}
         self._ends: dict[str, tuple[int, str]] = {}
-        """The end of what a command wrote, and how much it had written then."""
+        """End of a command's output, and the output's size at that time."""
 
     def begin(self) -> None:
         self._read()
@@ -312,7 +313,7 @@ class JobsPage(ListPage):
         self.view.after(EVERY, self._again)
 
     def _read(self) -> bool:
-        """Look at the commands; whether there is anything new to see."""
+        """Update the commands; returns whether anything visible changed."""
         before = self.entries
         self._commands = {command.name: command for command in self._source.read()}
         self.entries = entries(list(self._commands.values()), self._clock())
@@ -323,7 +324,7 @@ class JobsPage(ListPage):
             self.view.show()
         self.view.after(EVERY, self._again)
 
-    # --- what is seen ---
+    # --- display ---
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
@@ -364,7 +365,7 @@ class JobsPage(ListPage):
         away = "" if command.job else f"{keymap.shown('background')} moves it to the background · "
         return f"enter shows its output · {stop}{away}↑↓ choose"
 
-    # --- what is done ---
+    # --- actions ---
 
     def choose(self, entry: Entry) -> None:
         self.view.enter(OutputPage(self._source, entry.name, self._clock, self._stop))
@@ -394,7 +395,7 @@ class JobsPage(ListPage):
 
 
 def entries(commands: Sequence[ShownCommand], now: float) -> list[Entry]:
-    """The commands under headings: what waits for its end, what does not, and what has ended."""
+    """The commands under headings: foreground, background, ended."""
     out: list[Entry] = []
     groups: tuple[tuple[str, Callable[[ShownCommand], bool]], ...] = (
         ("In the foreground", lambda command: not command.job),

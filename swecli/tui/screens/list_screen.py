@@ -1,4 +1,4 @@
-"""A screen with a list that typing narrows: entries, the line to type in, notes, keys."""
+"""A screen with a list filtered by typing: entries, input line, details, keys."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Tone = Literal["plain", "dim", "ok", "warning", "heading"]
 
 
 class Entry(Struct, frozen=True):
-    """One line. ``name`` is what it stands for; one without a name is a heading and can't be chosen. ``words`` is what
-    else is searched."""
+    """One line. ``name`` identifies it; an entry without a name is a heading and can't be selected. ``words`` are
+    additional search text."""
 
     name: str
     cells: tuple[str, ...]
@@ -40,11 +40,11 @@ class Entry(Struct, frozen=True):
     words: str = ""
     mark: str = " "
     tail: bool = False
-    """Whether the end of the first cell tells entries apart: then its middle is left out where it is too long."""
+    """Whether the end of the first cell distinguishes entries; if it is too long, its middle is cut."""
 
     @property
     def heading(self) -> bool:
-        """Whether it only stands above others."""
+        """Whether it is only a heading."""
         return not self.name
 
 
@@ -53,8 +53,8 @@ def heading(text: str) -> Entry:
 
 
 def narrowed(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """The entries that hold every word of the query, in any case, with the headings that have some of them left. The
-    words of a heading count for what is below it."""
+    """Entries that contain every word of the query, ignoring case, with the headings of remaining ones. A heading's
+    words count for the entries below it."""
     words = query.casefold().split()
     out: list[Entry] = []
     above: Entry | None = None
@@ -75,15 +75,15 @@ NOTHING = (TextBlock("No match.", "dim"),)
 
 
 class ListPage:
-    """What a list is about: subclasses fill ``entries`` and say what is done with them. ``view`` shows it, from
-    ``begin`` on."""
+    """Content of a list: subclasses fill ``entries`` and define their actions. ``view`` shows the page, from ``begin``
+    on."""
 
     mark = "/ "
-    """What stands before the line to type in."""
+    """Precedes the input line."""
     reads = False
-    """Whether there is nothing to choose, and what is said fills the screen, its end in sight."""
+    """Whether the page has nothing to select and its text fills the screen, scrolled to the end."""
     leave = "goes back"
-    """What Esc does on a page that is not the first."""
+    """Effect of Esc on a page that is not the first."""
     view: ListScreen
 
     def __init__(self, title: str, placeholder: str = "type to filter") -> None:
@@ -91,73 +91,73 @@ class ListPage:
         self.placeholder = placeholder
         self.entries: Sequence[Entry] = ()
         self.trouble: Sequence[DisplayBlock] = ()
-        """Why there is nothing to list, where that is a failure."""
+        """Why the list could not be read."""
 
     def begin(self) -> None:
-        """The page is shown now, for the first time or again."""
+        """The page is shown, for the first time or again."""
 
-    # --- what is seen ---
+    # --- display ---
 
     def headline(self, count: int, total: int) -> str:
-        """The title, with how many of all entries are left."""
+        """The title with the number of entries, filtered and total."""
         return f"{self.title} · {count} of {total}" if count < total else f"{self.title} · {total}"
 
     def matching(self, query: str) -> Sequence[Entry]:
-        """What is left by what was typed."""
+        """Entries that match the typed text."""
         return narrowed(self.entries, query)
 
     def detail_or_reason(self, entry: Entry | None, text: str) -> Sequence[DisplayBlock]:
-        """What is shown below the list: a word on the entry, or why there is none."""
+        """Text below the list: details of the entry, or why there is none."""
         if entry is None and self.trouble and not self.entries:
             return self.trouble
         lost = entry is None and bool(text.strip()) and bool(self.entries)
         return self.detail(entry) or (NOTHING if lost else ())
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        """A word on the chosen entry, or on that there is none."""
+        """Details of the selected entry, or of an empty list."""
         return ()
 
     def key_note(self, entry: Entry | None) -> str:
-        """Which keys do what, besides the one that leaves: parts with " · " between them."""
+        """Keys and their effects, except for the one that leaves, separated by " · "."""
         return "↑↓ choose"
 
-    # --- what is done ---
+    # --- actions ---
 
     def pointed(self, entry: Entry | None) -> None:
-        """Another entry is the chosen one now."""
+        """Another entry was selected."""
 
     def left(self) -> None:
-        """The page is shown no longer."""
+        """The page is no longer shown."""
 
     def typed(self, text: str) -> None:
-        """What is in the line has changed, and the list with it."""
+        """The input changed, and the list with it."""
 
     def submitted(self, entry: Entry | None, text: str) -> None:
-        """Enter was pressed in the line to type in."""
+        """Enter was pressed in the input line."""
         if entry is not None:
             self.choose(entry)
 
     def choose(self, entry: Entry) -> None:
-        """Enter on an entry."""
+        """Handle Enter on an entry."""
 
     def remove(self, entry: Entry | None) -> None:
-        """The key that takes an entry away."""
+        """Handle the key that removes an entry."""
 
     def switch(self) -> None:
-        """The key that changes to the other of two."""
+        """Handle the key that switches between two views."""
 
 
 class Previews:
-    """What a page says of an entry and takes a moment: made once, when the entry is first chosen."""
+    """Slow details of a page's entries, each computed once, when first selected."""
 
     def __init__(self, page: ListPage, make: Callable[[str], Awaitable[Sequence[DisplayBlock]]]) -> None:
-        """``make`` gets the name of the entry."""
+        """``make`` receives the name of the entry."""
         self._page = page
         self._make = make
         self._made: dict[str, Sequence[DisplayBlock]] = {}
 
     def of(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        """What is known of it now; the rest is shown once it is made."""
+        """Details known now; the rest is shown once computed."""
         if entry is None:
             return ()
         made = self._made.get(entry.name)
@@ -167,7 +167,7 @@ class Previews:
         return made
 
     def forget(self) -> None:
-        """There is more to say now."""
+        """Discard the computed details."""
         self._made.clear()
 
     async def _show(self, name: str) -> None:
@@ -180,11 +180,11 @@ class Previews:
 GAP = 3
 """Cells between two columns."""
 NARROW = 62
-"""Columns below which a single cell has to do."""
+"""Columns below which only one cell is shown."""
 
 
 class Lines(Widget, can_focus=False):
-    """Entries with a chosen one, scrolled so that it is in sight."""
+    """Entries with a selected one that is kept visible."""
 
     DEFAULT_CSS = """
     Lines { height: 1fr; color: $foreground; }
@@ -198,7 +198,7 @@ class Lines(Widget, can_focus=False):
 
     @dataclass
     class Clicked(Message):
-        """An entry was clicked; ``again`` when it was the chosen one already."""
+        """An entry was clicked; ``again`` if it was already selected."""
 
         again: bool
 
@@ -214,7 +214,7 @@ class Lines(Widget, can_focus=False):
         return self._entries[self._at] if 0 <= self._at < len(self._entries) else None
 
     def show(self, entries: Sequence[Entry], name: str | None = None) -> None:
-        """Replace the entries; the one of this name is chosen, or else the one that was, or else the first."""
+        """Replace the entries; select the one with this name, else keep the selection, else select the first."""
         wanted = name if name is not None else self.chosen.name if self.chosen else ""
         self._entries = list(entries)
         self._natural = _natural(self._entries)
@@ -226,7 +226,7 @@ class Lines(Widget, can_focus=False):
         self.refresh()
 
     def move(self, step: int) -> None:
-        """Choose the entry so many entries on; one step goes around the ends."""
+        """Move the selection by this many entries; a single step wraps around."""
         places = [number for number, entry in enumerate(self._entries) if not entry.heading]
         if not places:
             return
@@ -305,7 +305,7 @@ class Lines(Widget, can_focus=False):
 
 
 def _natural(entries: Sequence[Entry]) -> list[int]:
-    """How wide each column would like to be."""
+    """Preferred width of each column."""
     widths: list[int] = []
     for entry in entries:
         if entry.heading:
@@ -328,7 +328,7 @@ def _in_columns(entry: Entry, widths: Sequence[int], gap: int) -> str:
 
 
 def _without_middle(text: SafeText, size: int) -> str:
-    """A text in so many cells: of one that is too long, a third of them for its beginning."""
+    """A text in this many cells; if it is too long, its start gets a third of them."""
     if cells(text) <= size or size < 6:
         return cut(text, size)
     start = cut(text, size // 3 + 1)
@@ -339,8 +339,8 @@ T = TypeVar("T")
 
 
 async def read_or_say(page: ListPage, read: Callable[[], T]) -> T | None:
-    """What ``read`` finds, in a thread; None after the page said why it can't be read (its ValueError), and where
-    the page has gone meanwhile."""
+    """Result of ``read``, run in a thread; None if it fails, after the page showed the message of its ValueError, or if
+    the page was closed meanwhile."""
     try:
         found = await asyncio.to_thread(read)
     except ValueError as error:
@@ -356,7 +356,7 @@ BETWEEN = " · "
 
 
 class KeyNote(Static):
-    """Parts of the note are left out where there is no room for all."""
+    """Line of keys; parts that don't fit are dropped."""
 
     DEFAULT_CSS = "KeyNote { height: 1; color: $foreground-muted; text-style: $muted-style; }"
 
@@ -374,7 +374,7 @@ class KeyNote(Static):
 
 
 def fitted(note: str, last: str, width: int) -> str:
-    """The parts of a note that have room: how to leave before any other, then those that come first."""
+    """Parts of a note that fit: how to leave takes precedence, then the order of the parts."""
     kept: list[str] = []
     for part in filter(None, note.split(BETWEEN)):
         if cells(BETWEEN.join((*kept, part, last))) > width:
@@ -387,7 +387,7 @@ _KEY = re.compile(r"(?:(?:[\u2191\u2193]+|enter|esc|[Tt]ab|space|PgUp|PgDn|Home|
 
 
 def styled(note: str) -> Content:
-    """A note as panels show their keys: each key in the accent colour, three blanks between two parts."""
+    """A note styled like the keys of panels: keys in the accent colour, three blanks between parts."""
     parts: list[str | tuple[str, str]] = []
     for number, part in enumerate(note.split(BETWEEN)):
         key = _KEY.match(part)
@@ -397,9 +397,9 @@ def styled(note: str) -> Content:
 
 
 ROOMY = 14
-"""Lines from which on a third of them is for a word on the chosen entry."""
+"""Lines from which a third of them shows details of the selected entry."""
 TIGHT = 9
-"""Lines below which there is no word on it at all while something is listed."""
+"""Lines below which details are hidden while entries are listed."""
 
 _PLACES: tuple[Place, ...] = ("screen", "list", "everywhere")
 _IN_LIST: Mapping[str, Callable[[Lines], None]] = {
@@ -421,7 +421,7 @@ _IN_TEXT: Mapping[str, Callable[[BlockView], None]] = {
 
 
 class _Step(Struct, frozen=True):
-    """A page as it was left for the next one."""
+    """State of a page that was left for the next one."""
 
     page: ListPage
     text: str
@@ -450,19 +450,19 @@ class ListScreen(Vertical):
         """The screen can take the keyboard."""
 
     class Closed(Message):
-        """The user is done with the screen."""
+        """The user closed the screen."""
 
     def __init__(self, page: ListPage, words: str = "") -> None:
         super().__init__()
         self._page = page
         self._before: list[_Step] = []
         self._listed: str | None = None
-        """What was typed when the list was made."""
+        """Input for which the list was built."""
         self._pointed: str | None = None
         self._bare = False
-        """Whether nothing is listed: a low screen then has room for what is said."""
+        """Whether the list is empty, which gives a low screen room for details."""
         self._early: list[events.Key] = []
-        """Keys that came before anything was listed."""
+        """Keys received before anything was listed."""
         self._line = LineInput(words, intercept=self._intercept)
         self._lines = Lines()
         self._heading = Static("", classes="screen--title", markup=False)
@@ -502,7 +502,7 @@ class ListScreen(Vertical):
             self._line.focus()
 
     async def take_key(self, event: events.Key) -> None:
-        """Do what a key does that came before the screen had the keyboard."""
+        """Handle a key from before the screen had the keyboard."""
         if self._listed is None:
             self._early.append(event)
             return
@@ -510,7 +510,7 @@ class ListScreen(Vertical):
         self.take_focus()
 
     def escape(self) -> None:
-        """Esc was pressed: one step back, or out."""
+        """Handle Esc: one step back, or out."""
         if self._before:
             self.back()
         elif self.text:
@@ -544,7 +544,7 @@ class ListScreen(Vertical):
         self._catch_up()
 
     def _catch_up(self) -> None:
-        """List what the typed words leave, unless that is done: a key may come before the message that says so."""
+        """Apply the filter unless it is already applied: a key may arrive before the change message."""
         if self.text != self._listed:
             self.show()
             self._page.typed(self.text)
@@ -562,7 +562,7 @@ class ListScreen(Vertical):
         if event.again:
             self._page.submitted(self.chosen, self.text)
 
-    # --- what the page asks for ---
+    # --- called by the page ---
 
     @property
     def text(self) -> str:
@@ -577,11 +577,11 @@ class ListScreen(Vertical):
         return keymap_of(self)
 
     def show(self, name: str | None = None) -> None:
-        """List and say everything anew; the entry of this name is chosen, or else the one that was."""
+        """Rebuild list and details; select the entry with this name, or keep the selection."""
         self._listed = self.text
         entries = self._page.matching(self.text)
         if not entries and self.text.startswith("/"):
-            entries = self._page.matching(self.text[1:])  # typed by those who begin a search with it
+            entries = self._page.matching(self.text[1:])  # some users type a leading slash to search
         typed = self.text.strip()
         if name is None and any(entry.name == typed for entry in entries):
             name = typed
@@ -595,20 +595,20 @@ class ListScreen(Vertical):
         self._point(again=True)
 
     def say(self, blocks: Sequence[DisplayBlock]) -> None:
-        """Show this in place of what the page says, until something else is chosen."""
+        """Show this in place of the page's details until the selection changes."""
         self._about.show(blocks, tail=self._page.reads)
 
     def put(self, text: str) -> None:
         self._line.put(text)
 
     def enter(self, page: ListPage, text: str = "") -> None:
-        """Go a step further, to another page on which this is typed."""
+        """Open a further page, with this text in its input."""
         chosen = self.chosen
         self._before.append(_Step(self._page, self.text, chosen.name if chosen is not None else None))
         self._lay(page, text)
 
     def back(self) -> None:
-        """Go back to the page before, as it was left."""
+        """Return to the previous page as it was left."""
         if self._before:
             self._page.left()
             step = self._before.pop()
@@ -618,15 +618,15 @@ class ListScreen(Vertical):
         return self.is_attached and self._page is page
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
-        """Run something beside the list and as long as that is there; of a named group only the newest."""
+        """Run work in parallel until the list closes; in a named group only the newest runs."""
 
-        async def run() -> None:  # nothing is made that would be waited for by nobody where a newer one comes first
+        async def run() -> None:  # creates the coroutine only when it runs, since a newer one may replace it
             await work()
 
         self.run_worker(run, group=group or "default", exclusive=bool(group))
 
     def after(self, seconds: float, do: Callable[[], None]) -> None:
-        """Do something later, if the same page is still there."""
+        """Do something later if the same page is still shown."""
         page = self._page
         self.set_timer(seconds, lambda: do() if self.shows(page) else None)
 
@@ -643,7 +643,7 @@ class ListScreen(Vertical):
         page.begin()
 
     def _point(self, *, again: bool = False) -> None:
-        """Bring what is said of the chosen entry up to date."""
+        """Update the details of the selected entry."""
         entry = self.chosen
         name = entry.name if entry is not None else ""
         if again or name != self._pointed:

@@ -1,4 +1,4 @@
-"""The permission rules: where each comes from, how often it decided, what it is worth; revoking and adding."""
+"""The permission rules with origin, number of decisions and value; rules can be revoked and added."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ WAYS = {
     "ask": ("ask", "always ask, in your settings"),
     "deny": ("deny", "never run, in your settings"),
 }
-"""How a rule can be added: its effect, and what that means."""
+"""Ways to add a rule: effect and label."""
 
 ADD = "add "
-"""Begins the names of entries that add something."""
+"""Prefix of the names of entries that add something."""
 
 
 class PermissionsPage(ListPage):
-    """``notify`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added. ``held``
-    are the rules that answers allowed in the session, and ``send`` takes the command that revokes one."""
+    """``notify`` gets a sentence for the user, ``changed`` is called after a rule was added to the settings. ``held``
+    are rules that answers allowed in the session; ``send`` sends the command that revokes one."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ def entries(rules: dict[str, ShownRule]) -> list[Entry]:
 
 
 def _offers(query: str) -> list[Entry]:
-    """What could be added when the typed text is a rule."""
+    """Entries to add the typed text if it is a rule."""
     text = query.strip()
     try:
         parse_rule(text)
@@ -188,7 +188,7 @@ def _offers(query: str) -> list[Entry]:
 
 
 def _looks_like_rule(text: str) -> bool:
-    """Whether this is meant as a rule and not as a word to search for."""
+    """Whether this looks like a rule rather than a search word."""
     return "(" in text or text.startswith("mcp__") or text in ALIASES
 
 

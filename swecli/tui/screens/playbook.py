@@ -1,4 +1,4 @@
-"""The playbook: every bullet with why it is there and how it fared; a second page for what can be done with one."""
+"""The playbook: every bullet with its reason and track record; a second page lists the actions on one."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ Act = Callable[[str, str, str], Coroutine[Any, Any, None]]
 
 
 class ActionsPage(ListPage):
-    """What can be done with one bullet."""
+    """Actions on one bullet."""
 
     leave = "back to the list"
 
@@ -116,7 +116,7 @@ class ActionsPage(ListPage):
 
 
 class EditPage(ListPage):
-    """The text of a bullet in the line to type in."""
+    """Edits a bullet's text in the input line."""
 
     mark = "› "
     leave = "leaves it unchanged"
@@ -143,7 +143,7 @@ class EditPage(ListPage):
 
 
 def entries(shown: Sequence[ShownBullet]) -> list[Entry]:
-    """The bullets under what has become of them."""
+    """The bullets grouped by status."""
     out: list[Entry] = []
     for title, statuses in _GROUPS.items():
         inside = sorted((one for one in shown if one.bullet.status in statuses), key=lambda one: one.bullet.id)

@@ -1,4 +1,4 @@
-"""The user's messages to go back to: what happened since each, and what would become of files."""
+"""The user's messages to rewind to: what happened since each, and the effect on files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from swecli.tui.greeting import age
 from swecli.tui.screens.list_screen import Entry, ListPage, Previews
 
 _TITLE = 160
-"""Characters of a message that its line shows where there is room."""
+"""Characters of a message to show if there is room."""
 
 
 class RewindSource(Protocol):
-    """Where the messages come from, and what going back would do."""
+    """Source of the messages and of the effects of a rewind."""
 
     async def points(self) -> Sequence[RewindPoint]: ...
 
@@ -39,7 +39,7 @@ class SessionPoints:
 
 
 class RewindPage(ListPage):
-    """``chosen`` gets the message to go back to before. ``clock`` is Unix seconds."""
+    """``chosen`` gets the message to rewind to. ``clock`` is Unix seconds."""
 
     def __init__(self, source: RewindSource, chosen: Callable[[RewindPoint], None], clock: Callable[[], float]) -> None:
         super().__init__("Rewind to before a message", "type to search your messages")

@@ -1,4 +1,4 @@
-"""The stored sessions: found by typing, looked into, continued in place."""
+"""The stored sessions: search, preview, continue in place."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from swecli.tui.greeting import age
 from swecli.tui.screens.list_screen import Entry, ListPage, Previews, heading, narrowed, read_or_say
 
 SEARCHED = 2
-"""Characters from which on what was typed is searched for in the content too."""
+"""Characters from which the content is searched too."""
 PAUSE = 0.15
-"""Seconds without another key after which that begins."""
+"""Seconds without another key before that search starts."""
 
 Continue = Callable[[StoredSession], None]
 
 
 class SessionsPage(ListPage):
     """``resume`` gets the selected session, ``notify`` a sentence for the user. ``present`` is the id of the open
-    session, ``folder`` this one: only its sessions are listed unless ``everywhere``. ``clock`` is Unix seconds."""
+    session, ``folder`` the current folder: only its sessions are listed unless ``everywhere``. ``clock`` is Unix
+    seconds."""
 
     def __init__(
         self,
@@ -43,8 +44,8 @@ class SessionsPage(ListPage):
         self._present = present
         self._folder = folder
         self._everywhere = everywhere or not folder
-        self._said: dict[str, str] = {}
-        """Places in the content that have what was typed, by session."""
+        self._found_in: dict[str, str] = {}
+        """Matching places in the content, by session."""
         self._searched = ""
         self._clock = clock
         self._sessions: dict[str, StoredSession] = {}
@@ -70,7 +71,7 @@ class SessionsPage(ListPage):
         self.view.show()
 
     def switch(self) -> None:
-        """This folder's sessions, or those of all."""
+        """Switch between this folder's sessions and all."""
         if self._folder:
             self._everywhere = not self._everywhere
             self._list()
@@ -81,21 +82,21 @@ class SessionsPage(ListPage):
             self.view.start(lambda: self._search(words), "search")
 
     async def _search(self, words: str) -> None:
-        """Look for the words in what was said. The list shows what it has by title meanwhile."""
+        """Search the sessions' content. Meanwhile the list shows matches by title."""
         await asyncio.sleep(PAUSE)
         said = await asyncio.to_thread(self._port.search, words)
         if _words(self.view.text) == words:
-            self._said, self._searched = dict(said), words
+            self._found_in, self._searched = dict(said), words
             self._previews.forget()
             self.view.show()
 
     def matching(self, query: str) -> Sequence[Entry]:
-        """Those with the words in their title, folder or id, then those with the words in their content."""
+        """Sessions with the words in title, folder or id, then those with the words in their content."""
         named = narrowed(self.entries, query)
         if _words(query) != self._searched:
             return named
         there = {entry.name for entry in named}
-        content = [entry for entry in self.entries if entry.name in self._said and entry.name not in there]
+        content = [entry for entry in self.entries if entry.name in self._found_in and entry.name not in there]
         return [*named, *([heading("In the content"), *content] if content else [])]
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
@@ -114,8 +115,8 @@ class SessionsPage(ListPage):
             more.append(TextBlock(f"! {session.away}", "warning"))
         if session.parent:
             more.append(TextBlock(f"forked from {session.parent}", "dim"))
-        if name in self._said:
-            more.append(TextBlock(f"found: {self._said[name]}"))
+        if name in self._found_in:
+            more.append(TextBlock(f"found: {self._found_in[name]}"))
         if session.first and session.first != session.title:
             more.append(TextBlock(f"began with: {session.first}", "dim"))
         return (head, *more, *blocks)
@@ -136,13 +137,13 @@ class SessionsPage(ListPage):
 
 
 def _words(text: str) -> str:
-    """What is searched for; some begin a search with a slash."""
+    """The search text, without a leading slash, which some users type."""
     return " ".join(text.removeprefix("/").split())
 
 
 def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list[Entry]:
-    """The sessions under their folders, in the order given. One that is open in another swecli has that in place of its
-    age."""
+    """The sessions under their folders, in the given order. One that is open in another swecli shows that instead of
+    its age."""
     out: list[Entry] = []
     folder: str | None = None
     for session in sessions:

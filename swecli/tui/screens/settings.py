@@ -1,5 +1,4 @@
-"""The settings: every field with its value and where it comes from; changed in the user's file or the project's local
-one."""
+"""The settings: every field with its value and origin; changed in the user's file or the project's local one."""
 
 from __future__ import annotations
 
@@ -30,15 +29,15 @@ COMMON: Final[Mapping[str, str]] = MappingProxyType(
         "ui.diff": "Diffs",
     }
 )
-"""In the order of the first page; one that this version does not have is left out."""
+"""Settings of the first page, in order; those that this version lacks are omitted."""
 MOST: Final = 10
-"""Settings on the first page."""
+"""Maximum number of settings on the first page."""
 ALL: Final = "all settings"
-"""The entry that lists every setting."""
+"""Entry that lists every setting."""
 
 
 def first_page(settings: Sequence[Setting]) -> list[Entry]:
-    """The common settings with their names for people, then the way to all."""
+    """The common settings with display names, then the entry for all."""
     known = {setting.name: setting for setting in settings}
     common = [known[name] for name in COMMON if name in known][:MOST]
     entries = [entry_of(setting, COMMON[setting.name], setting.shown, setting.name) for setting in common]
@@ -46,7 +45,7 @@ def first_page(settings: Sequence[Setting]) -> list[Entry]:
 
 
 def entry_of(setting: Setting, *cells: str) -> Entry:
-    """An entry of a list; what the user has set stands out."""
+    """List entry; values set by the user are highlighted."""
     changed = setting.origin != "default"
     words = f"{setting.about} {COMMON.get(setting.name, '')}"
     return Entry(setting.name, cells, "plain" if changed else "dim", words, "*" if changed else " ", tail=True)
@@ -67,7 +66,7 @@ _DETAIL: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def sample(name: str, value: str) -> Sequence[DisplayBlock]:
-    """What a value of a setting does, where that can be shown."""
+    """Visible effect of a setting's value, if it has one."""
     plain = value.strip().strip('"')
     match name:
         case "ui.theme":
@@ -89,11 +88,11 @@ def _share(text: str) -> float | None:
 
 
 PAUSE = 0.12
-"""Seconds after a key before what is typed is checked."""
+"""Seconds from a key to the check of the input."""
 
 
 class ValuePage(ListPage):
-    """Begins with one of the two files; ``written`` gets what was written to which."""
+    """Value of one setting. Starts with one of the two files; ``written`` receives the result, setting and file."""
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class ValuePage(ListPage):
         offered: Sequence[str] = (),
         preview: Preview | None = None,
     ) -> None:
-        """``offered`` are values to choose from besides typing one; ``preview`` shows the effect of the chosen one."""
+        """``offered`` are suggested values besides free input; ``preview`` shows the effect of the selected one."""
         listed = bool(setting.choices or offered)
         super().__init__("Settings", "type to filter" if listed else "a value; empty removes it from the file")
         self.mark = "/ " if listed else f"{setting.name} = "
@@ -117,7 +116,7 @@ class ValuePage(ListPage):
         self._offered = tuple(offered)
         self._preview = preview
         self._stored = False
-        """Whether the value is written, and what is previewed stays."""
+        """Whether the value is written, so that the preview remains."""
 
     def begin(self) -> None:
         self.view.show(self._setting.text.strip('"') if self._offered else self._setting.text)
@@ -130,7 +129,7 @@ class ValuePage(ListPage):
         if self._preview is not None and not self._stored:
             self._preview.undo()
 
-    # --- what is seen ---
+    # --- display ---
 
     def headline(self, count: int, total: int) -> str:
         return f"{self.title} · {self._setting.name}"
@@ -156,7 +155,7 @@ class ValuePage(ListPage):
     def _other(self) -> FileName:
         return "local" if self._file == "user" else "user"
 
-    # --- what is done ---
+    # --- actions ---
 
     def typed(self, text: str) -> None:
         if not self.matching(text) and not self._setting.choices:
@@ -202,7 +201,7 @@ class ValuePage(ListPage):
 
 
 def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[Entry]:
-    """The values of a setting that has few, or those that are ``offered``, narrowed by what is typed."""
+    """Values of a setting with few of them, or the ``offered`` ones, filtered by the input."""
     now = setting.text.strip('"')
     found = [
         Entry(
@@ -216,17 +215,17 @@ def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[E
 
 
 class Preview(Struct, frozen=True):
-    """Shows a value on the screen, and takes that back."""
+    """Shows a value on the screen, and reverts that."""
 
     show: Callable[[str], None]
     undo: Callable[[], None]
 
 
 class Offered(Struct, frozen=True):
-    """Values to choose from for a setting that takes any text."""
+    """Suggested values of a free-text setting."""
 
     values: Callable[[], Sequence[str]]
-    """May read files: called in a thread."""
+    """May read files, so it is called in a thread."""
     preview: Preview | None = None
 
 
@@ -237,8 +236,8 @@ COUNTS = {
 
 
 class SettingsPage(ListPage):
-    """``changed`` gets what was written, ``notify`` a sentence for the user; ``offers`` are by the names of settings.
-    Without ``whole`` it begins with the settings that people change most; typing searches all."""
+    """``changed`` gets the written result, ``notify`` a sentence for the user; ``offers`` are keyed by setting name.
+    Without ``whole`` the page starts with the most common settings; typing searches all."""
 
     def __init__(
         self,
@@ -268,7 +267,7 @@ class SettingsPage(ListPage):
             self.entries = entries(found)
             self.view.show()
 
-    # --- what is seen ---
+    # --- display ---
 
     def headline(self, count: int, total: int) -> str:
         if self._whole or self.view.text.strip():
@@ -309,7 +308,7 @@ class SettingsPage(ListPage):
         unset = f"{self.view.keymap.shown('remove')} removes it from the file · " if setting.own else ""
         return ("" if setting.locked else "enter changes · ") + unset + "↑↓ PgUp PgDn move"
 
-    # --- what is done ---
+    # --- actions ---
 
     def choose(self, entry: Entry) -> None:
         if entry.name == ALL:
@@ -361,7 +360,7 @@ class SettingsPage(ListPage):
 
 
 def _allowed(setting: Setting) -> str:
-    """What the setting takes and what it is by itself: "A number from 0 to 1; default 0.25."."""
+    """Allowed values and default of the setting: "A number from 0 to 1; default 0.25."."""
     default = "unset by default" if setting.default == UNSET else f"default {setting.default}"
     return f"{setting.takes[:1].upper()}{setting.takes[1:]}; {default}."
 
@@ -373,7 +372,7 @@ def _now(setting: Setting) -> str:
 
 
 UNSET, DEFAULT = "(unset)", "default"
-"""How the settings tell a value that is not there, and where one comes from that nobody set."""
+"""Text for a missing value, and for the origin of a value that no file sets."""
 
 
 def entries(settings: Sequence[Setting]) -> list[Entry]:

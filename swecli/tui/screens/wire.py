@@ -1,4 +1,4 @@
-"""The wire view: the next request by section, with its tokens, its breakpoints, and what the previous one lacked."""
+"""The wire view: the next request by section, with tokens, cache breakpoints, and differences from the previous one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARKS: Final = {"same": " ", "new": "+", "changed": "~", "gone": "-"}
 
 
 class WireBoard(Board):
-    """``draft`` is shown as the message that is sent with it."""
+    """``draft`` is shown as the message sent with it."""
 
     def __init__(self, session: Session, flash: Callable[[str], None], draft: str = "") -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class WireBoard(Board):
         return [fit(line, width) for line in (*head, *body, *foot)]
 
     def _unchanged(self) -> list[WireSection]:
-        """The sections before the first that differs: what a provider may still have."""
+        """Sections before the first difference, which the provider may still have cached."""
         found: list[WireSection] = []
         for one in self._wire.sections if self._wire is not None else ():
             if one.change != "same" and "[" in one.name:
@@ -155,7 +155,7 @@ class WireBoard(Board):
         return found
 
     def _prefix_bar(self, width: int, palette: Palette) -> Line:
-        """The request as a bar: what it begins with as before, and the rest."""
+        """The request as a bar: its unchanged prefix, and the rest."""
         total = sum(one.tokens for one in self._wire.sections) if self._wire is not None else 0
         kept = sum(one.tokens for one in self._unchanged())
         size = round(width * kept / total) if total else 0

@@ -1,1 +1,1 @@
-"""Themes: schemes of colours, and what the screen makes of them."""
+"""Themes: colour schemes and their use on the screen."""

@@ -1,4 +1,4 @@
-"""Which theme is shown: the chosen one, light or dark, or one that is previewed; kept for the next first frame."""
+"""The active theme: the chosen one, its light or dark variant, or a preview; saved for the next first frame."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MAX_BYTES = 4_000
 
 
 class SavedTheme(Struct, frozen=True):
-    """``wanted`` is the name that the user asked for, ``dark`` the terminal's background; ``scheme`` is what was
-    shown, None for the terminal's own colours."""
+    """``wanted`` is the name that the user asked for, ``dark`` the terminal's background; ``scheme`` is the shown one,
+    None for the terminal's own colours."""
 
     wanted: str
     dark: bool
@@ -28,7 +28,7 @@ class SavedTheme(Struct, frozen=True):
 
 
 def read_saved_theme(path: Path | None) -> SavedTheme | None:
-    """The look that was kept; None where there is none that can be used."""
+    """The saved theme; None if there is no usable one."""
     if path is None:
         return None
     try:
@@ -49,7 +49,7 @@ def read_saved_theme(path: Path | None) -> SavedTheme | None:
 
 
 def save_theme(path: Path | None, theme: SavedTheme) -> None:
-    """Keep a look for the next start. A disk that refuses only costs a change of colours then."""
+    """Save a theme for the next start. A disk error only causes a change of colours then."""
     if path is None or theme == read_saved_theme(path):
         return
     values = {"wanted": theme.wanted, "dark": "yes" if theme.dark else "no"}
@@ -62,7 +62,7 @@ def save_theme(path: Path | None, theme: SavedTheme) -> None:
 
 class Appearance:
     def __init__(self, app: App[Any], depth: Depth, *, dark: bool, memory: Path | None = None) -> None:
-        """``memory`` is the file of the look of the last run; the first frame has that look."""
+        """``memory`` is the file with the last run's theme, used for the first frame."""
         self._app = app
         self._memory = memory
         self._adopted = False
@@ -80,7 +80,7 @@ class Appearance:
 
     @property
     def dark(self) -> bool:
-        """Whether the terminal's background is dark, as far as it is known."""
+        """Whether the terminal's background is dark, as far as known."""
         return self._dark
 
     def background_known(self, dark: bool) -> None:
@@ -89,7 +89,7 @@ class Appearance:
         self.apply()
 
     def adopt(self, wanted: str, schemes: Iterable[Scheme]) -> str:
-        """Take over themes and the wanted name. Returns a sentence when there is no such theme, else nothing."""
+        """Set the themes and the wanted name. Returns a sentence if there is no such theme, else an empty string."""
         self.library.add(schemes)
         known = self.library.resolve(wanted, self._dark) is not None
         self.wanted = wanted if known else AUTO
@@ -98,19 +98,19 @@ class Appearance:
         return "" if known else self.library.unknown(wanted)
 
     def want(self, name: str) -> None:
-        """Show another theme from now on."""
+        """Switch to another theme."""
         self.wanted = name
         self.apply()
 
     def apply(self) -> None:
-        """Show what is wanted, now and in the first frame of the next run."""
+        """Show the wanted theme, now and in the first frame of the next run."""
         self.preview(self.wanted)
         found = self.library.resolve(self.wanted, self._dark)
         if self._adopted and found is not None:
             save_theme(self._memory, SavedTheme(self.wanted, self._dark, self.library.scheme(found)))
 
     def preview(self, name: str) -> None:
-        """Show a theme without wanting it."""
+        """Show a theme temporarily."""
         found = self.library.resolve(name, self._dark)
         if found is None:
             return
@@ -122,8 +122,8 @@ class Appearance:
 
 @contextlib.contextmanager
 def textual_colours(depth: Depth) -> Iterator[None]:
-    """The environment as Textual shall see it while an application is made. Textual takes NO_COLOR out of it and
-    counts it even when it is empty; child processes need it as it was."""
+    """Set the environment that Textual reads while an application is created. Textual removes NO_COLOR and honours it
+    even when empty; child processes need it unchanged."""
     before = os.environ.get("NO_COLOR")
     if depth == "none":
         os.environ["NO_COLOR"] = "1"

@@ -1,4 +1,4 @@
-"""Themes of the user and of the project: one TOML file each, named after the theme."""
+"""Themes of the user and the project: one TOML file each, named after the theme."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from swecli.core.config.load import ConfigError, ConfigProblem, key_lines, line_
 from swecli.tui.themes.scheme import Scheme, SchemeError, scheme_of
 
 MOST = 200
-"""Files of one folder that are looked at."""
+"""Maximum number of files read from one folder."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 @cache
 def known() -> tuple[Scheme, ...]:
-    """The well-known themes that come with the program."""
+    """The well-known themes included in the program."""
     text = Path(__file__).with_name("known.toml").read_text("utf-8")
     return tuple(scheme_of(name, colours) for name, colours in tomllib.loads(text).items())
 
 
 def read_folder(folder: Path) -> tuple[list[Scheme], list[str]]:
-    """The themes of a folder, and a sentence with file and line for each that can't be used."""
+    """The themes of a folder, and a sentence with file and line for each unusable one."""
     schemes: list[Scheme] = []
     notices: list[str] = []
     try:
@@ -43,7 +43,7 @@ def read_folder(folder: Path) -> tuple[list[Scheme], list[str]]:
 
 
 def read_folders(folders: Sequence[Path]) -> tuple[list[Scheme], list[str]]:
-    """The themes of several folders; of two with the same name the first counts."""
+    """The themes of several folders; on equal names the first wins."""
     schemes: dict[str, Scheme] = {}
     notices: list[str] = []
     for folder in folders:
@@ -55,7 +55,7 @@ def read_folders(folders: Sequence[Path]) -> tuple[list[Scheme], list[str]]:
 
 
 def read_file(path: Path) -> Scheme:
-    """The theme of a file.
+    """Read a theme file.
 
     Raises:
         ConfigError: it can't be used; the message has file and line.

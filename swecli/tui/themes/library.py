@@ -1,4 +1,4 @@
-"""All themes by name, and which of them a name means on this terminal."""
+"""All themes by name, and the resolution of a name for this terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swecli.tui.themes.scheme import DARK, LIGHT, Depth, Scheme, tones_of
 
 @dataclass
 class SchemeTheme(Theme):
-    """A theme that knows its scheme, for the palettes."""
+    """A theme that keeps its scheme, for the palettes."""
 
     scheme: Scheme | None = None
 
@@ -100,13 +100,13 @@ TERMINAL = Theme(
 
 
 AUTO = "auto"
-"""The name of the setting that follows the terminal."""
+"""Setting that follows the terminal."""
 
 OWN = DARK.name.removesuffix("-dark")
 
 
 class Library:
-    """Themes by name: at first the default ones only, more with ``add``."""
+    """Themes by name: initially the default ones, more with ``add``."""
 
     def __init__(self, depth: Depth = "truecolor") -> None:
         self._depth: Depth = depth
@@ -115,7 +115,7 @@ class Library:
         self.add((DARK, LIGHT))
 
     def add(self, schemes: Iterable[Scheme]) -> None:
-        """Take more themes in; one of the same name is replaced."""
+        """Add themes, replacing those with the same name."""
         for scheme in schemes:
             self._schemes[scheme.name] = replace(scheme, coarse=True) if self._depth == "256" else scheme
             self._themes.pop(scheme.name, None)
@@ -140,9 +140,8 @@ class Library:
         return self._themes[name]
 
     def resolve(self, wanted: str, dark: bool) -> str | None:
-        """The name of the theme that ``wanted`` means on a terminal whose background is ``dark`` or not: "auto",
-        a name, or what stands before "-dark" and "-light". None when there is no such theme. Where there are
-        only 16 colours or none, it is always the terminal's own."""
+        """Theme name for ``wanted`` on a ``dark`` or light terminal: "auto", a name, or the common part before "-dark"
+        and "-light". None if there is no such theme. With at most 16 colours, always the terminal's own."""
         suffix = "-dark" if dark else "-light"
         name = next((name for name in self._candidates(wanted, suffix) if name in self.names), None)
         if name is not None and self._depth in ("none", "16"):
@@ -150,7 +149,7 @@ class Library:
         return name
 
     def unknown(self, wanted: str, instead: str = "using the default") -> str:
-        """A sentence about a name that no theme has; ``instead`` is what happened."""
+        """A sentence about an unknown theme name; ``instead`` is the consequence."""
         near = get_close_matches(wanted, [AUTO, *self.names], 1, 0.4)
         hint = f" Did you mean {near[0]}?" if near else " /theme lists them."
         return f"Unknown theme {wanted}; {instead}.{hint}"
@@ -161,6 +160,6 @@ class Library:
 
 
 def background_is_dark(environ: Mapping[str, str]) -> bool:
-    """What ``COLORFGBG`` tells of the background of some terminals; dark otherwise. A terminal that answers the
-    question for its background decides later."""
+    """Whether the background is dark by ``COLORFGBG``, which some terminals set; True if unset. A terminal's reply to
+    the background query overrides it later."""
     return environ.get("COLORFGBG", "").rsplit(";", 1)[-1] not in ("7", "15")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 AA = 4.5
-"""Contrast of text that WCAG 2.1 asks for at level AA."""
+"""Text contrast required by WCAG 2.1, level AA."""
 
 BLACK, WHITE = "#000000", "#ffffff"
 
@@ -19,7 +19,7 @@ _HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 
 
 def normal(colour: str) -> str:
-    """The colour as ``#rrggbb`` in small letters.
+    """The colour as ``#rrggbb`` in lower case.
 
     Raises:
         ValueError: it is not ``#rgb`` or ``#rrggbb``.
@@ -54,31 +54,31 @@ def is_dark(colour: str) -> bool:
 
 
 def mix(colour: str, other: str, share: float) -> str:
-    """``share`` (0..1) of ``other`` in ``colour``."""
+    """Blend of ``colour`` with a ``share`` (0..1) of ``other``."""
     parts = (round(a + (b - a) * share) for a, b in zip(_rgb(colour), _rgb(other), strict=True))
     return "#" + "".join(f"{part:02x}" for part in parts)
 
 
 Seen = Callable[[str], str]
-"""What a terminal makes of a colour."""
+"""Maps a colour to the one that a terminal shows."""
 
 
 def exact(colour: str) -> str:
-    """A terminal that shows every colour as it is."""
+    """The colour on a terminal that shows every colour exactly."""
     return colour
 
 
 @lru_cache(maxsize=4096)
 def of_256(colour: str) -> str:
-    """A terminal with 256 colours."""
+    """The colour on a terminal with 256 colours."""
     from rich.color import Color, ColorSystem
 
     return Color.parse(colour).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex
 
 
 def legible(text: str, grounds: Sequence[str], seen: Seen = exact, ratio: float = AA) -> str:
-    """``text``, moved towards white or black by as little as it takes to be read on all ``grounds``. Where no
-    colour can be read on all of them, the pole that comes nearest."""
+    """``text``, moved towards white or black as little as needed for legibility on all ``grounds``. If that is
+    impossible, the better of the two."""
     behind = [seen(ground) for ground in grounds]
     pole = max((WHITE, BLACK), key=lambda end: min(contrast(end, ground) for ground in behind))
     for step in range(33):
@@ -89,8 +89,8 @@ def legible(text: str, grounds: Sequence[str], seen: Seen = exact, ratio: float 
 
 
 def ground(wanted: str, base: str, seen: Seen = exact, ratio: float = AA) -> str:
-    """``wanted`` as a background beside ``base``: moved towards ``base`` until one of white and black can be
-    read on both, with room for colours."""
+    """``wanted`` as a background beside ``base``: moved towards ``base`` until either white or black is legible on
+    both, with room for colours."""
     pole = WHITE if is_dark(seen(base)) else BLACK
     reach = min(ratio * 1.25, contrast(pole, seen(base)))
     for step in range(17):
@@ -111,7 +111,7 @@ _SYSTEMS: dict[Depth, str] = {"none": "standard", "16": "standard", "256": "256"
 
 
 def depth(environ: Mapping[str, str]) -> Depth:
-    """The depth by ``NO_COLOR`` (when it is not empty), ``FORCE_COLOR`` (0 to 3), ``COLORTERM`` and ``TERM``."""
+    """Colour depth from ``NO_COLOR`` (if not empty), ``FORCE_COLOR`` (0 to 3), ``COLORTERM`` and ``TERM``."""
     if environ.get("NO_COLOR"):
         return "none"
     forced = _FORCED.get(environ.get("FORCE_COLOR", "").strip())
@@ -128,13 +128,13 @@ def depth(environ: Mapping[str, str]) -> Depth:
 
 
 def colour_system(found: Depth) -> str:
-    """What Textual calls it."""
+    """Textual's name for the depth."""
     return _SYSTEMS[found]
 
 
 class Scheme(Struct, frozen=True):
-    """Colours as ``#rrggbb``. ``accent`` marks what is chosen or active, ``muted`` is text of less weight,
-    ``panel`` the background of bars; the others are named by what they look like."""
+    """Colours as ``#rrggbb``. ``accent`` marks selected or active things, ``muted`` is secondary text, ``panel`` the
+    background of bars; the others are named by their looks."""
 
     name: str
     background: str
@@ -151,7 +151,7 @@ class Scheme(Struct, frozen=True):
     purple: str
     selection: str
     coarse: bool = False
-    """Whether it is shown in 256 colours, and has to be legible in these."""
+    """Whether it is shown in 256 colours and must be legible in these."""
 
     @property
     def dark(self) -> bool:
@@ -162,11 +162,11 @@ COLOURS: tuple[str, ...] = tuple(name for name in Scheme.__struct_fields__ if na
 """Names of the colours in a theme file."""
 
 REQUIRED = ("background", "foreground")
-"""Colours that a theme file has to name; the rest follows from them and from the default themes."""
+"""Colours required in a theme file; the rest is derived from them and the default themes."""
 
 
 class SchemeError(ValueError):
-    """A theme file can't be used; ``key`` is what is wrong in it."""
+    """A theme file can't be used; ``key`` is the faulty entry."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -174,7 +174,7 @@ class SchemeError(ValueError):
 
 
 def scheme_of(name: str, colours: Mapping[str, object]) -> Scheme:
-    """A scheme from the content of a theme file.
+    """Build a scheme from the content of a theme file.
 
     Raises:
         SchemeError: a colour is missing, unknown or no colour.
@@ -244,9 +244,9 @@ LIGHT = Scheme(
 
 
 class Tones(Struct, frozen=True):
-    """Grounds: ``background``, ``panel``, ``selection``, ``added``, ``removed``, ``added_word``, ``removed_word``,
-    ``match``, ``match_current``. ``rule`` is for lines that carry no text, ``track`` for the empty part of a
-    bar. The rest is text."""
+    """Backgrounds: ``background``, ``panel``, ``selection``, ``added``, ``removed``, ``added_word``, ``removed_word``,
+    ``match``, ``match_current``. ``rule`` is for lines without text, ``track`` for the empty part of a bar. The rest is
+    text."""
 
     background: str
     panel: str
@@ -280,7 +280,7 @@ class Tones(Struct, frozen=True):
     on_match: str
 
     def pairs(self) -> Iterator[tuple[str, str, str]]:
-        """Every text and ground that meet on the screen: their names, and the two colours."""
+        """Every combination of text and background on the screen: their names and colours."""
         plain = ("text", "muted", "accent", "success", "warning", "error", "link", "code")
         program = ("number", "keyword", "type", "function", "string")
         for name in (*plain, *program, "error", "muted"):
@@ -301,7 +301,7 @@ class Tones(Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def tones_of(scheme: Scheme) -> Tones:
-    """Colours of the scheme, lightened or darkened where they could not be read on what they stand on."""
+    """Colours of the scheme, lightened or darkened for legibility on their backgrounds."""
     seen = of_256 if scheme.coarse else exact
     text_on, back_for = partial(legible, seen=seen), partial(ground, seen=seen)
     back = scheme.background
@@ -353,4 +353,4 @@ VARIABLES = {
     "chosen-style": "bold",
     "selection-style": "none",
 }
-"""Variables of ours, and what they are unless a theme says otherwise."""
+"""swecli's own style variables, with their defaults."""

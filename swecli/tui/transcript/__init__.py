@@ -1,1 +1,1 @@
-"""The transcript: one line-rendered, virtualised widget, and the pure functions that draw what is in it."""
+"""The transcript: one line-rendered, virtualised widget, and the pure functions that draw its content."""

@@ -1,4 +1,4 @@
-"""The rows of a block: one pure function of block, width, palette and whether it is shown whole."""
+"""Rows of a block: a pure function of block, width, palette and form."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from swecli.tui.transcript.rows import (
 from swecli.tui.transcript.tool_rows import INDENT, fold, render_displays, render_image, tool_rows
 
 MARGIN: Final = 1
-"""Cells at the left for the block cursor, and as many at the right."""
+"""Cells on the left for the block cursor; the same on the right."""
 NARROW: Final = 10
 """Width below which there are no margins."""
 
 
 class Mark(Struct, frozen=True):
-    """Characters ``start`` to ``end`` of a row (gutter and margin counted) that are shown in another style."""
+    """Characters ``start`` to ``end`` of a row (including gutter and margin) with another style."""
 
     start: int
     end: int
@@ -61,7 +61,7 @@ class Mark(Struct, frozen=True):
 
 
 class Painter(Struct, frozen=True):
-    """How rows become strips ``width`` cells wide. Filters are those of the app, for example for NO_COLOR."""
+    """Converts rows to strips ``width`` cells wide. Filters are those of the app, for example for NO_COLOR."""
 
     width: int
     base: Style
@@ -78,14 +78,14 @@ class Painter(Struct, frozen=True):
         return max(1, self.width - 2 * self.margin)
 
     def paint(self, row: Row) -> Strip:
-        """The strip of a row, made once."""
+        """The cached strip of a row."""
         strip = row.painted
         if strip is None:
             strip = row.painted = self._filter(self._plain(row))
         return strip
 
     def paint_marked(self, row: Row, marks: Sequence[Mark], cursor: Style | None) -> Strip:
-        """A strip with some of its text in other styles, and a sign in the margin for the block cursor."""
+        """A strip with some text in other styles, and the block cursor in the margin."""
         strip = self._plain(row)
         text = strip.text
         for mark in marks:
@@ -121,12 +121,12 @@ class Painter(Struct, frozen=True):
 
 
 MAX_CACHED: Final = 200
-"""Blocks whose rows are kept. Few, because the collector of the interpreter walks over all of them."""
+"""Blocks whose rows are cached. Few, because garbage collection walks over all of them."""
 MAX_CACHED_ROWS: Final = 8_000
 
 
 class Drawn(Struct, frozen=True):
-    """Rows of one block, and how it was drawn: in its long form or not, with an empty row before it or not."""
+    """Rows of one block and how it was drawn: in its long form (``expanded``), after an empty row (``gap``)."""
 
     expanded: bool
     gap: bool
@@ -134,14 +134,14 @@ class Drawn(Struct, frozen=True):
 
 
 class RowCache:
-    """By the ids of blocks; what was not asked for the longest is let go first."""
+    """Rows by block id; discards the least recently used."""
 
     def __init__(self) -> None:
         self._drawn: OrderedDict[str, Drawn] = OrderedDict()
         self._rows = 0
 
     def get(self, block_id: str, *, expanded: bool, gap: bool) -> list[Row] | None:
-        """The rows of a block, if it was drawn in this way last."""
+        """Cached rows of a block, if it was last drawn in this form."""
         drawn = self._drawn.get(block_id)
         if drawn is None or drawn.expanded != expanded or drawn.gap != gap:
             return None
@@ -149,7 +149,7 @@ class RowCache:
         return drawn.rows
 
     def keep(self, block_id: str, drawn: Drawn) -> None:
-        """Keep what was drawn of a block, in place of what was kept of it before."""
+        """Cache the rows of a block, replacing earlier ones."""
         self.drop(block_id)
         self._drawn[block_id] = drawn
         self._rows += len(drawn.rows)
@@ -158,7 +158,7 @@ class RowCache:
             self._rows -= len(old.rows)
 
     def drop(self, block_id: str) -> None:
-        """Forget the rows of a block."""
+        """Discard the rows of a block."""
         old = self._drawn.pop(block_id, None)
         if old is not None:
             self._rows -= len(old.rows)
@@ -169,11 +169,11 @@ class RowCache:
 
 
 LONG_PASTE: Final = (12, 4)
-"""First and last rows of a user's message that are shown when it is folded."""
+"""First and last rows shown of a folded user message."""
 SHORT_PASTE: Final = (2, 1)
-"""The same in the short form."""
+"""Same for the short form."""
 _PREVIEW: Final = 400
-"""Characters of reasoning that its one line is made from."""
+"""Characters of reasoning used for its one-line form."""
 _OUTCOMES: Final = {
     "done": "✓ done",
     "interrupted": "⊘ interrupted",
@@ -184,13 +184,13 @@ _OUTCOMES: Final = {
 
 
 _WAITED: Final = 1.0
-"""Seconds of waiting from which on the line shows them."""
+"""Seconds of waiting from which the line shows them."""
 
 _WORK: Final = (ToolBlock, ReasoningBlock, NoticeBlock, CompactionBlock)
 
 
 def gap_before(previous: type[Block] | None, kind: type[Block]) -> bool:
-    """Whether an empty row stands between two blocks of these kinds: not between lines of work."""
+    """Whether an empty row separates two blocks of these kinds; none between lines of work."""
     if previous is None:
         return False
     return not (issubclass(previous, _WORK) and issubclass(kind, _WORK))
@@ -199,8 +199,8 @@ def gap_before(previous: type[Block] | None, kind: type[Block]) -> bool:
 def render_block(
     block: Block, width: int, palette: Palette, *, expanded: bool = False, short: bool = False
 ) -> list[Row]:
-    """All rows of a block at a width in cells: all that there is of it (``expanded``), the one line of work that it is
-    (``short``), or that and the beginning of what came out."""
+    """All rows of a block at a width in cells: everything (``expanded``), only its one line (``short``), or that line
+    and the start of its output."""
     width = max(1, width)
     match block:
         case UserBlock():
@@ -227,14 +227,14 @@ def render_block(
 
 
 def answer_ending(block: AnswerBlock, width: int, palette: Palette) -> list[Row]:
-    """What is said below an answer that did not end by itself, where the end of the turn does not say it."""
+    """Note below an answer that was cut off, unless the turn's end reports it."""
     if block.status in ("interrupted", "error") and block.detail:
         return Styled(safe_line(f"✗ stopped early: {block.detail}"), palette.warning).rows(width)
     return []
 
 
 def _user(block: UserBlock, width: int, palette: Palette, *, expanded: bool, short: bool) -> list[Row]:
-    """On a band of its own; where the theme has none, behind a line."""
+    """User message on a band, or behind a line if the theme has no band."""
     band = palette.band
     colours = palette if band is None else on_band(palette, band)
     mark: Gutter = (segment(SafeText("┃ " if band is None else "› "), colours.user_mark),)
@@ -333,7 +333,8 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
 
 
 def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
-    """What it is about stays readable: the end of a folder's path, the beginning of everything else."""
+    """The greeting, cut so that the informative part remains: the end of a folder's path, the start of everything
+    else."""
     labels = max(len(label) for label, _ in block.lines) + 2
     rows = [*Styled(cut(safe_line(f"swecli {block.version}"), width), palette.accent).rows(width)]
     for label, text in block.lines:

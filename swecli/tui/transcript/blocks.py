@@ -1,5 +1,5 @@
-"""Blocks: one value for each thing that the transcript shows. Plain data, as it came from outside; the
-renderers sanitise it. A block that changes is replaced by a new value with the same id."""
+"""Blocks: one value per thing that the transcript shows. Plain, untrusted data; the renderers sanitise it. A changed
+block is replaced by a new value with the same id."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from swecli.core.spill import SpillHandle, SpillStore, weight_of
 from swecli.core.tools.aliases import own_name
 
 LiveStatus = Literal["pending", "waiting", "asking", "running"]
-"""Of a tool call: arguments are being written, consent is awaited, an answer to its question is awaited, it runs."""
+"""State of a tool call: arguments being written, waiting for consent, waiting for an answer to its question,
+running."""
 Status = LiveStatus | ItemStatus
 
 LIVE: frozenset[str] = frozenset(("pending", "waiting", "asking", "running"))
 
 
 class SessionBlock(Struct, frozen=True):
-    """Start of a session, or of its continuation."""
+    """Start or continuation of a session."""
 
     id: str
     model: str
@@ -34,9 +35,9 @@ class SessionBlock(Struct, frozen=True):
     version: str
     resumed: bool = False
     address: str = ""
-    """Where the model is asked, unless it is its provider's own address."""
+    """Address of the model, unless it is its provider's own."""
     lines: tuple[tuple[str, str], ...] = ()
-    """The first screen of a new session in place of all that: labels and texts."""
+    """Greeting of a new session in place of the other fields: labels and texts."""
 
 
 class UserBlock(Struct, frozen=True):
@@ -44,18 +45,18 @@ class UserBlock(Struct, frozen=True):
     text: str = ""
     images: tuple[ImageBlock, ...] = ()
     title: str = ""
-    """The call of a command that ``text`` was made of; empty for a message."""
+    """Slash command from which ``text`` was generated; empty for a message."""
 
 
 class AnswerBlock(Struct, frozen=True):
-    """Text of the model. While ``revision`` stays the same, text is only ever added at its end."""
+    """The model's text. While ``revision`` is unchanged, text is only appended."""
 
     id: str
     text: str = ""
     status: Status = "running"
     revision: int = 0
     detail: str = ""
-    """Why it broke off."""
+    """Why it was cut off."""
 
 
 class ReasoningBlock(Struct, frozen=True):
@@ -66,17 +67,17 @@ class ReasoningBlock(Struct, frozen=True):
     """Seconds."""
     revision: int = 0
     detail: str = ""
-    """Why it broke off."""
+    """Why it was cut off."""
 
 
 AGENT_CALLS: Final = 60
-"""Calls of a subagent that are listed, the newest."""
+"""Newest calls of a subagent that are listed."""
 
 
 class AgentFigures(Struct, frozen=True):
-    """A subagent as its call shows it. ``outcome`` is empty while it works; ``doing`` is what it is at, ``calls`` are
-    the titles of its calls, the newest ones, ``earlier`` how many were before them. ``cost`` is None where a price is
-    unknown."""
+    """A subagent as shown in its call. ``outcome`` is empty while it works; ``doing`` is its current activity,
+    ``calls`` the titles of its newest calls, ``earlier`` the number of calls before them. ``cost`` is None for an
+    unknown price."""
 
     id: str
     profile: str
@@ -89,7 +90,7 @@ class AgentFigures(Struct, frozen=True):
     calls: tuple[str, ...] = ()
     earlier: int = 0
     asks: int = 0
-    """Questions to the user that are open."""
+    """Number of open questions to the user."""
 
     def with_call(self, title: str) -> AgentFigures:
         calls = (*self.calls, title)
@@ -98,8 +99,8 @@ class AgentFigures(Struct, frozen=True):
 
 
 class ToolBlock(Struct, frozen=True):
-    """A tool call. ``arguments`` is the JSON text written so far, ``output`` the end of the live output,
-    ``preview`` what consent was asked for, ``blocks`` and ``result`` what came out."""
+    """A tool call. ``arguments`` is the JSON text written so far, ``output`` the end of the live output, ``preview``
+    the subject of the consent request, ``blocks`` and ``result`` the outcome."""
 
     id: str
     name: str
@@ -108,20 +109,20 @@ class ToolBlock(Struct, frozen=True):
     arguments: str = ""
     output: str = ""
     output_cut: bool = False
-    """Whether the beginning of the live output has been let go."""
+    """Whether the start of the live output was discarded."""
     preview: tuple[DisplayBlock, ...] = ()
     blocks: tuple[DisplayBlock, ...] = ()
     detail: str = ""
     result: str = ""
     note: str = ""
-    """Why consent is awaited, or the user's word with a rejection."""
+    """Why it waits for consent, or the user's note on a rejection."""
     duration: float | None = None
     since: float = 0.0
-    """When it began to run, in Unix seconds."""
+    """Start of the run in Unix seconds."""
     elapsed: int = 0
-    """Seconds that it has been running, as far as they are shown."""
+    """Displayed seconds since it started."""
     agent: AgentFigures | None = None
-    """The subagent that works for the call."""
+    """The subagent that executes the call."""
 
 
 class NoticeBlock(Struct, frozen=True):
@@ -136,7 +137,7 @@ class CompactionBlock(Struct, frozen=True):
     status: Literal["running", "done", "failed", "undone", "redone"] = "running"
     tokens_before: int = 0
     words: str = ""
-    """What is done while it runs, and what was done."""
+    """Description for during and after the compaction."""
     clearing: bool = False
     """Whether it only cleared old results."""
     summary: str = ""
@@ -150,11 +151,11 @@ class TurnEndBlock(Struct, frozen=True):
     duration: float = 0.0
     usage: Usage | None = None
     waited: float = 0.0
-    """Seconds of the duration in which the user was asked."""
+    """Seconds of the duration spent waiting for the user."""
 
 
 class ShownBlock(Struct, frozen=True):
-    """What a slash command or the program itself shows; not part of the session."""
+    """Output of a slash command or of the program itself; not part of the session."""
 
     id: str
     blocks: tuple[DisplayBlock, ...]
@@ -162,13 +163,13 @@ class ShownBlock(Struct, frozen=True):
 
 
 class RewoundBlock(Struct, frozen=True):
-    """What a rewind has taken out of the conversation. It stays readable."""
+    """Messages removed by a rewind, still readable."""
 
     id: str
     blocks: tuple[Block, ...]
     reason: str = ""
     not_sent: bool = False
-    """Whether it is a message that was blocked, and returned to the prompt."""
+    """Whether it is a message that was blocked and returned to the prompt."""
 
 
 Block = (
@@ -186,7 +187,7 @@ Block = (
 
 
 def is_live(block: Block) -> bool:
-    """Whether more is to come for this block."""
+    """Whether the block may still change."""
     match block:
         case AnswerBlock() | ReasoningBlock() | ToolBlock() | CompactionBlock():
             return block.status in LIVE
@@ -195,13 +196,13 @@ def is_live(block: Block) -> bool:
 
 
 class Put(Struct, frozen=True):
-    """Show the block: in place of the one with its id, or at the end."""
+    """Show the block: in place of the one with the same id, or at the end."""
 
     block: Block
 
 
 class Remove(Struct, frozen=True):
-    """Show the block with this id no longer."""
+    """Remove the block with this id."""
 
     id: str
 
@@ -210,14 +211,14 @@ Operation = Put | Remove
 
 
 LONG: Final = 2_000
-"""Characters from which a block is put away at all."""
+"""Characters from which a block may leave memory for the spill store."""
 RESIDENT: Final = 1_000_000
-"""Characters of long blocks that stay in memory, those used last."""
+"""Characters of long blocks kept in memory, the most recently used ones."""
 
 
 class Shape(Struct, frozen=True):
-    """What has to be known of a block without reading it: ``length`` and ``lines`` of its text, and how many of its
-    ``displays`` are tall."""
+    """Layout facts about a block, available without loading it: ``length`` and ``lines`` of its text, and how many of
+    its ``displays`` are tall."""
 
     id: str
     kind: type[Block]
@@ -245,40 +246,40 @@ def shape_of(block: Block) -> Shape:
 
 
 class BlockList(Sequence[Block]):
-    """A sequence of blocks with different ids. None is ever lost. ``resident`` is how many characters of
-    long ones stay in memory."""
+    """A sequence of blocks with unique ids; none is ever lost. ``resident`` is the number of characters of long ones
+    kept in memory."""
 
     def __init__(self, resident: int = RESIDENT, spill: SpillStore[Block] | None = None) -> None:
         self._limit = resident
         self._entries: list[Block | _Spilled] = []
         self._places: dict[str, int] = {}
         self._recent: OrderedDict[str, tuple[Block, int]] = OrderedDict()
-        """Long blocks in memory with their weights, the one used last at the end."""
+        """Long blocks in memory with their weights, the most recently used last."""
         self.resident = 0
-        """Characters of them."""
+        """Their characters."""
         self.spill: SpillStore[Block] = spill or SpillStore()
 
     def place(self, block_id: str) -> int | None:
-        """Where a block stands; None when there is none with this id."""
+        """Index of a block; None if there is none with this id."""
         return self._places.get(block_id)
 
     def id_at(self, place: int) -> str:
-        """The id of the block at a place, without reading it."""
+        """Id of the block at an index, without loading it."""
         entry = self._entries[place]
         return entry.shape.id if isinstance(entry, _Spilled) else entry.id
 
     def kind_at(self, place: int) -> type[Block]:
-        """What the block at a place is, without reading it."""
+        """Type of the block at an index, without loading it."""
         entry = self._entries[place]
         return entry.shape.kind if isinstance(entry, _Spilled) else type(entry)
 
     def shape(self, place: int) -> Shape:
-        """The shape of the block at a place, without reading it."""
+        """Shape of the block at an index, without loading it."""
         entry = self._entries[place]
         return entry.shape if isinstance(entry, _Spilled) else shape_of(entry)
 
     def put(self, block: Block) -> int:
-        """Put a block in place of the one with its id, or at the end. Returns its place."""
+        """Replace the block with the same id, or append it. Returns its index."""
         place = self._places.get(block.id)
         if place is None:
             place = self._places[block.id] = len(self._entries)
@@ -292,7 +293,7 @@ class BlockList(Sequence[Block]):
         return place
 
     def remove(self, place: int) -> None:
-        """Take a block out; those behind it move up by one."""
+        """Remove a block; later ones move up by one."""
         self._release(place)
         self._places.pop(self.id_at(place))
         del self._entries[place]
@@ -331,7 +332,7 @@ class BlockList(Sequence[Block]):
         return block
 
     def __iter__(self) -> Iterator[Block]:
-        """All blocks; what is read for this is not kept."""
+        """All blocks; blocks loaded for this are not kept."""
         return (self._read(entry) for entry in self._entries)
 
     def __eq__(self, other: object) -> bool:
@@ -373,11 +374,11 @@ class BlockList(Sequence[Block]):
 
 
 OUTPUT_TAIL: Final = 16_000
-"""Characters of live output that are kept; the whole of it is in the result."""
+"""Characters of live output to keep; the result has all of it."""
 
 
 def with_part(block: Block | None, part: Part) -> Block | None:
-    """The block with a part of its item; parts that are none of its kind change nothing."""
+    """The block with a part of its item added; parts of another kind change nothing."""
     match block, part:
         case UserBlock(), TextPart():
             return replace(block, text=part.text)
@@ -395,7 +396,7 @@ def with_part(block: Block | None, part: Part) -> Block | None:
 
 
 def with_output(block: ToolBlock, text: str) -> ToolBlock:
-    """The block with more output of a tool that runs; of long output the end is kept, from the start of a line."""
+    """The block with more live output; long output keeps its end, from the start of a line."""
     output = block.output + text
     if len(output) > 2 * OUTPUT_TAIL:
         begin = output.find("\n", len(output) - OUTPUT_TAIL)
@@ -405,6 +406,6 @@ def with_output(block: ToolBlock, text: str) -> ToolBlock:
 
 
 def image_of(part: ImagePart) -> ImageBlock:
-    """An image of the user as it is shown: by its name and size."""
+    """A user's image for display: name and size."""
     size = len(part.data) * 3 // 4 - part.data[-2:].count("=")
     return ImageBlock(part.name or "image", part.media_type, max(0, size))

@@ -1,4 +1,4 @@
-"""Program text: coloured by pygments, a line at a time, when the line is first painted."""
+"""Source code, highlighted with pygments line by line when first painted."""
 
 from __future__ import annotations
 
@@ -106,24 +106,24 @@ _BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name, as pygments calls it; empty where it is not known."""
+    """Pygments name of a file's language; empty if unknown."""
     pure = PurePath(path)
     return _BY_NAME.get(pure.name.lower()) or _BY_ENDING.get(pure.suffix[1:].lower(), "")
 
 
 MAX_LINE: Final = 2_000
-"""Longer lines (in characters) stay without colours: some lexers are slow on them."""
+"""Longer lines (in characters) are not highlighted: some lexers are slow on them."""
 MAX_AHEAD: Final = 400
-"""How many lines are read only to know the state of the lexer at a line further down."""
+"""Maximum number of lines read only to get the lexer's state at a later line."""
 
 _NONE: Final = Runs()
 
 
 class CodeLines:
-    """Lines of a program and the styles of their parts.
+    """Lines of code and their styles.
 
-    Lines are read in order, so that a string of several lines is known as one; a line far below what has been
-    read so far, and any line with ``alone``, is read for itself.
+    Lines are read in order, so that multi-line strings are recognised; a line far below the last one read, and any line
+    with ``alone``, is lexed by itself.
     """
 
     def __init__(self, lines: Sequence[SafeText], language: str, colours: CodeColours, *, alone: bool = False) -> None:
@@ -154,12 +154,12 @@ class CodeLines:
         return self._runs[number]
 
     def rows(self, number: int, width: int, gutter: Gutter = (), rest: Gutter | None = None) -> list[Row]:
-        """A line as rows, broken anywhere."""
+        """A line as rows, broken at any character."""
         return rows_of(_Line(self, number), width, gutter, rest, words=False)
 
 
 class _Line:
-    """A line of a program as the source of rows."""
+    """A line of code as a source of rows."""
 
     __slots__ = ("_code", "_number")
 
@@ -189,7 +189,7 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def _read(lexer: Lexer, text: str, colours: CodeColours) -> Iterator[Runs]:
-    """The styles of each line in turn. What a lexer can't read stays without colours."""
+    """Styles line by line. Text that the lexer can't read has no colours."""
     styles = _styles(colours)
     runs = Runs()
     end = 0

@@ -1,4 +1,4 @@
-"""Diffs: numbered lines with sign, program colours and marked words, each painted when it is first seen."""
+"""Diffs: numbered lines with sign, syntax highlighting and marked words, each painted when first visible."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from swecli.tui.transcript.rows import (
 
 CONTEXT: Final = 3
 MAX_WORDS: Final = 600
-"""Characters of a line beyond which it is not compared word by word."""
+"""Longer lines (in characters) are not compared word by word."""
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 
 Sign = Literal[" ", "+", "-", "~"]
 
 
 class DiffLine(Struct, frozen=True):
-    """One line of a diff. ``number`` counts from 1 in the new text, for removed lines in the old one. The sign
-    ``~`` marks lines left out between two hunks; ``pair`` is the other half of a changed line."""
+    """One line of a diff. ``number`` counts from 1 in the new text, for removed lines in the old one. The sign ``~``
+    marks lines omitted between two hunks; ``pair`` is the other half of a changed line."""
 
     sign: Sign
     number: int
@@ -60,7 +60,7 @@ class TextDiff(Struct, frozen=True):
 
 
 def text_diff(old: str, new: str) -> TextDiff:
-    """The lines that differ, with ``CONTEXT`` lines around each change."""
+    """The differing lines, with ``CONTEXT`` lines around each change."""
     before, after = _lines(old), _lines(new)
     note = ""
     if old.endswith("\n") != new.endswith("\n") and old and new:
@@ -70,7 +70,7 @@ def text_diff(old: str, new: str) -> TextDiff:
     lines: list[DiffLine] = []
     added = removed = 0
     shown_to = 0
-    """Lines of the new text that have been shown or left out so far."""
+    """Lines of the new text shown or omitted so far."""
     changes = changed_spans(before, after)
     for place, (i1, i2, j1, j2) in enumerate(changes):
         begin = max(shown_to, j1 - CONTEXT)
@@ -89,13 +89,13 @@ def text_diff(old: str, new: str) -> TextDiff:
 
 
 def one_sided(text: str, sign: Literal[" ", "-"]) -> TextDiff:
-    """A new file, or a deleted one."""
+    """Diff of a new or a deleted file."""
     lines = tuple(DiffLine(sign, number, line.removesuffix("\r")) for number, line in enumerate(_lines(text), 1))
     return TextDiff(lines, len(lines) if sign == " " else 0, len(lines) if sign == "-" else 0)
 
 
 def changed_words(text: str, other: str) -> list[tuple[int, int]]:
-    """The parts of ``text`` (start and end) that are not in ``other``; none where the lines have little in common."""
+    """Spans of ``text`` (start and end) that ``other`` lacks; none if the lines have little in common."""
     if max(len(text), len(other)) > MAX_WORDS:
         return []
     words, others = _WORD.findall(text), _WORD.findall(other)
@@ -117,7 +117,7 @@ def _all_crlf(lines: list[str]) -> bool:
 
 
 def change_lines(old: list[str], new: list[str], i: int, j: int) -> list[DiffLine]:
-    """One change as lines. ``i`` and ``j`` are the lines before it in the old text and in the new one."""
+    """One change as lines. ``i`` and ``j`` are the numbers of lines before it in the old and the new text."""
     paired = len(old) == len(new)
     gone = [DiffLine("-", i + n + 1, line, new[n] if paired else None) for n, line in enumerate(old)]
     come = [DiffLine("+", j + n + 1, line, old[n] if paired else None) for n, line in enumerate(new)]
@@ -128,7 +128,7 @@ _RULE: Final = "│"
 
 
 class Side(Struct, frozen=True):
-    """Half of a row: the line with its place among the lines of the diff, and the number that it has in its text."""
+    """Half of a row: the line with its index in the diff, and its line number in its text."""
 
     place: int
     line: DiffLine
@@ -139,11 +139,11 @@ Pair = tuple[Side | None, Side | None]
 
 
 def pairs(lines: Sequence[DiffLine]) -> Iterator[Pair | DiffLine]:
-    """What stands beside what; lines left out come as they are. Removed lines are beside the added ones in order."""
+    """Line pairs for a side-by-side view; omitted lines are unpaired. Removed lines face the added ones in order."""
     gone: list[Side] = []
     come: list[Side] = []
     shift = 0
-    """By how much the old number of a line is larger than its new one."""
+    """Old line number minus new line number."""
 
     def flush() -> Iterator[Pair]:
         for number in range(max(len(gone), len(come))):
@@ -173,15 +173,15 @@ def pairs(lines: Sequence[DiffLine]) -> Iterator[Pair | DiffLine]:
 
 
 def columns(width: int, digits: int) -> int:
-    """Cells for the text of one side: half of the width, less numbers, sign and rule."""
+    """Text cells of one side: half of the width, minus numbers, sign and rule."""
     return (width - 1) // 2 - digits - 4
 
 
 def pair_rows(pair: Pair, lines: _Lines, room: int, digits: int, palette: Palette) -> list[Row]:
-    """The rows of two lines beside each other, each wrapped in its own column of ``room`` cells."""
+    """Rows of two lines side by side, each wrapped in its own column of ``room`` cells."""
     left, right = pair
     parts = [wrap(lines.text(side.place), room, words=False) if side else [] for side in pair]
-    # Blanks at the end are no text of the row: the colour of the right side goes on without them.
+    # Trailing blanks are not part of the row's text; the fill colours the right side.
     fill = lines.style(right.line) if right and right.line.sign != " " else None
     out: list[Row] = []
     for number in range(max(1, *map(len, parts))):
@@ -227,7 +227,7 @@ class _Half:
         if side and piece:
             runs = self._lines.runs(side.place, side.line)
             out += cut_runs(self._lines.text(side.place), runs, piece.start, piece.end)
-        # The last cell is the distance to the rule and has no colour.
+        # The last cell separates text and rule and has no colour.
         out.append(Segment(self.pad[:-1], style))
         out.append(Segment(self.pad[-1:]))
         return [part for part in out if part.text]
@@ -255,18 +255,18 @@ class _Beside:
 
 
 MAX_LINE: Final = 4_000
-"""Characters of one line that are drawn."""
+"""Characters of one line to draw."""
 NARROWEST: Final = 20
-"""Cells of text on one side below which old and new are never side by side."""
+"""Text cells per side below which the side-by-side view is off."""
 MAX_LINES: Final = 20_000
-"""Lines of one diff that are drawn."""
+"""Lines of one diff to draw."""
 
 
 def render_diff(
     block: DiffBlock, width: int, palette: Palette, *, header: bool = True, limit: int | None = None
 ) -> list[Row]:
-    """The rows of a change; the ``header`` names file and count of lines. With ``limit`` only so many rows of
-    lines are made, and one that says how many are hidden."""
+    """Rows of a change; the ``header`` has the file name and line counts. With ``limit``, only that many rows of lines,
+    and one with the number of hidden ones."""
     diff = compare(block)
     out: list[Row] = []
     if header:
@@ -286,7 +286,7 @@ def render_lines(block: DiffBlock, diff: TextDiff, width: int, palette: Palette)
 
 @lru_cache(maxsize=16)
 def compare(block: DiffBlock) -> TextDiff:
-    """The lines of a change. A new file is its text: a sign that all lines have says nothing."""
+    """Lines of a change. A new file is shown as its text, because a sign on every line adds nothing."""
     if block.old is None:
         return one_sided(block.new or "", " ")
     if block.new is None:
@@ -295,7 +295,7 @@ def compare(block: DiffBlock) -> TextDiff:
 
 
 def remarks(block: DiffBlock, diff: TextDiff) -> str:
-    """What is to be said of a change besides its lines."""
+    """Remarks on a change besides its lines."""
     parts: list[str] = []
     if block.old is None and block.new is not None:
         parts.append("new file")
@@ -371,8 +371,7 @@ class _Lines:
         return rows_of(_Line(self, number, line), self._width, first, rest, words=False, fill=fill)
 
     def _gutter(self, line: DiffLine) -> tuple[Segment, Gutter, Style | None]:
-        """What all lines with this sign have in common: the sign, what stands before its further rows, and what
-        fills them."""
+        """Common parts of all lines with this sign: the sign, the gutter of continuation rows, and the fill style."""
         style = self.style(line)
         rest: Gutter = (segment(SafeText(" " * (self._digits + 1))), segment(SafeText("  "), style))
         found = segment(SafeText(f"{line.sign} "), style), rest, style if line.sign != " " else None
@@ -386,7 +385,7 @@ class _Lines:
         return {"+": self._palette.added, "-": self._palette.removed}.get(line.sign, self._palette.text)
 
     def runs(self, number: int, line: DiffLine) -> Runs:
-        """Background of the sign, colours of the program, words that changed."""
+        """Background of the sign, syntax colours, changed words."""
         code = self._code.runs(self._index[number])
         if line.sign == " ":
             return code
@@ -408,7 +407,7 @@ class _Lines:
 
 
 class _Line:
-    """A line of a diff as the source of rows; its styles are found when it is first painted."""
+    """A line of a diff as a source of rows; its styles are computed when first painted."""
 
     __slots__ = ("_lines", "_number", "_of", "_runs")
 

@@ -1,6 +1,6 @@
-"""Markdown, drawn block by block with markdown-it's tokens. Nothing here knows of streaming.
+"""Markdown, drawn block by block from markdown-it's tokens. ``MarkdownStream`` adds streaming.
 
-Reference definitions are left off, so that a block never changes by what comes after it; HTML is text.
+Reference definitions are disabled, so that later text never changes a block; HTML is shown as text.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 
 MAX_INLINE: Final = 20_000
-"""Characters of one paragraph beyond which its text is shown as it was written."""
+"""Characters of a paragraph beyond which its source is shown instead."""
 
 
 def inline_lines(token: Token, palette: Palette, base: Style) -> list[Styled]:
-    """The lines of an inline token. Line breaks of the source are kept; links are followed by their address."""
+    """Lines of an inline token. Line breaks of the source are kept; links are followed by their address."""
     if len(token.content) > MAX_INLINE:
         return [Styled(SafeText(line), base) for line in sanitise(token.content).split("\n")]
     return _Lines(palette, base).feed(token.children or [])
 
 
 def _plain(tokens: Sequence[Token]) -> str:
-    """The text of an image, of which only words count."""
+    """Plain text of an image's description."""
     parts = (_plain(token.children or []) if token.type == "image" else token.content for token in tokens)
     return "".join(
         " " if token.type in ("softbreak", "hardbreak") else part for token, part in zip(tokens, parts, strict=True)
@@ -56,7 +56,7 @@ def _plain(tokens: Sequence[Token]) -> str:
 
 
 def _bare(address: str) -> str:
-    """An address without what people leave out, so that a link is not told twice."""
+    """An address without the parts that people omit, so that a link doesn't appear twice."""
     return re.sub(r"^(https?://|mailto:)", "", address).rstrip("/")
 
 
@@ -115,9 +115,9 @@ class _Lines:
 
 Align = Literal["left", "center", "right"]
 NARROWEST: Final = 6
-"""Cells below which no column is squeezed."""
+"""Minimum width of a squeezed column in cells."""
 TALLEST: Final = 6
-"""Rows of one cell; the rest is cut."""
+"""Maximum rows of a cell; the rest is cut."""
 SEPARATOR: Final = SafeText(" │ ")
 
 
@@ -131,7 +131,7 @@ def render_table(block: TableBlock, width: int, palette: Palette) -> list[Row]:
 def table_rows(
     head: Sequence[Styled], body: Sequence[Sequence[Styled]], aligns: Sequence[Align], width: int, palette: Palette
 ) -> list[Row]:
-    """Rows of a table from its cells, each one line of styled text."""
+    """Rows of a table; each cell is one line of styled text."""
     columns = max([len(head), *(len(row) for row in body)], default=0)
     if columns == 0:
         return []
@@ -155,8 +155,8 @@ def table_rows(
 
 
 def column_widths(natural: Sequence[int], width: int) -> list[int]:
-    """Widths of the columns that are shown: the widest are squeezed first, to ``NARROWEST`` at most; what does
-    not fit even then is left out from the right."""
+    """Widths of the shown columns: the widest are squeezed first, down to ``NARROWEST``; columns that still don't fit
+    are dropped from the right."""
     gap = len(SEPARATOR)
     count = 0
     used = -gap
@@ -217,14 +217,14 @@ def _line(
 
 
 MAX_NESTING: Final = 40
-"""Levels of nesting that are drawn; a block that goes deeper is shown as it was written."""
+"""Maximum nesting to draw; a deeper block is shown as source."""
 BULLETS: Final = ("• ", "◦ ", "▪ ")
 _LISTS: Final = ("bullet_list_open", "ordered_list_open")
 _BREAKING: Final = re.compile("\r\n|[\x00\r\ud800-\udfff]")
 
 
 class Unit(Struct, frozen=True):
-    """A block at the top level: its tokens and its lines ``start`` to ``stop`` of the source."""
+    """A top-level block: its tokens and its source lines ``start`` to ``stop``."""
 
     tokens: Sequence[Token]
     start: int
@@ -240,7 +240,7 @@ class Unit(Struct, frozen=True):
 
     @property
     def list_key(self) -> str:
-        """Equal for two lists that would be one if they stood together."""
+        """Equal for two lists that would merge if adjacent."""
         return self.kind + self.tokens[0].markup
 
 
@@ -254,7 +254,7 @@ def parser() -> MarkdownIt:
 
 
 def prepare(text: str) -> str:
-    """Source that the parser reads line by line as everything else here does: newline is the only line end."""
+    """The source with newline as the only line end, which is how the parser and this module count lines."""
     if not _BREAKING.search(text):
         return text
     return _BREAKING.sub(lambda found: "\n" if found[0] == "\r\n" else sanitise(found[0]), text)
@@ -278,7 +278,7 @@ def render_markdown(block: MarkdownBlock, width: int, palette: Palette) -> list[
 
 
 def markdown_rows(text: str, width: int, palette: Palette, base: Style | None = None) -> list[Row]:
-    """All rows of a markdown text; ``base`` is the style of its running text."""
+    """All rows of a markdown text; ``base`` is its default style."""
     source = prepare(text)
     drawer = Drawer(width, palette, base or palette.text)
     out: list[Row] = []
@@ -297,14 +297,14 @@ class Drawer:
         self._base = base
 
     def unit(self, unit: Unit, source: str, first_number: int | None = None) -> list[Row]:
-        """The rows of a top-level block. ``first_number`` overrides where an ordered list starts."""
+        """Rows of a top-level block. ``first_number`` overrides the start of an ordered list."""
         if max(token.level for token in unit.tokens) >= MAX_NESTING - 2:
             text = "\n".join(source.split("\n")[unit.start : unit.stop]).rstrip()
             return plain_rows(sanitise(text), self._width, self._base)
         return self._block(unit.tokens, self._width, self._base, 0, first_number)
 
     def code(self, lines: Sequence[SafeText], language: str, *, alone: bool = False) -> list[Row]:
-        """The rows of a code block at the top level."""
+        """Rows of a top-level code block."""
         return self._code(lines, language, self._width, alone=alone)
 
     def _blocks(self, tokens: Sequence[Token], width: int, base: Style, depth: int, *, in_list: bool) -> list[Row]:
@@ -413,7 +413,7 @@ class Drawer:
 
 
 def _show_task(tokens: Sequence[Token]) -> None:
-    """Turns ``[ ]`` and ``[x]`` at the start of an item into boxes."""
+    """Replace ``[ ]`` and ``[x]`` at the start of an item by boxes."""
     if len(tokens) < 2 or tokens[0].type != "paragraph_open" or not tokens[1].children:
         return
     first = tokens[1].children[0]
@@ -438,13 +438,13 @@ def _code_lines(content: str) -> list[SafeText]:
 
 
 LARGE: Final = 8_000
-"""Characters of unfinished text beyond which it is drawn anew only after it has grown by ``1 / SLOW``."""
+"""Characters of unfinished text beyond which it is redrawn only after growing by ``1 / SLOW``."""
 SLOW: Final = 50
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
 
 
 class _Fence(Struct):
-    """A code block that is open at the top level."""
+    """An open top-level code block."""
 
     indent: int
     marker: str
@@ -466,26 +466,26 @@ class _Fence(Struct):
 
 
 class MarkdownStream:
-    """Rows of a markdown text that arrives in pieces. After ``finish`` they are those of the whole text."""
+    """Rows of a markdown text that arrives in pieces. After ``finish`` they equal those of the whole text."""
 
     def __init__(self, width: int, palette: Palette, base: Style | None = None) -> None:
         self.rows: list[Row] = []
         self.length = 0
-        """Characters taken in so far."""
+        """Characters received."""
         self._drawer = Drawer(width, palette, base or palette.text)
         self._tail = ""
         self._held = ""
         self._frozen = 0
-        """Rows that no longer change."""
+        """Number of final rows."""
         self._list: tuple[str, int] | None = None
-        """Kind of the list that the tail goes on with, and the number of its next item."""
+        """Kind of the list that the tail continues, and the number of its next item."""
         self._fence: _Fence | None = None
         self._drawn = 0
-        """Length of the tail when it was drawn last."""
+        """Length of the tail when last drawn."""
         self._changed = 0
 
     def feed(self, text: str) -> int:
-        """Take in a piece. Returns the number of the first row that may have changed."""
+        """Add a piece. Returns the number of the first row that may have changed."""
         self.length += len(text)
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
@@ -501,7 +501,7 @@ class MarkdownStream:
         return self._changed
 
     def finish(self) -> None:
-        """The text is complete."""
+        """Mark the text as complete."""
         self._tail += prepare(self._held)
         self._held = ""
         self._freeze()
@@ -523,7 +523,7 @@ class MarkdownStream:
                 return
 
     def _freeze_blocks(self, source: str) -> bool:
-        """Draw for good what is followed by another block. True where a code block has been opened."""
+        """Draw the final rows of blocks that another block follows. Returns whether a code block was opened."""
         found = units(source)
         if not found:
             return False
@@ -556,7 +556,8 @@ class MarkdownStream:
         self._list = None
 
     def _freeze_items(self, unit: Unit, lines: list[str]) -> int:
-        """Draw for good all items of an unfinished list but the last. Returns the line where the rest begins."""
+        """Draw the final rows of all items of an unfinished list but the last. Returns the line where the rest
+        begins."""
         starts = [t.map[0] for t in unit.tokens if t.type == "list_item_open" and t.level == 1 and t.map]
         rest = starts[-1]
         if len(starts) < 2 or len(lines[rest]) - len(lines[rest].lstrip(" ")) > 3 or "\t" in lines[rest][:4]:
@@ -582,7 +583,7 @@ class MarkdownStream:
         return [blank(), *rows] if rows and self.rows and not goes_on else rows
 
     def _take_code(self, fence: _Fence) -> bool:
-        """Take complete lines into the open code block. True where it was closed."""
+        """Add complete lines to the open code block. Returns whether it was closed."""
         *lines, self._tail = self._tail.split("\n")
         for number, line in enumerate(lines):
             if fence.closes(line):
@@ -597,7 +598,7 @@ class MarkdownStream:
         return False
 
     def _close_fence(self, fence: _Fence) -> None:
-        """Draw the code block anew, now that its colours can be told from its whole text."""
+        """Redraw the code block, because its colours depend on its whole text."""
         self._truncate(fence.first_row)
         self.rows += self._drawer.code(fence.lines, fence.language)
         self._frozen = len(self.rows)
@@ -623,7 +624,7 @@ class MarkdownStream:
 
 
 def _from_line(text: str, line: int) -> str:
-    """The text from the given line on."""
+    """The text from this line on."""
     place = 0
     for _ in range(line):
         place = text.index("\n", place) + 1

@@ -1,4 +1,4 @@
-"""What the transcript holds, laid out at a width: blocks, their heights and rows. Knows nothing of the screen."""
+"""Content of the transcript laid out at a width: blocks, heights and rows. Independent of the screen."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from swecli.tui.transcript.rows import Row, blank
 
 
 class Anchor(Struct, frozen=True):
-    """A place that survives changes of height: a block and a line within it."""
+    """A position that survives changes of height: a block and a line within it."""
 
     block: int
     line: int
 
 
 class HeightIndex:
-    """A list of heights with their running sums. Appending and growing the last block cost nothing; other
-    changes are summed up again when a place behind them is asked for."""
+    """Heights with their running sums. Appending and growing the last block are free; other changes are summed again on
+    the next lookup behind them."""
 
     __slots__ = ("_clean", "_ends", "_exact", "_heights")
 
@@ -47,7 +47,7 @@ class HeightIndex:
         self._ends: list[int] = []
         self._exact = bytearray()
         self._clean = 0
-        """``_ends`` is right up to this block."""
+        """Number of blocks up to which ``_ends`` is valid."""
 
     def __len__(self) -> int:
         return len(self._heights)
@@ -66,14 +66,14 @@ class HeightIndex:
         return difference
 
     def remove(self, block: int) -> int:
-        """Take a block out; those behind it move up by one. Returns its height."""
+        """Remove a block; later ones move up by one. Returns its height."""
         height = self._heights.pop(block)
         del self._exact[block]
         self._clean = min(self._clean, block)
         return height
 
     def reset(self, heights: list[int]) -> None:
-        """All heights anew, as estimates."""
+        """Replace all heights by estimates."""
         self._heights = heights
         self._exact = bytearray(len(heights))
         self._clean = 0
@@ -90,12 +90,12 @@ class HeightIndex:
         return self._ends[-1] if self._ends else 0
 
     def top(self, block: int) -> int:
-        """The line at which a block begins; for the block behind the last one, the end."""
+        """First line of a block; for the index behind the last block, the end."""
         self._sum()
         return self._ends[block - 1] if block else 0
 
     def at(self, line: int) -> Anchor:
-        """The place at a line; behind the end it is the end of the last block."""
+        """Position at a line; beyond the end, the end of the last block."""
         self._sum()
         if not self._ends:
             return Anchor(0, 0)
@@ -122,7 +122,7 @@ class HeightIndex:
 
 
 class Guesses:
-    """Of each block the rows that it has at any width, and the characters that fill further ones."""
+    """Height estimates: per block its rows at any width, and the characters that fill further ones."""
 
     __slots__ = ("_lengths", "_rows")
 
@@ -130,7 +130,7 @@ class Guesses:
         self._rows, self._lengths = array("q"), array("q")
 
     def put(self, place: int, rows: int, length: int) -> None:
-        """Set what is known of a block, or of a new one at the end."""
+        """Set the estimate of a block, or append one."""
         if place == len(self._rows):
             self._rows.append(rows)
             self._lengths.append(length)
@@ -138,23 +138,23 @@ class Guesses:
             self._rows[place], self._lengths[place] = rows, length
 
     def remove(self, place: int) -> None:
-        """Take a block out; those behind it move up by one."""
+        """Remove a block; later ones move up by one."""
         del self._rows[place], self._lengths[place]
 
     def clear(self) -> None:
         del self._rows[:], self._lengths[:]
 
     def at(self, place: int, width: int) -> int:
-        """The height of a block at a width."""
+        """Estimated height of a block at a width."""
         return self._rows[place] + self._lengths[place] // width
 
     def all(self, width: int) -> list[int]:
-        """The heights of all blocks at a width."""
+        """Estimated heights of all blocks at a width."""
         return [rows + length // width for rows, length in zip(self._rows, self._lengths, strict=True)]
 
 
 FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, CompactionBlock, RewoundBlock)
-"""Blocks that have a short and a long form."""
+"""Blocks with a short and a long form."""
 
 
 class _Stream(Struct):
@@ -163,7 +163,7 @@ class _Stream(Struct):
 
 
 class Page:
-    """Blocks in order, their rows at the present width, and the index of their heights."""
+    """Blocks in order, their rows at the current width, and the index of their heights."""
 
     def __init__(self, palette: Palette = DARK) -> None:
         self.blocks = BlockList()
@@ -173,7 +173,7 @@ class Page:
         self._palette = palette
         self._density: Density = "usual"
         self._toggled: set[str] = set()
-        """Blocks whose form is not the one that the density asks for."""
+        """Blocks whose form differs from the density's."""
         self._drawn = RowCache()
         self._streams: dict[str, _Stream] = {}
 
@@ -186,7 +186,7 @@ class Page:
         return self._palette
 
     def place(self, block_id: str) -> int | None:
-        """Where a block stands; None when there is none with this id."""
+        """Index of a block; None if there is none with this id."""
         return self.blocks.place(block_id)
 
     def block(self, block_id: str) -> Block | None:
@@ -196,8 +196,8 @@ class Page:
     def configure(
         self, *, width: int | None = None, palette: Palette | None = None, density: Density | None = None
     ) -> bool:
-        """Change how everything is drawn. Returns whether anything was changed. Heights are
-        estimates where the width or the density is another one."""
+        """Change how everything is drawn. Returns whether anything changed. Heights become estimates if width or
+        density changed."""
         before, palette_before = (self._width, self._density), self._palette
         self._width = max(1, width) if width is not None else self._width
         self._palette = palette if palette is not None else self._palette
@@ -217,11 +217,11 @@ class Page:
         return True
 
     def forget(self) -> None:
-        """Draw all rows anew when they are next asked for."""
+        """Discard all rows, to draw them on demand."""
         self._drawn.clear()
 
     def apply(self, operation: Operation) -> int | None:
-        """Put or remove a block. Returns its place; None where nothing was to remove."""
+        """Put or remove a block. Returns its index; None if there was nothing to remove."""
         if isinstance(operation, Put):
             return self._put(operation.block)
         place = self.blocks.place(operation.id)
@@ -247,7 +247,7 @@ class Page:
         return (self._density == "full") != (self.blocks.id_at(place) in self._toggled)
 
     def toggle(self, place: int) -> bool:
-        """Change between the short and the long form. Returns whether the block has two forms."""
+        """Switch between the short and the long form. Returns whether the block has both."""
         if not issubclass(self.blocks.kind_at(place), FOLDING):
             return False
         self._toggled ^= {self.blocks.id_at(place)}
@@ -255,11 +255,11 @@ class Page:
         return True
 
     def measure(self, place: int) -> int:
-        """Make the height of a block exact. Returns the difference in rows."""
+        """Measure a block. Returns the change of its height in rows."""
         return self.index.set(place, len(self.rows(place)))
 
     def measure_end(self, height: int) -> None:
-        """Make the last ``height`` lines exact."""
+        """Measure the last ``height`` lines."""
         index = self.index
         for number in range(len(index) - 1, -1, -1):
             if height <= 0:
@@ -269,8 +269,8 @@ class Page:
             height -= index.height(number)
 
     def measure_from(self, line: int, height: int) -> tuple[int, int]:
-        """Make ``height`` lines from a line on exact. Returns the line where that text is now, or the last one from
-        which a view of this height is full, and by how many lines text in sight was moved."""
+        """Measure ``height`` lines from a line. Returns the new line of the same text (at most the last one that fills
+        the view), and by how many lines visible text moved."""
         moved = 0
         while True:
             line, by = self._measure_below(min(line, self.last_line(height)), height)
@@ -279,7 +279,7 @@ class Page:
                 return line, moved
 
     def last_line(self, height: int) -> int:
-        """The line from which on the end of the page is in sight."""
+        """First visible line when the end of the page is in view."""
         return max(0, self.index.total - height)
 
     def _measure_below(self, line: int, height: int) -> tuple[int, int]:
@@ -299,7 +299,7 @@ class Page:
         return line, moved
 
     def rows(self, place: int) -> list[Row]:
-        """The rows of a block, the empty one before it included."""
+        """Rows of a block, including the empty one before it."""
         block_id, expanded, gap = self.blocks.id_at(place), self.is_expanded(place), self._gap(place)
         known = self._drawn.get(block_id, expanded=expanded, gap=gap)
         if known is not None:
@@ -344,7 +344,7 @@ class Page:
         return stream.markdown.rows + answer_ending(block, self._width, self._palette)
 
     def _guess(self, place: int) -> None:
-        """Note about how many rows a block has, from the length of its text."""
+        """Estimate a block's rows from the length of its text."""
         shape, gap = self.blocks.shape(place), self._gap(place)
         if issubclass(shape.kind, UserBlock | AnswerBlock):
             rows = shape.lines + 1 + gap if shape.length else 0

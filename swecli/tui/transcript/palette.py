@@ -1,4 +1,4 @@
-"""Styles of everything that the transcript draws, as one value that a theme can replace."""
+"""Styles of everything in the transcript, as one value that a theme can replace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ style = Style.parse
 
 
 class CodeColours(Struct, frozen=True):
-    """Colours of program text by kind of token."""
+    """Colours of source code by kind of token."""
 
     keyword: Style
     name: Style
@@ -33,14 +33,14 @@ class CodeColours(Struct, frozen=True):
 
 
 SPLIT_FROM: Final = 154
-"""Cells that a diff in the transcript of a terminal with 160 columns has."""
+"""Width in cells of a transcript diff on a terminal with 160 columns."""
 
 
 class Palette(Struct, frozen=True, kw_only=True):
-    """All styles, and what else decides about the looks of a row.
+    """All styles, and other properties of a row's appearance.
 
-    Styles are laid over the widget's own colours, so none of them needs a background. A palette is part of the key of
-    every cached line: make one value per theme, not one per frame.
+    Styles are layered over the widget's own colours, so they need no background. The palette is part of the key of
+    every cached line: create one value per theme, not one per frame.
     """
 
     name: str
@@ -54,14 +54,14 @@ class Palette(Struct, frozen=True, kw_only=True):
     user: Style = style("bold")
     user_mark: Style
     band: Style | None = None
-    """Ground of the user's messages; where there is none, a line stands before each of their rows."""
+    """Background of the user's messages; without it, a line precedes each of their rows."""
     reasoning: Style
     verb: Style = style("bold")
     target: Style = Style()
     rule: Style
     bar: Style
     bar_ends: Style
-    """Of the two signs around a bar, which a ground of its own makes needless."""
+    """Style of the glyphs at a bar's ends, unneeded if the bar has a background."""
     heading: Style
     heading_small: Style = style("bold")
     emphasis: Style = style("italic")
@@ -85,7 +85,7 @@ class Palette(Struct, frozen=True, kw_only=True):
     tokens: CodeColours
     dark: bool = True
     split_from: int = SPLIT_FROM
-    """Cells from which on a diff has its old and new text side by side."""
+    """Cells from which a diff is shown side by side."""
 
 
 def palette_for(theme: Theme) -> Palette:
@@ -101,7 +101,7 @@ def with_diffs(palette: Palette, form: DiffForm) -> Palette:
 
 @lru_cache(maxsize=64)
 def palette_of(scheme: Scheme) -> Palette:
-    """The palette of a scheme; its text can be read on everything it is drawn on."""
+    """Palette of a scheme; all text is legible on its backgrounds."""
     tones = tones_of(scheme)
 
     def on(text: str, ground: str, prefix: str = "") -> Style:
@@ -152,7 +152,7 @@ def palette_of(scheme: Scheme) -> Palette:
 
 @lru_cache(maxsize=64)
 def on_band(palette: Palette, band: Style) -> Palette:
-    """The palette for what stands in a message of the user."""
+    """Palette for the content of a user message."""
     return replace(
         palette,
         text=palette.text + band,
@@ -200,8 +200,8 @@ TERMINAL = Palette(
         error=style("red"),
     ),
 )
-"""The terminal's own 16 colours on its own background, for terminals that have no more; nothing is told by
-colour alone."""
+"""The terminal's own 16 colours on its own background, for terminals with no more; colour is never the only
+indicator."""
 
 DARK = palette_of(schemes.DARK)
 LIGHT = palette_of(schemes.LIGHT)

@@ -1,4 +1,4 @@
-"""The text of a block, for copying and for finding."""
+"""Plain text of a block, for copying and search."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from swecli.tui.transcript.diff import compare
 
 
 def block_text(block: Block) -> str:
-    """All text of a block as it came, hidden parts included. It is not safe to show."""
+    """All text of a block unsanitised, including hidden parts. Not safe to show."""
     match block:
         case UserBlock() if block.title:
             return _lines(block.title, block.text)
@@ -55,8 +55,8 @@ def block_text(block: Block) -> str:
 
 
 def display_text(block: DisplayBlock) -> str:
-    """All text of a display block; of a diff the changed lines with their signs, of a new file its text, a table as
-    a spreadsheet takes it."""
+    """All text of a display block; for a diff the changed lines with their signs, for a new file its text, for a table
+    tab-separated cells."""
     match block:
         case TextBlock() | MarkdownBlock():
             return block.text
@@ -64,7 +64,7 @@ def display_text(block: DisplayBlock) -> str:
             signs = block.old is not None
             lines = [line for line in compare(block).lines if line.sign != "~"]
             return _lines(block.path, *(f"{line.sign}{line.text}" if signs else line.text for line in lines))
-        case TerminalBlock():  # how it ended is in the call's own line
+        case TerminalBlock():  # the call's own line shows the exit
             return _lines(f"$ {block.command}" if block.command else "", block.output)
         case TableBlock():
             return _lines(block.title, *("\t".join(row) for row in (block.headers, *block.rows)))
@@ -73,7 +73,7 @@ def display_text(block: DisplayBlock) -> str:
 
 
 def for_clipboard(text: str) -> str:
-    """Text that can be pasted into a terminal: tabs and newlines stay, other control characters do not."""
+    """Text safe to paste into a terminal: tabs and newlines remain, other control characters are removed."""
     return "\t".join(sanitise(part) for part in text.split("\t"))
 
 
@@ -82,7 +82,7 @@ def _lines(*parts: str) -> str:
 
 
 def file_of(block: Block) -> str:
-    """The path of the file that a tool call is about; empty where it is about none, or several."""
+    """Path of a tool call's file; empty if there is none, or several."""
     if not isinstance(block, ToolBlock):
         return ""
     paths = {shown.path for shown in (*block.preview, *block.blocks) if isinstance(shown, DiffBlock)}

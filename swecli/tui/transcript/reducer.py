@@ -1,5 +1,5 @@
-"""From events to operations on blocks. Pure: the same events give the same operations, and the stored facts
-of a finished turn give the same blocks as its live stream did."""
+"""Conversion of events to operations on blocks. Pure: the same events give the same operations, and the stored events
+of a finished turn give the same blocks as its live stream."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ from swecli.tui.transcript.blocks import (
 )
 
 RETRY: Final = "retry"
-"""Id of the line that says that a request is tried again; it goes when something happens."""
+"""Id of the retry line, which is removed at the next event."""
 
 NOTICES: Final[tuple[type, ...]] = (
     Notice,
@@ -93,19 +93,19 @@ NOTICES: Final[tuple[type, ...]] = (
 
 
 def notice_of(event: Event) -> NoticeBlock | None:
-    """The line for an event of one of the ``NOTICES``; None where it says nothing that is not shown elsewhere."""
+    """Notice line for one of the ``NOTICES`` events; None if other parts of the screen show it."""
     key = f"notice-{event.seq}"
     match event.body:
         case Notice() as body:
             return NoticeBlock(key, body.text, body.level, body.hint)
         case RetryScheduled() as body:
             if body.unreached:
-                return None  # the line above the prompt says all of it, and counts
+                return None  # the activity line shows all of it, with a countdown
             number = f"{body.attempt} of {body.limit}" if body.limit else f"{body.attempt}"
             text = f"{body.reason} · attempt {number} in {duration(body.delay)}"
             return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
         case ModeChanged() as body:
-            told = not body.reason or body.reason == CHOSEN  # by the key or the command that chose it
+            told = not body.reason or body.reason == CHOSEN  # the key or command that chose it already shows it
             return None if told else NoticeBlock(key, f"Mode: {body.mode} ({body.reason})", "warning")
         case ModelChanged() as body:
             effort = f", effort {body.effort}" if body.effort else ""
@@ -139,35 +139,35 @@ def _count(number: int, noun: str) -> str:
 
 
 class Reducer:
-    """State of the reduction: the blocks by id, in the order in which they are shown.
+    """State of the reduction: blocks by id, in display order.
 
-    ``stored`` gives back a block whose operation was carried out; finished ones are then not kept here.
+    ``stored`` returns a block whose operation was applied; finished ones are then not kept here.
     """
 
     def __init__(self, stored: Callable[[str], Block | None] | None = None) -> None:
         self.blocks: dict[str, Block] = {}
-        """All blocks; with ``stored`` only those that more is to come for, and what was put last."""
+        """All blocks; with ``stored`` only live ones and those just put."""
         self.ids: dict[str, None] = {}
-        """Of all blocks, in order."""
+        """Ids of all blocks, in order."""
         self._stored = stored
         self._finished: list[str] = []
-        """Blocks that are stored, too, as soon as the operations at hand are carried out."""
+        """Finished blocks to discard once the current operations are applied, because they are then stored."""
         self.agents: dict[str, str] = {}
-        """Items of the calls that subagents work for, by agent."""
+        """Item of the call that a subagent works for, by agent."""
         self.requests: dict[str, str] = {}
-        """Item of each open question or request for consent."""
+        """Item of each open question or consent request."""
         self._pieces: dict[tuple[str, str], list[str]] = {}
-        """Text by item and channel that is not in its block yet."""
+        """Text not yet in its block, by item and channel."""
         self._operations: list[Operation] = []
         self._places: dict[str, int] = {}
-        """Where in the operations the block of an id was put last."""
+        """Index of the last operation on a block, by id."""
         self.greeting: tuple[tuple[str, str], ...] = ()
-        """Labels and texts that the next new session begins with."""
+        """Labels and texts of the next new session's greeting."""
         self.open: dict[str, None] = {}
-        """Ids of the blocks that more is to come for."""
+        """Ids of live blocks."""
 
     def reduce(self, events: Iterable[Event]) -> list[Operation]:
-        """Take events in and return what they change, at most one ``Put`` for each block that stays."""
+        """Apply events and return the resulting operations, at most one ``Put`` for each remaining block."""
         self._operations, self._places = [], {}
         self._hand_over()
         for event in events:
@@ -176,7 +176,7 @@ class Reducer:
         return self._operations
 
     def tick(self, now: float) -> list[Operation]:
-        """What the time (Unix seconds) changes: how long each step has been running."""
+        """Operations due to elapsed time (``now`` in Unix seconds): durations of running steps."""
         self._operations, self._places = [], {}
         for block_id in self.open:
             block = self.blocks[block_id]
@@ -188,7 +188,7 @@ class Reducer:
 
     @property
     def counts(self) -> bool:
-        """Whether a step is running, so that ``tick`` has something to count."""
+        """Whether a running step needs ``tick``."""
         return any(isinstance(block := self.blocks[one], ToolBlock) and block.status == "running" for one in self.open)
 
     def _feed(self, event: Event) -> None:
@@ -210,7 +210,7 @@ class Reducer:
     # --- operations ---
 
     def block(self, block_id: str) -> Block | None:
-        """The block as it is now; None where there is none."""
+        """The current block; None if there is none."""
         block = self.blocks.get(block_id)
         if block is not None or self._stored is None or block_id not in self.ids:
             return block
@@ -277,7 +277,7 @@ def _close_open_items(reducer: Reducer) -> None:
                 pass
 
 
-# --- one function for each kind of event ---
+# --- one function per kind of event ---
 
 
 def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
@@ -317,7 +317,7 @@ def _checkpoint(reducer: Reducer, event: Event, body: ItemCheckpointed) -> None:
 
 
 def _hint(block: ToolBlock, body: ItemCompleted) -> tuple[DisplayBlock, ...]:
-    """What to do about a command of the user that failed because it had no terminal."""
+    """Hint for a user's command that failed without a terminal."""
     from swecli.tui.terminal_programs import missed_a_terminal
 
     if block.name != OWN_COMMAND or not any(
@@ -397,7 +397,7 @@ def _turn_ended(reducer: Reducer, event: Event, body: TurnEnded) -> None:
     _close_open_items(reducer)
     reducer.requests.clear()
     newest = reducer.block(next(reversed(reducer.ids))) if reducer.ids else None
-    if body.outcome == "blocked" and isinstance(newest, RewoundBlock):  # one line says both
+    if body.outcome == "blocked" and isinstance(newest, RewoundBlock):  # one line shows both
         reducer.put(replace(newest, reason=body.reason, not_sent=True))
         return
     reducer.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage, body.waited))
@@ -452,7 +452,7 @@ def _rewound(reducer: Reducer, event: Event, body: Rewound) -> None:
 
 
 def _rewind_undone(reducer: Reducer, event: Event, body: RewindUndone) -> None:
-    """What was taken out comes back, and what was said since is folded away before it."""
+    """Restore the removed messages, and fold the later ones before them."""
     ids = list(reducer.ids)
     folded = f"rewound-{body.name}"
     block = reducer.block(folded)
@@ -495,7 +495,7 @@ def _agent_ended(reducer: Reducer, event: Event, body: AgentEnded) -> None:
 
 
 def _of_agent(reducer: Reducer, event: Event) -> None:
-    """An event of a subagent changes the block of its call."""
+    """Update the block of a subagent's call with its event."""
     block = reducer.block(reducer.agents.get(event.agent, ""))
     if not isinstance(block, ToolBlock) or block.agent is None:
         return
@@ -530,7 +530,7 @@ def _figures_after(figures: AgentFigures, body: Body | Unknown) -> AgentFigures:
 
 
 def _responded(reducer: Reducer, event: Event, body: ModelResponded) -> None:
-    """Ends the line about a retry; the items say the rest."""
+    """Remove the retry line; the response's items show the rest."""
 
 
 _HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {

@@ -1,4 +1,4 @@
-"""Rows: what a renderer returns. A row knows its text at once and paints its segments when it is seen."""
+"""Rows, the renderers' output. A row knows its text at once and paints its segments when visible."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SINGLE: Final = re.compile(
     "[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u0377\u037a-\u037f\u0388-\u038a\u0390-\u0482\u2010-\u2015\u2018-\u2022"
     "\u2026\u2190-\u2193\u2400-\u2421\u2500-\u25aa\u25e6\u2713-\u2714\u2717-\u2718\u2800-\u28ff\u27e8\u27e9]*"
 )
-"""Characters that are one cell wide, each a grapheme of its own. Not all there are, but the frequent ones."""
+"""Frequent characters that are one cell wide and a grapheme of their own."""
 _SPACES = re.compile(" *")
 ELLIPSIS: Final = "…"
 
 
 class Piece(Struct, frozen=True):
-    """``text[start:end]`` is one row. ``join`` is what stood between the row before and this one in the text
-    (spaces that the break has swallowed, or nothing); None for the first row of a line."""
+    """``text[start:end]`` is one row. ``join`` is the text between the previous row and this one (spaces dropped at the
+    break, or nothing); None for the first row of a line."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class Piece(Struct, frozen=True):
 
 
 def is_single(text: str) -> bool:
-    """Whether each character is known to be one cell wide, so that cells and characters count alike."""
+    """Whether every character is known to be one cell wide, so that cells equal characters."""
     return _SINGLE.fullmatch(text) is not None
 
 
@@ -46,7 +46,7 @@ def cells(text: str) -> int:
 def wrap(text: SafeText, width: int, *, words: bool = True) -> list[Piece]:
     """Break a line into rows of at most ``width`` cells (at least one grapheme each).
 
-    With ``words`` it breaks at spaces where there is one, and beside wide characters; leading spaces stay.
+    With ``words`` it breaks at spaces if possible, and beside wide characters; leading spaces are kept.
     """
     width = max(1, width)
     if is_single(text):
@@ -57,7 +57,7 @@ def wrap(text: SafeText, width: int, *, words: bool = True) -> list[Piece]:
 
 
 def cut(text: SafeText, width: int, keep: Literal["start", "end"] = "start") -> SafeText:
-    """The text if it fits, else its start or end with an ellipsis where it was cut. Never wider than ``width``."""
+    """The text if it fits, else its start or end with an ellipsis at the cut. Never wider than ``width``."""
     if width <= 0:
         return SafeText("")
     if cells(text) <= width:
@@ -114,9 +114,9 @@ def _wrap_wide(text: str, width: int, *, words: bool) -> list[Piece]:
     pieces: list[Piece] = []
     join: str | None = None
     first = index = used = 0
-    """First grapheme of the row, grapheme in hand, cells used by the row."""
+    """First grapheme of the row, current grapheme, cells used by the row."""
     chance = -1
-    """Grapheme before which the row may break, found last."""
+    """Last grapheme found before which the row may break."""
     while index < len(spans):
         size = spans[index][2]
         if size > 1 or (index and spans[index - 1][2] > 1) or (index and space[index - 1]):
@@ -148,7 +148,7 @@ def _wrap_wide(text: str, width: int, *, words: bool) -> list[Piece]:
 NO_STYLE = Style()
 EMPTY = SafeText("")
 ENTER_SHOWS_ALL: Final = "Enter shows all"
-"""How every line ends that stands for hidden ones."""
+"""End of every line that stands for hidden ones."""
 
 
 def segment(text: SafeText, style: Style = NO_STYLE) -> Segment:
@@ -157,11 +157,11 @@ def segment(text: SafeText, style: Style = NO_STYLE) -> Segment:
 
 
 Gutter = tuple[Segment, ...]
-"""What stands before the text of a row and is not part of it: indents, marks, line numbers."""
+"""Segments before a row's text that are not part of it: indents, marks, line numbers."""
 
 
 class Source(Protocol):
-    """A line of text that rows are parts of."""
+    """A line of text that is split into rows."""
 
     @property
     def text(self) -> SafeText: ...
@@ -174,8 +174,8 @@ class Source(Protocol):
 class Row(Struct, eq=False):
     """One line of the screen: characters ``start`` to ``end`` of a line of text.
 
-    ``join`` is None where the line begins, else what stood between the row before and this one. ``fill`` colours
-    the rest of the row. Rows are many and live long: they hold as few objects as possible.
+    ``join`` is None at the start of a line, else the text between the previous row and this one. ``fill`` colours the
+    rest of the row. Rows are many and long-lived, so they hold as few objects as possible.
     """
 
     source: Source
@@ -185,20 +185,20 @@ class Row(Struct, eq=False):
     join: str | None = None
     fill: Style | None = None
     painted: Strip | None = None
-    """The widget's finished strip, kept until width, palette or filters change."""
+    """The widget's finished strip, cached until width, palette or filters change."""
 
     @property
     def body(self) -> SafeText:
-        """The text for copy and search."""
+        """Text for copying and search."""
         return SafeText(self.source.text[self.start : self.end])
 
     def segments(self) -> list[Segment]:
-        """Gutter and text with their styles; nothing is filled up."""
+        """Gutter and text with their styles, without fill."""
         return [*self.gutter, *self.source.segments(self.start, self.end)]
 
     @property
     def text(self) -> str:
-        """The row as it looks, gutter included."""
+        """The row as displayed, including the gutter."""
         return self.gutter_text + self.body
 
     @property
@@ -207,23 +207,23 @@ class Row(Struct, eq=False):
 
 
 class Runs:
-    """Styles of the parts of a line, in order. Two lists, since there are many of them for the collector."""
+    """Styles of a line's parts, in order. Two flat lists keep garbage collection cheap."""
 
     __slots__ = ("ends", "styles")
 
     def __init__(self) -> None:
         self.ends: list[int] = []
-        """Where each part ends, in characters."""
+        """End of each part, in characters."""
         self.styles: list[Style] = []
 
     def add(self, end: int, style: Style) -> None:
-        """The part up to ``end`` has this style."""
+        """Set the style of the part up to ``end``."""
         self.ends.append(end)
         self.styles.append(style)
 
 
 class Styled:
-    """One logical line: safe text and the styles of its parts. Append-only."""
+    """One logical line: safe text and its styles. Append-only."""
 
     __slots__ = ("_parts", "_text", "runs")
 
@@ -259,8 +259,8 @@ class Styled:
         return cut_runs(self.text, self.runs, start, len(self) if end is None else end)
 
     def rows(self, width: int, gutter: Gutter = (), rest: Gutter | None = None, *, words: bool = True) -> list[Row]:
-        """The line as rows of at most ``width`` cells, gutters not counted; ``rest`` is the gutter of all rows
-        but the first."""
+        """The line as rows of at most ``width`` cells without gutters; ``rest`` is the gutter of all rows but the
+        first."""
         return rows_of(self, width, gutter, rest, words=words)
 
 
@@ -275,7 +275,7 @@ def rows_of(
 ) -> list[Row]:
     """A line as rows of at most ``width`` cells, broken between ``words`` or anywhere."""
     text = source.text
-    if len(text) <= width and is_single(text):  # nearly all lines, and there are many
+    if len(text) <= width and is_single(text):  # fast path for nearly all lines
         return [Row(source, 0, len(text), gutter, None, fill)]
     following = gutter if rest is None else rest
     return [
@@ -285,7 +285,7 @@ def rows_of(
 
 
 def cut_runs(text: SafeText, runs: Runs, start: int, end: int) -> list[Segment]:
-    """Segments of ``text[start:end]``; a style never ends in the middle of a grapheme."""
+    """Segments of ``text[start:end]``; a style never ends within a grapheme."""
     out: list[Segment] = []
     position = start
     single = is_single(text[start:end])
@@ -326,8 +326,8 @@ _LABEL = re.compile(r"\s*\S(?:.*?\S)??\s{2,}(?=\S)")
 
 
 def label_width(line: str, width: int) -> int:
-    """Characters before the value of a line such as ``Model    openai/x``; 0 where there is no label, or where it would
-    leave too little room beside it."""
+    """Width of the label of a line such as ``Model    openai/x``, up to its value; 0 without a label, or if too little
+    room would remain."""
     found = _LABEL.match(line) if is_single(line) else None
     return found.end() if found is not None and found.end() <= width // 2 else 0
 
@@ -348,7 +348,7 @@ def hanging(line: Styled, width: int, column: int) -> list[Row]:
 
 
 def indent(rows: Iterable[Row], gutter: Gutter) -> list[Row]:
-    """The rows with a gutter put before their own."""
+    """The rows with this gutter before their own."""
     out = list(rows)
     for row in out:
         row.gutter = gutter + row.gutter

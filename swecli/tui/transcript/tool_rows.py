@@ -1,4 +1,4 @@
-"""Rows of a tool call and of each type of display block: terminal output, files, diffs, todos, images."""
+"""Rows of a tool call and of every type of display block: terminal output, files, diffs, todos, images."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from swecli.tui.transcript.rows import (
 )
 
 MAX_OUTPUT: Final = 1_000_000
-"""Characters that are drawn at all; tools bound their output far below."""
+"""Maximum characters drawn; tools limit their output far below."""
 MAX_LINE: Final = 8_000
-"""Characters of one line that are drawn."""
+"""Maximum characters drawn of a line."""
 
 _ATTRIBUTES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
 _ATTRIBUTES_OFF: Final = {
@@ -66,7 +66,7 @@ _ATTRIBUTES_OFF: Final = {
 
 
 def render_terminal(block: TerminalBlock, width: int, palette: Palette) -> list[Row]:
-    """Command, output and how it ended."""
+    """Command, output and exit."""
     out: list[Row] = []
     if block.command:
         mark: Gutter = (segment(SafeText("$ "), palette.dim),)
@@ -81,7 +81,7 @@ def render_terminal(block: TerminalBlock, width: int, palette: Palette) -> list[
 
 
 def ending(block: TerminalBlock) -> str:
-    """How the command ended, in words."""
+    """The command's exit in words."""
     parts: list[str] = []
     if block.exit_status is not None:
         parts.append(f"exit {block.exit_status}")
@@ -93,7 +93,7 @@ def ending(block: TerminalBlock) -> str:
 
 
 def output_rows(output: str, width: int, palette: Palette, *, words: bool = False) -> list[Row]:
-    """Output as it is; ``words``: broken between words."""
+    """Rows of output; ``words`` breaks between words."""
     out: list[Row] = []
     if len(output) > MAX_OUTPUT:
         left_out = len(output) - MAX_OUTPUT
@@ -114,7 +114,7 @@ def content_line(line: str, palette: Palette) -> Content:
 
 
 def output_lines(output: str, palette: Palette) -> list[Styled]:
-    """The lines of a command's output, without a last empty one."""
+    """Lines of a command's output, without a trailing empty one."""
     text = output.replace("\r\n", "\n")
     acts = "\x1b" in text or "\r" in text or "\b" in text
     text = (last_states(text) if acts else text).removesuffix("\n")
@@ -159,7 +159,7 @@ def _shortened_output(styled: Styled, left_out: int, palette: Palette) -> Styled
 
 
 def _apply(style: Style, codes: str) -> Style:
-    """A style after a colour sequence. Blinking and hidden text are not honoured."""
+    """A style after an SGR colour sequence. Blinking and hidden text are ignored."""
     numbers = [int(code) if code else 0 for code in codes.replace(":", ";").split(";")]
     place = 0
     while place < len(numbers):
@@ -188,7 +188,7 @@ def _apply(style: Style, codes: str) -> Style:
 
 
 def _extended(numbers: list[int]) -> tuple[Color | None, int]:
-    """A colour of 256 or of 16 million, and how many numbers it took."""
+    """A 256-colour or true colour value, and the count of numbers consumed."""
     if len(numbers) >= 2 and numbers[0] == 5:
         return (Color.from_ansi(numbers[1]) if numbers[1] < 256 else None), 2
     if len(numbers) >= 4 and numbers[0] == 2:
@@ -198,7 +198,7 @@ def _extended(numbers: list[int]) -> tuple[Color | None, int]:
 
 
 def render_todos(block: TodoBlock, width: int, palette: Palette) -> list[Row]:
-    """One entry per todo; its sign shows its state, not colour alone."""
+    """One entry per todo; its glyph shows its state, so colour is not the only indicator."""
     out: list[Row] = []
     for todo in block.todos:
         sign, sign_style, style = {
@@ -229,11 +229,11 @@ def size_text(count: int) -> str:
 
 
 MAX_MATCH = 2_000
-"""Characters of a matching line that are looked at."""
+"""Characters of a matching line to examine."""
 
 
 def render_files(block: FileListBlock, width: int, palette: Palette) -> list[Row]:
-    """One row per entry; matches are grouped under the name of their file."""
+    """One row per entry; matches are grouped by file."""
     out: list[Row] = []
     last = ""
     digits = max((len(str(entry.line)) for entry in block.entries if entry.line is not None), default=1)
@@ -261,7 +261,7 @@ def _name(entry: FileEntry, width: int, palette: Palette) -> list[Row]:
 
 
 def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
-    """Text as it is, wrapped; beside a label its value goes on below where it began."""
+    """Wrapped text; the value beside a label continues below its start."""
     style = {"plain": palette.text, "dim": palette.dim, "warning": palette.warning, "error": palette.error}
     text = sanitise(block.text.rstrip("\n"))
     if "▕" in text:
@@ -272,7 +272,7 @@ def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
 
 
 def _with_bars(line: SafeText, style: Style, palette: Palette) -> Styled:
-    """A line of text whose bars are drawn on their ground."""
+    """A line of text with its bars drawn on their background."""
     styled = Styled()
     place = 0
     for found in BAR.finditer(line):
@@ -312,7 +312,7 @@ def render_displays(
     palette: Palette,
     render: Callable[[DisplayBlock, int, Palette], list[Row]] = render_display,
 ) -> list[Row]:
-    """The rows of several blocks, with an empty row between two."""
+    """Rows of several blocks, separated by empty rows."""
     out: list[Row] = []
     for block in blocks:
         rows = render(block, width, palette)
@@ -323,8 +323,8 @@ def render_displays(
 
 
 def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gutter: Gutter = ()) -> list[Row]:
-    """The first and last rows, with a line that says how many are hidden between them. Rows stay whole where
-    hiding would not save any."""
+    """The first and last rows, with a line that counts the hidden ones between them. All rows if hiding would save
+    none."""
     hidden = len(rows) - head - tail
     if hidden <= 1:
         return rows
@@ -333,13 +333,13 @@ def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gu
 
 
 _TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "ref_id", "id", "name")
-"""Arguments that tell best what a call is about, in this order."""
+"""Arguments that best describe a call, in order of preference."""
 _PARTIAL: Final = re.compile(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
 MAX_PARSED: Final = 100_000
 
 
 def target_of(arguments: str) -> str:
-    """What a call is about, from its arguments' JSON text, which may be unfinished or invalid."""
+    """Subject of a call, from its arguments' JSON text, which may be incomplete or invalid."""
     head = arguments[:MAX_PARSED]
     found: dict[str, str] = {}
     for match in _PARTIAL.finditer(head):
@@ -355,26 +355,26 @@ def target_of(arguments: str) -> str:
 
 
 LIVE_LINES: Final = 8
-"""Rows of live output."""
+"""Number of rows of live output."""
 DIFF_LINES: Final = 12
 INDENT: Final[Gutter] = (segment(SafeText("  ")),)
 _GAP: Final = SafeText("   ")
 _LOOKING: Final = frozenset(("read_file", "list_files", "search", "symbols", "web_fetch"))
-"""Tools whose line itself tells the result."""
+"""Tools whose own line shows the result."""
 _NOTHING: Final = "{}"
 """Arguments of a call that takes none."""
 _SLOW: Final = 1.0
 """Seconds from which a call's duration is shown."""
 _TIMED: Final = 0.05
-"""The same of a command."""
+"""Same for a command."""
 
 
 def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool, short: bool = False) -> list[Row]:
-    """All rows of a tool call; ``short`` leaves only its line."""
+    """All rows of a tool call; ``short`` keeps only its line."""
     words = words_for(block.name)
     unknown = block.status == "pending" and block.arguments != _NOTHING
     target = block.title or target_of(block.arguments) or ("…" if unknown else "")
-    state, style = _state(block if short else _told_once(block), palette)
+    state, style = _state(block if short else _without_repetition(block), palette)
     out = head_rows(words.sign, words.verb, target, state, style, width, palette)
     if short:
         return out
@@ -383,12 +383,12 @@ def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool,
 
 
 def _unrun(block: ToolBlock) -> bool:
-    """Whether the call failed before it ran: what is wrong with its arguments is for the model, which tries again."""
+    """Whether the call failed before it ran: errors in its arguments are for the model, which retries."""
     return block.status == "error" and block.result.partition("\n")[0].casefold().endswith("nothing was run.")
 
 
-def _told_once(block: ToolBlock) -> ToolBlock:
-    """Without a detail that only repeats how the error below it begins."""
+def _without_repetition(block: ToolBlock) -> ToolBlock:
+    """The block without a detail that only repeats the start of the error below it."""
     if block.status != "error" or block.blocks or not block.result or _unrun(block):
         return block
     begins = " ".join(block.result.split()).startswith(" ".join(block.detail.removesuffix("…").split()))
@@ -398,8 +398,8 @@ def _told_once(block: ToolBlock) -> ToolBlock:
 def head_rows(
     sign: str, verb: str, target: str, state: str, state_style: Style, width: int, palette: Palette
 ) -> list[Row]:
-    """``✎ Edit src/a.py   +3 -1`` in one row where it fits; the target is cut before the state is, and where
-    the row is too narrow for both the state has one of its own."""
+    """``✎ Edit src/a.py   +3 -1`` in one row if it fits; the target is cut before the state, and in a row too narrow
+    for both the state has a row of its own."""
     lead = SafeText(f"{sign} ")
     name, rest = safe_line(verb), safe_line(state)
     first, _, more = target.partition("\n")
@@ -441,7 +441,7 @@ def _style_of(status: str, palette: Palette) -> Style:
 
 
 def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
-    """Result and state in words, so that they are not told by colour alone."""
+    """Result and state in words, so that colour is not the only indicator."""
     style = _style_of(block.status, palette)
     if block.agent is not None and (block.status == "running" or (block.agent.background and block.status == "ok")):
         return _agent_state(block, block.agent, palette)
@@ -460,15 +460,15 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
         style = palette.error
     word = "" if exited and block.status == "error" else _word(block.status)
     timing = duration(took) if slow else ""
-    told = block.detail.casefold()  # a detail may hold the other words
+    told = block.detail.casefold()  # the detail may contain the other words
     if block.status == "rejected" and told.startswith(("blocked by ", "refused by ")):
-        word = ""  # who did it is said
+        word = ""  # the detail already names who did it
     word, note = ("" if part.casefold() in told else part for part in (word, block.note))
     return (" · ".join(filter(None, (word, block.detail, note, timing))), style)
 
 
 def _agent_state(block: ToolBlock, agent: AgentFigures, palette: Palette) -> tuple[str, Style]:
-    """Who works for the call, how far it is and what it took."""
+    """The subagent's name, progress and usage."""
     cost = f"${agent.cost:.4f}" if agent.cost else ""
     parts = (
         f"{agent.id} {agent.profile}",
@@ -484,7 +484,7 @@ def _agent_state(block: ToolBlock, agent: AgentFigures, palette: Palette) -> tup
 
 
 def _agent_rows(agent: AgentFigures, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
-    """What a subagent is at; expanded, what it did, too."""
+    """A subagent's current activity; expanded, also its past calls."""
     lines = [f"… {agent.earlier:,} earlier calls"] if expanded and agent.earlier else []
     lines += agent.calls if expanded else ()
     if agent.doing and lines[-1:] != [agent.doing]:
@@ -507,7 +507,7 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
         out += _agent_rows(agent, width, palette, expanded=True) if agent is not None else []
     out += _displays(block, block.blocks, width, palette, expanded=expanded)
     if not block.blocks and block.result and (expanded or (block.status == "error" and not _unrun(block))):
-        # Why a call failed is a sentence of swecli's, but for what a command wrote.
+        # Failure reasons are swecli's own sentences, except for command output.
         told = block.status == "error" and block.name != "run_command"
         rows = output_rows(block.result, width, palette, words=told)
         out += rows if expanded else fold(rows, LIVE_LINES, 0, width, palette)
@@ -515,13 +515,13 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
 
 
 def _preview(block: ToolBlock, width: int, palette: Palette) -> list[Row]:
-    """What consent is asked for; folded it is left to the panel that asks."""
+    """Subject of the consent request; folded, only the approval panel shows it."""
     reason = Styled(safe_line(block.note), palette.warning).rows(width) if block.note else []
     return reason + _displays(block, block.preview, width, palette, expanded=True)
 
 
 def _command(block: ToolBlock, width: int, palette: Palette) -> list[Row]:
-    """What the head can't show: a long target whole, or the arguments of a tool that is not known."""
+    """Details that the head lacks: a long target in full, or the arguments of an unknown tool."""
     if block.title and ("\n" in block.title or cells(safe_line(block.title)) > width - 12):
         return plain_rows(sanitise(block.title), width, palette.strong)
     if not block.title and block.arguments not in ("", _NOTHING):

@@ -46,7 +46,7 @@ from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
 
 
 class _Place(Struct, frozen=True):
-    """The first line in sight, by the id of its block."""
+    """The first visible line, by its block's id."""
 
     block_id: str
     line: int
@@ -54,22 +54,22 @@ class _Place(Struct, frozen=True):
 
 
 MAX_PAINTED: Final = 400
-"""Finished strips that are kept; each consists of many objects."""
+"""Finished strips to cache; each consists of many objects."""
 
 
 class PageView(ScrollView):
-    """A virtualised view of a ``Page``: draws the lines in sight and stays where the reader is as heights change."""
+    """A virtualised view of a ``Page``: draws the visible lines and keeps the reader's position as heights change."""
 
     following: reactive[bool] = reactive(True)
-    """Whether the end stays in sight as new lines come."""
+    """Whether the view follows the end."""
     unseen: reactive[int] = reactive(0)
-    """Lines that have come below what is in sight since the user scrolled up."""
+    """New lines below the view since the user scrolled up."""
     earlier = False
-    """Whether something is before the first block that is shown only when somebody looks for it."""
+    """Whether more content exists above, which is loaded on demand."""
 
     @dataclass
     class EarlierWanted(Message):
-        """The user is at the top and wants to see what is before it; ``all`` of it, or the next part."""
+        """The user scrolled past the top and wants the next part, or ``all``, of the earlier content."""
 
         all: bool
 
@@ -80,25 +80,25 @@ class PageView(ScrollView):
         self.page = Page(palette)
         self._painter: Painter | None = None
         self._painted: deque[Row] = deque()
-        """Rows that hold a finished strip, oldest first."""
+        """Rows with a finished strip, oldest first."""
         self._origin = 0
-        """By how much lines in sight have moved because heights above them became exact. Offsets of a selection
-        count from here, so that they stay with the text."""
+        """Lines by which visible lines have moved because estimates above them became exact. Selection offsets count
+        from here, so that they stay with the text."""
         self._moving = False
-        """Whether a change of the scroll position is our own."""
+        """Whether the program is changing the scroll position."""
 
     @property
     def view_height(self) -> int:
-        """Lines in sight."""
+        """Number of visible lines."""
         return self.scrollable_content_region.height
 
     @property
     def scroll_line(self) -> int:
-        """The first line in sight."""
+        """First visible line."""
         return int(self.scroll_offset.y)
 
     def notify_style_update(self) -> None:
-        """Textual calls this when colours of the widget may have changed."""
+        """Called by Textual when colours of the widget may have changed."""
         super().notify_style_update()
         self._unpaint()
 
@@ -109,7 +109,7 @@ class PageView(ScrollView):
 
     @property
     def painter(self) -> Painter:
-        """How rows are painted just now."""
+        """The current painter."""
         if self._painter is None:
             background = self.background_colors[1]
             filters = tuple(self.get_line_filters())
@@ -118,7 +118,7 @@ class PageView(ScrollView):
         return self._painter
 
     def rows_at(self, line: int, count: int) -> list[tuple[int, Row]]:
-        """The rows from a line on, each with the number of its block; fewer at the end."""
+        """Rows from a line on, each with its block's number; fewer at the end."""
         index = self.page.index
         out: list[tuple[int, Row]] = []
         if line >= index.total:
@@ -146,18 +146,18 @@ class PageView(ScrollView):
         return [strip.crop(left, right) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
-        """One line with its offsets, for finding what is under the mouse."""
+        """One line with its offsets, which locate the text under the mouse."""
         line = self.scroll_line + y
         found = self.rows_at(line, 1)
         strip = self._paint(self.painter, line, *found[0], None) if found else self.painter.blank()
         return strip.apply_offsets(0, line - self._origin)
 
     def marks_of(self, number: int, row: Row) -> list[Mark]:
-        """What is marked in a row besides the selection."""
+        """Marks in a row besides the selection."""
         return []
 
     def has_cursor(self, number: int) -> bool:
-        """Whether the block cursor is at the block."""
+        """Whether the block cursor is at this block."""
         return False
 
     def _paint(self, painter: Painter, line: int, number: int, row: Row, selection: Selection | None) -> Strip:
@@ -180,8 +180,8 @@ class PageView(ScrollView):
     # --- selection ---
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text without margins and gutters; rows that were wrapped are joined again. A selection
-        that comes from, or goes on in, another widget counts from or to what is in sight."""
+        """The selected text without margins and gutters; wrapped rows are joined again. A selection that starts or ends
+        in another widget is limited to the visible part."""
         first, last = self.scroll_line, self.scroll_line + self.view_height - 1
         if selection.start is None and selection.end is None:
             first, last = 0, self.page.index.total - 1
@@ -207,7 +207,7 @@ class PageView(ScrollView):
         self.refresh()
 
     def drop_selection(self) -> None:
-        """A selection can't survive a new layout."""
+        """Clear the selection, which can't survive a new layout."""
         if self.is_attached and self.text_selection is not None:
             self.screen.clear_selection()
 
@@ -237,7 +237,7 @@ class PageView(ScrollView):
             self.unseen += max(0, self.page.index.total - before)
 
     def refresh_layout(self) -> None:
-        """Lay out again after heights have been changed from outside."""
+        """Lay out again after heights were changed from outside."""
         self._settle(self._remember())
 
     def _reconfigure(self, *, palette: Palette | None = None, density: Density | None = None) -> None:
@@ -257,13 +257,13 @@ class PageView(ScrollView):
         return _Place(self.page.blocks.id_at(anchor.block), anchor.line, self.page.index.height(anchor.block))
 
     def _settle(self, place: _Place | None) -> None:
-        """Measure what is in sight, set the size, and scroll to the end or back to the remembered place."""
+        """Measure the visible part, set the size, and scroll to the end or back to the remembered position."""
         if self.following or place is None:
             self.page.measure_end(self.view_height)
             target = self._last_line()
         else:
             number = self.page.place(place.block_id)
-            if number is None:  # gone, as after a rewind: nothing is to be seen beyond the end
+            if number is None:  # removed, for instance by a rewind: show nothing beyond the end
                 self.page.measure_end(self.view_height)
                 target = min(self.scroll_line, self._last_line())
             else:
@@ -303,7 +303,7 @@ class PageView(ScrollView):
         super().watch_scroll_y(old_value, new_value)
         if self._moving or round(old_value) == round(new_value):
             return
-        # More room moves the position to the end as it is known, before what came into sight is measured.
+        # A larger view clamps the position to the estimated end, before newly visible blocks are measured.
         at_end = self.scroll_line >= self._last_line()
         found = self._measure_from(self.scroll_line)
         self._set_size()
@@ -319,7 +319,7 @@ class PageView(ScrollView):
             self.unseen = 0
 
     def scroll_to_line(self, line: int) -> None:
-        """Bring a line to the top, or as near to it as there are lines."""
+        """Scroll a line to the top, as far as possible."""
         self.scroll_y = self.scroll_target_y = min(max(0, line), max(0, self.page.index.total - 1))
 
     def action_page_up(self) -> None:
@@ -327,13 +327,13 @@ class PageView(ScrollView):
         self._scroll_by(1 - self.view_height)
 
     def _look_further_back(self, *, whole: bool) -> None:
-        """At the top of what is shown of a long session more of it is asked for, or the ``whole``."""
+        """At the top of a long session, request the next earlier part, or the ``whole``."""
         if self.earlier and self.scroll_line == 0:
             self.earlier = False
             self.post_message(self.EarlierWanted(whole))
 
     def show_before(self, block_id: str) -> bool:
-        """Bring what is before a block into sight, above the block's first line. Returns whether the block is there."""
+        """Scroll to the content before a block. Returns whether the block exists."""
         if self.page.place(block_id) is None:
             return False
         self.following = False
@@ -342,7 +342,7 @@ class PageView(ScrollView):
         return True
 
     def show_top(self) -> bool:
-        """Bring the first line into sight, and stay there as more comes. Returns whether there is one."""
+        """Scroll to the first line and stay there. Returns whether there is one."""
         if not self.page.blocks:
             return False
         self.following = False
@@ -369,20 +369,20 @@ class PageView(ScrollView):
         self.scroll_to_line(min(self.scroll_line + lines, self._last_line()))
 
     def follow(self) -> None:
-        """Go to the end and stay there."""
+        """Go to the end and follow it."""
         self.following = True
         if self.is_attached:
             self._settle(None)
 
 
 def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
-    """Numbers of the blocks whose text holds the query, in any case."""
+    """Numbers of the blocks whose text contains the query, ignoring case."""
     wanted = query.lower()
     return [number for number, block in enumerate(blocks) if _holds(block, wanted)] if wanted else []
 
 
 def _holds(block: Block, wanted: str) -> bool:
-    """Diffs are compared only where one of their texts holds the query at all."""
+    """Whether the block's text contains ``wanted``. A diff is only computed if one of its texts does."""
     if isinstance(block, ToolBlock | ShownBlock):
         kept = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
         if len(kept) < len(block.blocks):
@@ -395,7 +395,7 @@ def _may_hold(diff: DiffBlock, wanted: str) -> bool:
 
 
 def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:
-    """Where the query stands in the body of a row (start and end in characters)."""
+    """Spans of the query in a row's body (start and end in characters)."""
     wanted, text = query.lower(), row.body.lower()
     if not wanted or len(text) != len(row.body):
         return
@@ -406,7 +406,7 @@ def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:
 
 
 def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
-    """Numbers of the rows where a match begins; a match may go on in wrapped rows."""
+    """Numbers of the rows where a match begins; a match may continue in wrapped rows."""
     wanted = query.lower()
     out: list[int] = []
     first = 0
@@ -429,32 +429,32 @@ def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
 
 
 class Search:
-    """A search in progress: the blocks that match, and the row in hand."""
+    """A search in progress: the matching blocks and the current row."""
 
     def __init__(self, page: Page, query: str) -> None:
         self.query = query
         self.blocks = [page.blocks.id_at(number) for number in matching_blocks(page.blocks, query)]
-        """Ids of the blocks that hold the query, from the first to the last."""
+        """Ids of the matching blocks, in order."""
         self._page = page
         self._block = -1
-        """The match in hand, as a place in ``blocks``; -1 before the first."""
+        """Index of the current match's block in ``blocks``; -1 before the first."""
         self._row = 0
 
     @property
     def current(self) -> int:
-        """The block in hand, counted from 1; 0 before the first."""
+        """Number of the current block, from 1; 0 before the first."""
         return self._block + 1
 
     def is_at(self, number: int, row: Row) -> bool:
-        """Whether the match in hand begins in this row."""
+        """Whether the current match begins in this row."""
         if self._block < 0 or self._page.place(self.blocks[self._block]) != number:
             return False
         rows = self._page.rows(number)
         return self._row < len(rows) and rows[self._row] is row
 
     def go(self, step: Literal[-1, 1]) -> tuple[int, int] | None:
-        """Go to the next match or the one before, round the ends; from nowhere to the first or the last. A block
-        that hides its match is shown whole. Returns number of block and row; None where nothing matches."""
+        """Go to the next or previous match, wrapping around; initially to the first or last. A block that hides its
+        match is expanded. Returns the numbers of block and row; None without a match."""
         if self._block >= 0:
             number = self._page.place(self.blocks[self._block])
             rows = self._rows(number) if number is not None else []
@@ -485,7 +485,7 @@ _AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": 
 
 
 class SearchState(Struct, frozen=True):
-    """State of a search: ``current`` counts from 1 among the ``total`` blocks that match; 0 before the first."""
+    """State of a search: ``current`` counts from 1 among the ``total`` matching blocks; 0 before the first."""
 
     query: str = ""
     current: int = 0
@@ -493,14 +493,14 @@ class SearchState(Struct, frozen=True):
 
 
 TICK: Final = 0.5
-"""Seconds between two looks at how long a step has been running."""
+"""Seconds between two updates of running durations."""
 
 
 class Transcript(PageView, can_focus=True):
     """Everything that happened in the session, never pruned.
 
-    Colours come from its palette (see ``set_palette``); the app feeds it with ``apply``. Its keys work while it
-    has the focus; the app gives it other ones and may run its actions from anywhere.
+    Colours come from its palette (see ``set_palette``); the app feeds it with ``apply``. Its keys work while it has the
+    focus; the app may replace them and run its actions from anywhere.
     """
 
     FOCUS_ON_CLICK = False
@@ -515,41 +515,41 @@ class Transcript(PageView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.transcript(Keymap())]
 
     search_state: reactive[SearchState] = reactive(SearchState())
-    """The search, for a status line."""
+    """Search state, for a status line."""
     cursor: reactive[int | None] = reactive[int | None](None)
-    """Number of the block that the block cursor is at."""
+    """Number of the block at the block cursor."""
     density: reactive[Density] = reactive[Density]("usual")
-    """How much blocks show unless they were opened or folded one by one."""
+    """Default form of blocks that were not opened or folded individually."""
 
     @dataclass
     class CopyRequested(Message):
-        """The user wants this text in the clipboard. ``what`` names it for the confirmation."""
+        """Asks to copy this text. ``what`` names it for the confirmation."""
 
         text: str
         what: str
 
     @dataclass
     class EditRequested(Message):
-        """The user wants to open this in their editor: a file's path where ``path`` is set, else the text."""
+        """Asks to open this in the user's editor: the file ``path`` if set, else the text."""
 
         text: str
         path: str = ""
 
     @dataclass
     class AtCompaction(Message):
-        """The block cursor has come to a compaction that can be undone, or was ``undone``."""
+        """The block cursor is at a compaction that can be undone, or redone if ``undone``."""
 
         undone: bool
 
     @dataclass
     class UndoRequested(Message):
-        """The user wants the compaction of ``item`` undone; or redone, where it was ``undone``."""
+        """Asks to undo the compaction of ``item``, or to redo it if ``undone``."""
 
         item: str
         undone: bool
 
     class Left(Message):
-        """The user is done with the block cursor: the prompt should have the focus."""
+        """The user left the block cursor; the prompt should get the focus."""
 
     def __init__(
         self,
@@ -571,14 +571,14 @@ class Transcript(PageView, can_focus=True):
     # --- content ---
 
     def apply(self, events: Iterable[Event]) -> None:
-        """Take events of the session in, in order. Costs one change of size and one refresh."""
+        """Apply the session's events in order. Costs one change of size and one refresh."""
         operations = self._reducer.reduce(events)
         if operations:
             self.change_blocks(operations)
         self._tick_if_needed()
 
     def _tick_if_needed(self) -> None:
-        """Count the seconds of a step while it runs."""
+        """Update durations while a step runs."""
         runs = self._reducer.counts and self.is_attached
         if runs and self._ticker is None:
             self._ticker = self.set_interval(TICK, self._tick)
@@ -591,17 +591,17 @@ class Transcript(PageView, can_focus=True):
             self.change_blocks(operations)
 
     def greet(self, lines: tuple[tuple[str, str], ...]) -> None:
-        """What the next new session begins with."""
+        """Set the greeting of the next new session."""
         self._reducer.greeting = lines
 
     def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None:
-        """Show something that is not part of the session, for example what a slash command answers."""
+        """Show something outside the session, for example a slash command's result."""
         if blocks or title:
             self._shown += 1
             self.change_blocks([Put(ShownBlock(f"shown-{self._shown}", tuple(blocks), title))])
 
     def clear(self) -> None:
-        """Forget everything, for a new session."""
+        """Remove everything, for a new session."""
         self._reducer = Reducer(self.page.block)
         self.page.clear()
         self.cursor = None
@@ -610,13 +610,13 @@ class Transcript(PageView, can_focus=True):
 
     @property
     def first_message(self) -> str:
-        """The id of the first message of the user that is shown; empty where there is none."""
+        """Id of the user's first message shown; empty if there is none."""
         blocks = self.page.blocks
         places = (place for place in range(len(blocks)) if issubclass(blocks.kind_at(place), UserBlock))
         return next((blocks.id_at(place) for place in places), "")
 
     def last_answer(self) -> str:
-        """Text of the newest answer of the model; empty when there is none."""
+        """Text of the model's newest answer; empty if there is none."""
         blocks = self.page.blocks
         for place in range(len(blocks) - 1, -1, -1):
             block = blocks[place] if issubclass(blocks.kind_at(place), AnswerBlock) else None
@@ -627,11 +627,11 @@ class Transcript(PageView, can_focus=True):
     # --- turns ---
 
     def action_turn_previous(self) -> None:
-        """Bring the user's message before what is in sight to the top."""
+        """Scroll the user's previous message to the top."""
         self._go_to_turn(-1)
 
     def action_turn_next(self) -> None:
-        """Bring the user's next message to the top; after the last one, follow the end again."""
+        """Scroll the user's next message to the top; after the last one, follow the end."""
         self._go_to_turn(1)
 
     def _go_to_turn(self, step: Literal[-1, 1]) -> None:
@@ -639,7 +639,7 @@ class Transcript(PageView, can_focus=True):
         if not page.blocks:
             return
         here = page.index.at(self.scroll_line + 1)
-        """The row at the top is the empty one before a message."""
+        """One line further, because the top row is the empty one before a message."""
         place = here.block if step < 0 and here.line > 1 else here.block + step
         last = len(page.blocks) - 1
         while 0 <= place <= last and not issubclass(page.blocks.kind_at(place), UserBlock):
@@ -667,7 +667,7 @@ class Transcript(PageView, can_focus=True):
         return self.cursor == number
 
     def action_cursor_previous(self) -> None:
-        """Move the block cursor up; from nowhere to the last block in sight."""
+        """Move the block cursor up; initially to the last visible block."""
         self._move_cursor(-1)
 
     def action_cursor_next(self) -> None:
@@ -675,7 +675,7 @@ class Transcript(PageView, can_focus=True):
         self._move_cursor(1)
 
     def action_toggle_block(self) -> None:
-        """Show all of the block at the cursor, or its short form again."""
+        """Expand or fold the block at the cursor."""
         if self.cursor is None or self.cursor >= len(self.page.blocks):
             return
         self.drop_selection()
@@ -686,7 +686,7 @@ class Transcript(PageView, can_focus=True):
             self.refresh_layout()
 
     def on_click(self, event: events.Click) -> None:
-        """A click on the line that says how much is hidden shows it."""
+        """Expand a block by a click on its line of hidden rows."""
         line = self.scroll_line + event.y
         for number, row in self.rows_at(line, 1):
             if row.body.endswith(ENTER_SHOWS_ALL):
@@ -694,26 +694,26 @@ class Transcript(PageView, can_focus=True):
                 self.action_toggle_block()
 
     def action_copy_block(self) -> None:
-        """Ask for the text of the block at the cursor to be copied."""
+        """Request copying the text of the block at the cursor."""
         if self.cursor is not None and self.cursor < len(self.page.blocks):
             text = for_clipboard(block_text(self.page.blocks[self.cursor]))
             self.post_message(self.CopyRequested(text, "block"))
 
     def action_edit_block(self) -> None:
-        """Ask for the block at the cursor, or the file that it changed or read, to be opened in the editor."""
+        """Request opening the block at the cursor, or its file, in the editor."""
         if self.cursor is None or self.cursor >= len(self.page.blocks):
             return
         block = self.page.blocks[self.cursor]
         self.post_message(self.EditRequested(for_clipboard(block_text(block)), file_of(block)))
 
     def action_undo_block(self) -> None:
-        """Ask for the compaction at the cursor to be taken back, or brought back."""
+        """Request undoing or redoing the compaction at the cursor."""
         block = self._compaction_here()
         if block is not None:
             self.post_message(self.UndoRequested(block.id, block.status == "undone"))
 
     def _compaction_here(self) -> CompactionBlock | None:
-        """The block at the cursor where it is a compaction that was made."""
+        """The completed compaction at the cursor, if any."""
         here = self.cursor is not None and self.cursor < len(self.page.blocks)
         block = self.page.blocks[self.cursor] if here and self.cursor is not None else None
         made = isinstance(block, CompactionBlock) and block.status in ("done", "redone", "undone")
@@ -724,7 +724,7 @@ class Transcript(PageView, can_focus=True):
         self.post_message(self.Left())
 
     def action_next_density(self) -> None:
-        """From the usual form of all blocks to the full one, then to the short one, and back."""
+        """Cycle the form of all blocks: usual, full, short."""
         self.density = _AFTER[self.density]
 
     def watch_cursor(self) -> None:
@@ -751,7 +751,7 @@ class Transcript(PageView, can_focus=True):
         self._bring(number)
 
     def _bring(self, number: int, row: int | None = None) -> None:
-        """Scroll as little as needed to have a block, or one of its rows, in sight."""
+        """Scroll as little as needed to show a block, or one of its rows."""
         self.page.measure(number)
         self._set_size()
         top = self.page.index.top(number)
@@ -766,8 +766,8 @@ class Transcript(PageView, can_focus=True):
     # --- search ---
 
     def find(self, query: str) -> int:
-        """Look for a text, in any case, also in what is folded. Returns how many blocks hold it; the newest of
-        them is brought into sight."""
+        """Search ignoring case, including folded text. Returns the number of matching blocks and scrolls to the
+        newest."""
         self._search = Search(self.page, query)
         self.search_state = SearchState(query, 0, len(self._search.blocks))
         self.action_find_previous()
