@@ -216,7 +216,7 @@ async def test_the_user_turns_memory_on_where_nothing_else_hangs_on_trust(work: 
         session = await open_session(LaunchOptions(cwd=work, script=work.parent / "script.toml"))
         try:
             said = str((await MEMORY.run(session, "on")).blocks)
-            if "trusted now" in said:  # it counts in this session
+            if "now trusted" in said:  # it counts in this session
                 await MEMORY.run(session, "write ports.md Use port 8123.")
                 assert (work / ".swecli" / "memory" / "ports.md").read_text() == "Use port 8123.\n"
                 assert session.view.memory.notes == work / ".swecli" / "memory"
@@ -228,7 +228,7 @@ async def test_the_user_turns_memory_on_where_nothing_else_hangs_on_trust(work: 
     (work / "AGENTS.md").write_text("Use tabs.")
     assert "AGENTS.md" in await turned_on()
     (work / "AGENTS.md").unlink()
-    assert "trusted now" in await turned_on()
+    assert "now trusted" in await turned_on()
     assert "already" in await turned_on()
     await run(work, WRITES, "Set the price", trust=None)
     assert (work / ".swecli" / "memory" / "session_notes.md").exists()
@@ -244,7 +244,7 @@ async def test_a_memory_is_shown_once_and_without_a_call(work: Path) -> None:
     shown = {
         "ports/a.md": "Use port 8123.",
         "ports": "/memories/ports/a.md  14 bytes",
-        "b.md": "No memory /memories/b.md. There is: /memories/ports/a.md.",
+        "b.md": "Unknown memory /memories/b.md. Memories: /memories/ports/a.md.",
         "../a": "is not a memory path",
     }
     try:

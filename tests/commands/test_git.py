@@ -82,7 +82,7 @@ async def test_a_review_is_one_turn_with_the_diff(repository: Path) -> None:
         assert shown(await REVIEW.run(made.session, "for errors")) == ""
         await until(lambda: bool(made.bodies(TurnEnded)))
         notices = [notice.text for notice in made.bodies(Notice)]
-        assert notices == ["Reviewing the uncommitted changes, above all: for errors."]
+        assert notices == ["Reviewing the uncommitted changes, focus: for errors."]
         text = made.model.requests[0].messages[0].text
         assert "+two" in text
         assert "focus on: for errors" in text

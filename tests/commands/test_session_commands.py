@@ -157,7 +157,7 @@ async def test_status_names_session_model_folder_and_instructions() -> None:
     session = CommandSession()
     session.view.instructions = ("/p/AGENTS.md", "/work/web/CLAUDE.md")
     text = await session.slash("/status")
-    for piece in ("fake/model", "/work", "/p/AGENTS.md, web/CLAUDE.md", "default: reading the workspace runs", "idle"):
+    for piece in ("fake/model", "/work", "/p/AGENTS.md, web/CLAUDE.md", "default: reads the workspace", "idle"):
         assert piece in text
     assert "none; choose one with /model" in await CommandSession(model=False).slash("/status")
 

@@ -133,8 +133,8 @@ def drawn(window: Window, text: str) -> str:
 
 def line(window: Window) -> str:
     """The prompt's line with the cursor's end, without its mark."""
-    mark = drawn(window, "› ")
-    return next((row[2:].rstrip() for row in reversed(window.text.split("\n")) if row.startswith(mark)), "")
+    mark = drawn(window, " › ")
+    return next((row[3:].rstrip() for row in reversed(window.text.split("\n")) if row.startswith(mark)), "")
 
 
 def expect(window: Window, keys: str, text: str) -> None:

@@ -86,7 +86,7 @@ def test_a_full_disk_cuts_no_file_and_is_told(tmp_path: Path, trial: int) -> Non
     text, said = (out / "user.txt").read_text(), (out / "stdout").read_text() + (out / "stderr").read_text()
     assert text in (OLD, NEW)
     assert (out / "names").read_text().split() == ["user.txt"]
-    stored = "can't be stored" in said or "kept in memory only" in said or "can't be used" in said
+    stored = "Cannot store the session" in said or "kept in memory only" in said or "can't be used" in said
     events = [json.loads(line) for line in (out / "stdout").read_text().splitlines()]
     failed = text == OLD and "No space left" in said
     assert stored or failed or (left and text == NEW), (left, said[-2000:])

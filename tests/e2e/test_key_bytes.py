@@ -127,8 +127,8 @@ def named(rows: list[tuple[str, ...]]) -> list[object]:
 def prompt(terminal: Terminal) -> list[str]:
     """The lines of the prompt; none while the program draws it anew."""
     rows = terminal.text.split("\n")
-    starts = [number for number, row in enumerate(rows) if row.startswith(("› ", "> "))]
-    return [row[2:] for row in rows[starts[-1] : -1]] if starts else []
+    starts = [number for number, row in enumerate(rows) if row.startswith((" › ", " > "))]
+    return [row[3:] for row in rows[starts[-1] : -1]] if starts else []
 
 
 def mode(terminal: Terminal) -> str:

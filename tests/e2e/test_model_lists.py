@@ -98,4 +98,4 @@ async def test_a_name_that_fits_two_providers_names_both(tmp_path: Path) -> None
                 supply(tmp_path, {}, "mock", **providers).chosen()
             return str(refused.value)
 
-        assert "mock fits here/mock and there/mock; name one of them." in await asyncio.to_thread(choose)
+        assert "mock matches here/mock and there/mock; name one of them." in await asyncio.to_thread(choose)

@@ -208,6 +208,6 @@ def test_a_file_that_is_no_bundle_is_refused_with_a_reason(tmp_path: Path, text:
 
 def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    for name, why in ((".", "is not a file"), ("none", "No such file"), ("binary", "no UTF-8")):
+    for name, why in ((".", "is not a file"), ("none", "No such file"), ("binary", "not UTF-8")):
         with pytest.raises(StartError, match=why):
             read_bundle(tmp_path / name, tmp_path)

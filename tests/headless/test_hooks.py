@@ -63,7 +63,7 @@ def permissions(work: Path, *arguments: str) -> str:
 
 def test_the_documented_example_runs_and_undo_takes_its_edit_back(work: Path) -> None:
     said = go(work, "--trust")
-    assert "--trust lets 2 hooks of this project run" in said
+    assert "--trust allows 2 hooks of this project to run" in said
     assert said.count("rm is not allowed here.") == 1
     assert (work / "kept.txt").exists()
     assert (work / "new.txt").read_text() == "one\ntwo\n"

@@ -391,7 +391,7 @@ def test_an_unwritable_data_directory_is_told_and_the_work_is_done(project: Path
     with server(HELLO) as provider:
         ended = program(project, provider, SWECLI_HOME=str(blocked)).run("-p", "x", "-m", "openai/m")
     assert (ended.code, ended.stdout) == (0, "Hello there.\n")
-    assert "stay in memory only" in ended.stderr
+    assert "kept in memory only" in ended.stderr
     assert silent(ended)
 
 

@@ -382,7 +382,7 @@ async def test_bad_lines_are_named_and_the_rest_is_done() -> None:
     run = Run(session, "stream-json", commands=lines("{", '{"type": "submit"}', "", Submit("a")))
     assert await run.code() == ExitCode.BAD_INPUT
     assert run.result["text"] == "ok"
-    assert "line 1: no JSON" in run.stderr
+    assert "line 1: not JSON" in run.stderr
     assert "line 2: command submit: Object missing required field `text`" in run.stderr
 
 

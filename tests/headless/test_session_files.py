@@ -140,7 +140,7 @@ def test_the_log_is_written_with_trust_only_and_makes_one_document(program: Prog
     (database,) = program.home.rglob("sessions.db")
     kept = database.rename(database.with_name("kept.db"))
     assert program.run("logs", "export", session).stdout == exported
-    refused(program.run("logs", "export", "nope"), "no log of a session 'nope'")
+    refused(program.run("logs", "export", "nope"), "no log for session 'nope'")
     kept.rename(database)
     other = tmp_path / "untrusted"
     other.mkdir()

@@ -75,7 +75,7 @@ def test_a_reader_that_does_not_read_holds_up_no_signal(number: signal.Signals, 
         process.send_signal(number)
         assert ends(process) == 128 + number
         assert process.stderr is not None
-        assert b"the reader did not read the output" in process.stderr.read()
+        assert b"the output was not read in time" in process.stderr.read()
     wait_until(lambda: not running_with(f"7801.{ME}"))
 
 

@@ -166,7 +166,7 @@ async def test_the_client_leaves_in_the_middle_of_a_question(tmp_path: Path, mon
         ({"prompt": "x", "cwd": "a\0b"}, "NUL"),
         ({"prompt": "x", "session": "nothing"}, "nothing"),
         ({"prompt": "x", "background": "yes"}, "true or false"),
-        ({"prompt": "x", "yolo": True}, "no argument yolo"),
+        ({"prompt": "x", "yolo": True}, "Unknown argument yolo"),
     ],
 )
 async def test_bad_arguments_are_told_and_nothing_starts(
@@ -186,7 +186,7 @@ async def test_unknown_things_are_errors(tmp_path: Path, monkeypatch: pytest.Mon
         for uri in ("swecli://session/../../x", "file:///etc/passwd", "swecli://session/unknown"):
             with pytest.raises(MCPError):
                 await made.client.read_resource(uri)
-        assert "no session" in text(await made.call("read_result", session="unknown"))
+        assert "Unknown session" in text(await made.call("read_result", session="unknown"))
         assert "wait must be" in text(await made.call("read_result", session="unknown", wait=1e9))
         assert "nothing was stopped" in text(await made.call("cancel_task", session="unknown"))
         assert text(await made.call("run_task", prompt="go on")).startswith("All is well.")

@@ -473,7 +473,7 @@ class ApprovalSettings(Section):
 
     mode: Mode = "default"
     """default: reads the workspace, asks before anything else; accept-edits: file edits are accepted, commands still
-    ask; plan: read-only; auto: like accept-edits, and sandboxed commands run unasked."""
+    ask; plan: read-only, nothing will be changed; auto: like accept-edits, and sandboxed commands run unasked."""
     allow: tuple[str, ...] = ()
     """Rules for calls that run without approval, such as Bash(npm test *)."""
     ask: tuple[str, ...] = ()

@@ -63,7 +63,7 @@ class Purpose(Struct, frozen=True):
     """A database's purpose, in the words of its problem messages."""
 
     name: str = "session database"
-    unusable: str = "This session is in memory only and is lost when swecli ends"
+    unusable: str = "This session is kept in memory only and is lost when swecli ends"
     rescue: Callable[[Path, sqlite3.Connection], object] = bring_over
     """Copies the readable part of a damaged file into a new database; ``str`` of the result is the report for the
     user."""

@@ -483,6 +483,7 @@ class Prompt(Vertical):
         self._typed_at: float | None = None
         self._answered_until = 0.0
         """Clock time until which keys still belong to the answered panel."""
+        self._answered_draft = ""
         self._invitation = self._placeholder = ""
         self._vim: VimKeys | None = None
 
@@ -592,11 +593,13 @@ class Prompt(Vertical):
     def answered(self) -> None:
         """A panel was answered and the prompt returned. A repeat of the answering key is meant for the panel."""
         self._answered_until = self._clock() + GRACE
+        self._answered_draft = self.editor.text
 
     def _meant_for_panel(self, key: str) -> bool:
-        """Whether a key follows a panel's answer without a pause and could have been an answer."""
+        """Whether a key follows a panel's answer without a pause and could have been an answer. A key after typed or
+        pasted text can't."""
         now = self._clock()
-        if now >= self._answered_until or key not in ANSWERS:
+        if now >= self._answered_until or key not in ANSWERS or self.editor.text != self._answered_draft:
             self._answered_until = 0.0
             return False
         self._answered_until = now + GRACE

@@ -129,7 +129,7 @@ def test_a_keyring_that_fails_gives_way_to_the_file_and_says_so_when_it_has_the_
     with pytest.raises(KeyStoreError, match="could not remove"):
         fresh.remove("groq")
     assert {entry.provider for entry in fresh.entries()} == {"openai", "groq"}
-    with pytest.raises(KeyStoreError, match="not available"):
+    with pytest.raises(KeyStoreError, match="unavailable"):
         in_file(tmp_path).find("groq", "https://api.groq.com")
 
 

@@ -83,7 +83,7 @@ async def test_the_user_moves_a_command_and_an_interrupt_leaves_jobs_alone(tmp_p
         made.session.send(StopJob("j1"))
         await until(lambda: made.session.view.jobs[0].status == "killed")
         made.session.send(StopJob("j7"))
-        await until(lambda: "no job 'j7'" in made.bodies(Notice)[-1].text)
+        await until(lambda: "Unknown job 'j7'" in made.bodies(Notice)[-1].text)
         assert "up" in await made.session.job_output("j1")
 
 

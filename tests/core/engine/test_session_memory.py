@@ -384,7 +384,7 @@ async def test_a_change_in_a_folder_below_is_told_too(work: Path) -> None:
         assert said(one, "Semicolons are fine now.")()
         (work / "api" / "AGENTS.md").unlink()
         await one.say("And now?")
-        assert said(one, "api/AGENTS.md said no longer holds")()
+        assert said(one, "api/AGENTS.md was removed; its instructions no longer apply")()
 
 
 async def test_instructions_that_the_model_itself_wrote_are_no_news(work: Path) -> None:

@@ -114,4 +114,4 @@ def test_a_worktree_of_its_own() -> None:
     assert profile("worktree: true\n").worktree
     assert profile("isolation: worktree\n").worktree
     assert not profile("").worktree
-    assert "isolation 'vm' is not known" in profile("isolation: vm\n").problems[0].text
+    assert "unknown isolation 'vm'" in profile("isolation: vm\n").problems[0].text

@@ -582,7 +582,7 @@ async def test_an_answer_that_never_ends_is_cut_as_at_the_output_limit(piece: by
         assert last.message.response is not None
         assert last.message.response.stop.kind == "length"
         assert last.message.response.complete == (not last.message.tool_calls)
-        assert any("endless" in event.text for event in events if isinstance(event, StreamNotice))
+        assert any("swecli cut it after" in event.text for event in events if isinstance(event, StreamNotice))
 
 
 async def test_an_event_that_never_ends_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:

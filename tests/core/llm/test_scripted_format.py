@@ -52,7 +52,7 @@ def test_the_interpreter_is_the_only_thing_that_is_filled_in() -> None:
     ("source", "message"),
     [
         ("[[step]\n", r"s\.toml: .*line 1"),
-        ('[[step]]\ntext = "a"\n\n[[step]]\n', r"s\.toml: line 4, step 2: nothing to answer with"),
+        ('[[step]]\ntext = "a"\n\n[[step]]\n', r"s\.toml: line 4, step 2: no answer given"),
         ("[[step]]\ntext = 3\n", r"s\.toml: line 1, step 1, text: expected `str`, got `int`"),
         ('[[step]]\ntexts = "a"\ntext = "b"\n', r"line 1, step 1: object contains unknown field `texts`"),
         ("[[step]]\ncall = [{arguments = {}}]\n", r"line 1, step 1, call 1: object missing required field `tool`"),
@@ -79,10 +79,10 @@ def test_a_wrong_script_names_file_line_and_step(source: str, message: str) -> N
 
 
 def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ScriptError, match=r"none\.toml: can't be read"):
+    with pytest.raises(ScriptError, match=r"cannot read .*none\.toml"):
         load_script(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ScriptError, match=r"binary\.toml: can't be read"):
+    with pytest.raises(ScriptError, match=r"cannot read .*binary\.toml"):
         load_script(tmp_path / "binary.toml")
     (tmp_path / "good.toml").write_text('[[step]]\ntext = "a"\n')
     assert load_script(tmp_path / "good.toml").steps[0].text == "a"

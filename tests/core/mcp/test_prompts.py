@@ -101,7 +101,7 @@ async def test_what_the_command_shows(tmp_path: Path) -> None:
         table = next(block for block in await blocks_of(made, "hub") if isinstance(block, TableBlock))
         assert len(table.rows) == 13
         assert "needs a server's name. Servers: hub, gone" in await shown(made, "enable")
-        assert "No MCP server 'nowhere'" in await shown(made, "nowhere")
+        assert "Unknown MCP server 'nowhere'" in await shown(made, "nowhere")
         assert "hub is off" in await shown(made, "disable hub")
         assert "off" in await shown(made)
 

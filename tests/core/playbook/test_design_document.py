@@ -51,7 +51,7 @@ def test_ids_have_a_prefix_and_five_digits_and_survive_a_round_trip() -> None:
     assert again is one
     playbook.tag_bullet(one.id, "helpful")
     assert playbook.tag_bullet("fil-99999", "helpful") is None
-    with pytest.raises(ValueError, match="no tag"):
+    with pytest.raises(ValueError, match="unknown tag"):
         one.tag("great")  # type: ignore[arg-type]
     copy = Playbook.from_dict(playbook.to_dict())
     assert copy.bullets() == playbook.bullets()

@@ -188,7 +188,7 @@ async def test_what_is_not_there_is_named_with_what_is(memory: MemoryBench) -> N
         ("insert", {"insert_line": 0, "insert_text": "x"}),
         ("rename", {"new_path": "/memories/c.md"}),
     ):
-        assert "There is /memories/api/b.md" in await memory.refused(command, "/memories/b.md", **more)
+        assert "Memories: /memories/api/b.md" in await memory.refused(command, "/memories/b.md", **more)
 
 
 @pytest.mark.parametrize("span", [[0, 2], [4, 5], [3, 1], [-1, 2]])
@@ -205,7 +205,9 @@ async def test_what_may_not_be_kept(memory: MemoryBench) -> None:
     assert "NUL" in await memory.refused("create", "/memories/a.md", file_text="a\0b")
     assert "surrogate" in await memory.refused("create", "/memories/a.md", file_text="a\ud800b")
     await memory.do("create", "/memories/a.md", file_text="x" * (LIMIT - 5))
-    assert "at most" in await memory.refused("insert", "/memories/a.md", insert_line=1, insert_text="more text")
+    assert "the limit for memory files is" in await memory.refused(
+        "insert", "/memories/a.md", insert_line=1, insert_text="more text"
+    )
     assert (memory.project / "a.md").stat().st_size == LIMIT - 5
 
 

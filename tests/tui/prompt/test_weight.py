@@ -212,7 +212,7 @@ async def test_a_paste_of_fifty_megabytes_is_held_once_and_not_saved(tmp_path: P
     huge = "a line of a log that is far too long\n" * 1_400_000
     async with running(session=session(), state=tmp_path) as it:
         await pasted(it, huge)
-        await it.shows("Pasted 51.8M: too large to be saved with the draft")
+        await it.shows("Pasted 51.8M: too large to save with the draft")
         await it.press(*" look")
         it.app.main.prompt.save()
         assert saved(tmp_path) < 500

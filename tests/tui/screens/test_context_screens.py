@@ -641,5 +641,5 @@ async def test_what_a_later_compaction_replaced_is_not_offered_back() -> None:
         await it.shows("replaced")
         await it.until(lambda: "undo back" not in it.screen() and "redo up" not in it.screen())
         await it.press("u")
-        await it.shows("k9 can't come back")
+        await it.shows("k9 cannot be redone")
         assert not session.sent(RedoCompaction)

@@ -30,7 +30,7 @@ def read_ranks() -> dict[bytes, int]:
         RanksError: the file is broken.
         OSError: it can't be read.
     """
-    data = Path(__file__).with_name(_FILE).read_bytes()
+    data = (Path(__file__).parent / _FILE).read_bytes()
     if hashlib.sha256(data).hexdigest() != _SHA256:
         raise RanksError(f"the packed ranks ({_FILE}) are damaged; reinstall swecli")
     return unpack(data)
