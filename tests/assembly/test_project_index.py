@@ -71,7 +71,8 @@ def test_a_session_that_had_the_tool_has_it_again_whatever_became_of_the_index(t
     project = tmp_path / "project"
     project.mkdir()
     (project / "pricing.py").write_text("def pricing(): ...\n")
-    last = '[[step]]\nexpect = { last_result = "This folder has no index: its files are no longer trusted" }\ntext = "Done."'
+    why = "This folder has no index: its files are no longer trusted"
+    last = f'[[step]]\nexpect = {{ last_result = "{why}" }}\ntext = "Done."'
     with LoopbackServer(parse_script(SAYS + last), manners=Manners(window=128_000)) as provider:
         run = Program(project, tmp_path / "home", provider.environment())
         assert run.run("-p", "hi", "-m", "openai/m").stdout == "Hello.\n"
