@@ -45,7 +45,7 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         )
         if len(listed) > SHOWN:
             blocks.append(TextBlock(f"and {len(listed) - SHOWN:,} more files", "dim"))
-        if generated.folders:
+        if generated:
             blocks.append(TextBlock(generated.line(cwd), "dim"))
     if done.conflicts:
         head = _count(len(done.conflicts), "file left alone", "files left alone")
@@ -74,7 +74,11 @@ def _untracked_as_usual(files: Sequence[LeftFile], cwd: Path) -> TextBlock:
 
 
 def left_alone(files: Sequence[LeftFile], cwd: Path) -> str:
-    lines = [f"  {shown_path(file.path, cwd)}: {file.why}" for file in files[:SHOWN]]
+    """The files, those with the same reason on one line."""
+    by_reason: dict[str, list[str]] = {}
+    for file in files[:SHOWN]:
+        by_reason.setdefault(file.why, []).append(shown_path(file.path, cwd))
+    lines = [f"  {', '.join(paths)}: {why}" for why, paths in by_reason.items()]
     more = [f"  and {len(files) - SHOWN:,} more"] if len(files) > SHOWN else []
     return "\n".join([*lines, *more])
 
@@ -98,7 +102,7 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
         return await _against(session, "HEAD", rest.strip())
     below, is_there = _place(arguments, cwd) if arguments else ("", True)
     found = await session.files.difference(below)
-    if not is_there and not found.files and not found.generated.folders:
+    if not is_there and not found.files and not found.generated:
         try:
             return await _against(session, first, rest.strip(), sure=False)
         except GitRefused:
@@ -131,7 +135,7 @@ async def _against(session: Session, revision: str, path: str, *, sure: bool = T
     where = f" below {path}" if path else ""
     if found.files:
         blocks.append(TextBlock(f"{_sum(found.files, f'differ from {revision}', 'differs from ' + revision)}.", "dim"))
-    elif found.generated.folders:
+    elif found.generated:
         blocks.insert(0, TextBlock(f"No other file{where} differs from {revision}."))
     else:
         blocks.append(TextBlock(f"No file{where} differs from {revision}."))
@@ -142,7 +146,7 @@ def _diffs(files: Sequence[DiffBlock], more: int, generated: GeneratedFiles, cwd
     blocks: list[DisplayBlock] = [replace(block, path=shown_path(block.path, cwd)) for block in files]
     if more:
         blocks.append(TextBlock(f"and {more:,} more files; a path narrows the list", "dim"))
-    if generated.folders:
+    if generated:
         blocks.append(TextBlock(generated.line(cwd), "dim"))
     return blocks
 

@@ -57,8 +57,10 @@ def said(result: CommandResult) -> str:
 
 
 async def test_files_in_generated_folders_are_one_line() -> None:
-    found = Difference(FILES, generated=GeneratedFiles(214, ("/work/build", "/work/node_modules")))
-    assert "and 214 files in generated folders (build/, node_modules/)" in said(await shown(found, "/diff"))
+    found = Difference(FILES, generated=GeneratedFiles(214, ("/work/build", "/work/out"), ("/work/node_modules",)))
+    assert "and 214 files in generated folders (build/, out/); not tracked: node_modules/" in said(
+        await shown(found, "/diff")
+    )
     only = said(await shown(Difference(generated=GeneratedFiles(1, ("/work/dist",))), "/diff"))
     assert "changed no file" in only
     assert "and 1 file in a generated folder (dist/)" in only

@@ -76,6 +76,12 @@ async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> Non
     assert session.files.targets == [Target()]
 
 
+async def test_files_left_alone_for_the_same_reason_share_a_line() -> None:
+    left = tuple(LeftFile(f"/work/{name}", "changed since") for name in ("a", "b"))
+    done = FilesRestored("undo", ("t1 x",), conflicts=(*left, LeftFile("/work/c", "no longer exists")))
+    assert "left alone:\n  a, b: changed since\n  c: no longer exists" in await UndoSession(done).lines("/undo")
+
+
 async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."

@@ -34,21 +34,33 @@ def is_below(path: str, place: str) -> bool:
 
 
 class GeneratedFiles(Struct, frozen=True):
-    """Number of changed, tracked files in generated folders, and those folders (absolute)."""
+    """Number of changed, recorded files in generated folders, and those folders (absolute). The files in ``unrecorded``
+    folders are not counted, because swecli does not record them."""
 
     files: int = 0
     folders: tuple[str, ...] = ()
+    unrecorded: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.folders or self.unrecorded)
 
     def line(self, cwd: Path) -> str:
-        """ "and 214 files in generated folders (build/, node_modules/)"; empty if there are none."""
-        if not self.folders:
-            return ""
-        here = f"{cwd}{os.sep}"
-        names = [f"{folder.removeprefix(here)}/" for folder in self.folders[:_MAX_NAMED]]
-        more = f" and {len(self.folders) - _MAX_NAMED} more" if len(self.folders) > _MAX_NAMED else ""
-        files = f"{self.files:,} file{'' if self.files == 1 else 's'} in " if self.files else ""
-        folders = "a generated folder" if len(self.folders) == 1 else "generated folders"
-        return f"and {files}{folders} ({', '.join(names)}{more})"
+        """ "and 214 files in a generated folder (build/); not tracked: node_modules/"; empty if there are none."""
+        parts: list[str] = []
+        if self.folders:
+            files = f"{self.files:,} file{'' if self.files == 1 else 's'}"
+            folders = "a generated folder" if len(self.folders) == 1 else "generated folders"
+            parts.append(f"and {files} in {folders} ({_named(self.folders, cwd)})")
+        if self.unrecorded:
+            what = "not tracked" if parts else "generated, not tracked"
+            parts.append(f"{what}: {_named(self.unrecorded, cwd)}")
+        return "; ".join(parts)
+
+
+def _named(folders: Sequence[str], cwd: Path) -> str:
+    names = [f"{folder.removeprefix(f'{cwd}{os.sep}')}/" for folder in folders[:_MAX_NAMED]]
+    more = f" and {len(folders) - _MAX_NAMED} more" if len(folders) > _MAX_NAMED else ""
+    return f"{', '.join(names)}{more}"
 
 
 class GeneratedFolders:

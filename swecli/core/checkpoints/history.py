@@ -87,7 +87,8 @@ def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFol
         if why in USUAL:
             del found[path]
     listed, generated = rules.split((path for path in found if path not in edited), below)
-    generated = replace(generated, folders=tuple(dict.fromkeys((*generated.folders, *folders))))
+    unrecorded = tuple(folder for folder in folders if folder not in generated.folders)
+    generated = replace(generated, unrecorded=unrecorded)
     shown = [path for path in found if path in edited.union(listed)]
     files = tuple(_block(connection, found[path]) for path in shown[:MOST_FILES])
     return Difference(files, len(shown) - len(files), generated=generated)
@@ -124,7 +125,9 @@ def changed_since(
             at += 1
         for path in touched:
             span = found[path]
-            if span.before.same(span.after) or {span.before.kind, span.after.kind} == {"absent", "folder"}:
+            kinds = {span.before.kind, span.after.kind}
+            left_out = (span.after.note or span.before.note) in USUAL
+            if span.before.same(span.after) or kinds == {"absent", "folder"} or left_out:
                 lines.pop(path, None)
                 continue
             compared += 1

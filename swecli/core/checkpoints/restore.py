@@ -389,7 +389,11 @@ def outcome(
     direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[LeftFile, ...]
 ) -> FilesRestored:
     missed = {listed.path for listed in failed}
-    done = [step for step in made.steps if step.path not in missed]
+    done = [
+        step
+        for step in made.steps
+        if step.path not in missed and (step.relinks or not step.now.same(step.then))  # not what only came and went
+    ]
     return FilesRestored(
         direction,
         tuple(named(operation) for operation in chosen),

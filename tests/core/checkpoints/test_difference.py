@@ -74,7 +74,31 @@ def test_generated_folders_are_counted_unless_asked_for_or_edited(bench: Bench) 
     found = bench.history.difference()
     names = [os.path.relpath(block.path, bench.work) for block in found.files]
     assert names == [".gitignore", "build/by_hand", "src.py"]
-    assert found.generated.line(bench.work) == "and 2 files in generated folders (build/, cache/)"
+    assert found.generated.line(bench.work) == "and 2 files in a generated folder (build/); not tracked: cache/"
     below = bench.history.difference(str(bench.work / "build"))
     assert len(below.files) == 3
     assert not below.generated.files
+
+
+def test_folders_that_are_not_recorded_hold_none_of_the_counted_files(bench: Bench) -> None:
+    bench.command("mkdir -p build node_modules/p; seq 3 > build/x; seq 3 > build/y; echo > node_modules/p/index.js")
+    found = bench.history.difference()
+    assert found.generated.line(bench.work) == "and 2 files in a generated folder (build/); not tracked: node_modules/"
+    bench.command("rm -r build")
+    found = bench.history.difference()
+    assert found.generated.line(bench.work) == "generated, not tracked: node_modules/"
+
+
+def test_since_a_message_only_files_count_that_a_rewind_could_change(bench: Bench) -> None:
+    bench.command("mkdir -p node_modules/p __pycache__; echo > node_modules/p/index.js; echo > __pycache__/m.pyc")
+    bench.command("echo new > c; echo passing > d")
+    bench.command("mv d e")
+    assert bench.history.changed_since([1]) == {1: module.ChangedSince(2, 2, 0)}
+    shown = [(os.path.basename(file.path), file.how) for file in bench.history.preview(1).files]
+    assert sorted(shown) == [("c", "removed"), ("e", "removed")]
+    done = bench.history.rewind(1, "back")
+    assert sorted(os.path.basename(file.path) for file in done.files) == ["c", "e"]
+    again = bench.history.unwind("back", 1)
+    assert sorted(os.path.basename(file.path) for file in again.files) == ["c", "e"]
+    assert (bench.work / "e").read_text() == "passing\n"
+    assert not (bench.work / "d").exists()
