@@ -21,6 +21,8 @@ WAYS = {
 }
 """Ways to add a rule: effect and label."""
 
+_FORMS = "Rules look like Bash(npm test *), Edit(/src/**) or WebFetch(domain:example.org)."
+
 ADD = "add "
 """Prefix of the names of entries that add something."""
 
@@ -70,7 +72,9 @@ class PermissionsPage(ListPage):
                 parse_rule(text)
             except RuleError as error:
                 return (TextBlock(f"Not a rule yet: {error}.", "warning"),)
-        if self._rules or text or not self._read_once:
+        if text:
+            return (TextBlock(f"{text} is neither part of a rule here nor a rule. {_FORMS}", "warning"),)
+        if self._rules or not self._read_once:
             return ()
         return (
             TextBlock("No rules yet. swecli asks before anything it can't prove is read-only."),

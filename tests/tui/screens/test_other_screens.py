@@ -125,6 +125,12 @@ async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
         assert permissions.added == [("project", "Bash(npm run *)")]
 
 
+async def test_words_that_are_neither_a_rule_nor_part_of_one_are_answered() -> None:
+    async with running(**ports(permissions=Permissions())) as it:
+        it.app.actions.show_permissions("nonsense")
+        await it.shows("Permissions · 0 of 4", "nonsense is neither part of a rule here nor a rule", "Edit(/src/**)")
+
+
 async def test_what_an_answer_allowed_is_listed_and_revoked() -> None:
     session = Session()
     session.view.rules = (Rule("allow", "Edit(/notes.txt)", "session", "always, turn 1"),)
