@@ -472,7 +472,7 @@ class Conversation:
             return turn
         self._in_command = True
         result = await run_command(found.command, self.session, found.arguments)
-        blocks = result.blocks or result.instead
+        blocks = (*result.blocks, *result.instead)
         text = blocks_text(blocks) or _SCREENS.get(result.screen or "", "")
         if result.clip is not None:
             text = text or "Copy it in your editor; swecli has no access to its clipboard."

@@ -65,7 +65,7 @@ class Clip(Struct, frozen=True):
 
 class CommandResult(Struct, frozen=True):
     """Output of a command, and the action for the front-end, if any. ``argument`` is for that screen; a front-end
-    without the screen shows ``instead``."""
+    without the screen shows ``instead`` after the blocks."""
 
     blocks: tuple[DisplayBlock, ...] = ()
     screen: Screen | None = None

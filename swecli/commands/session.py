@@ -213,10 +213,10 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
         _table("By agent", "agent", _by_agent(session.view)),
         _table("By turn", "turn", turns[-TURNS:]),
     )
-    blocks = [TextBlock("\n\n".join(filter(None, sections)))]
-    if unpriced:
-        blocks.append(TextBlock(_unpriced_text(unpriced), "dim"))
-    return CommandResult(tuple(blocks), screen="price" if unpriced else None, argument=unpriced[0] if unpriced else "")
+    blocks = (TextBlock("\n\n".join(filter(None, sections))),)
+    if not unpriced:
+        return CommandResult(blocks)
+    return CommandResult(blocks, "price", unpriced[0], instead=(TextBlock(_unpriced_text(unpriced), "dim"),))
 
 
 def _by_agent(view: SessionView) -> list[tuple[str, Tally]]:
@@ -250,7 +250,8 @@ def usage_text(view: SessionView) -> str:
     return labelled(
         (
             ("Turns", number(totals.turns)),
-            ("Model requests", number(totals.steps)),
+            # Requests outside turns, such as of /init, are no steps.
+            ("Model requests", number(max(totals.steps, view.spending.total.responses))),
             ("Tool calls", number(totals.tools) + (f" ({tools})" if tools else "")),
             ("Input tokens", known(totals.input_tokens)),
             (

@@ -75,7 +75,7 @@ async def run_slash(session: Session, invocation: CommandCall, screens: Screens 
         session.send(result.offer.command)
     shown = screens.get(result.screen) if result.screen is not None else None
     instead = await asyncio.to_thread(shown) if shown is not None and not result.blocks else ()
-    blocks = result.blocks or instead or result.instead or _instead_of(result, session)
+    blocks = (*result.blocks, *(instead or result.instead)) or _instead_of(result, session)
     text = "\n".join(line for block in blocks for line in block_lines(block))
     failed = bool(blocks) and all(isinstance(block, TextBlock) and block.style == "error" for block in blocks)
     return Shown(text, failed)  # a report about an error is not an error

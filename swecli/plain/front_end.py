@@ -576,7 +576,7 @@ class LinearFrontEnd:
     def _show(self, result: CommandResult) -> None:
         if result.screen == "fork" and self._fork is not None:
             return
-        blocks = result.blocks or result.instead
+        blocks = (*result.blocks, *result.instead)
         self._output.blocks(blocks, drawings=False)
         if not blocks and result.screen not in (None, "quit", "clear", "help"):
             self._output.say(["This command needs an argument here; /help shows which."])

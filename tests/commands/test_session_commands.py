@@ -128,6 +128,7 @@ async def test_usage_is_told_by_model_and_by_turn() -> None:
     for turn in range(2, 30):
         spent.add("a/big", turn, Usage(10_000, 9_500, None, 100), "0.25", turn == 29)
     text = await session.slash("/usage")
+    assert "Model requests                   30" in text, "as many as in the tables"
     models = text[text.index("By model") : text.index("By turn")].splitlines()
     assert [line.split() for line in models[2:4]] == [
         ["a/big", "29", "290,000", "95%", "2,900", "about", "$7.50"],
@@ -188,7 +189,7 @@ async def test_an_unknown_price_is_asked_about_with_the_form_of_the_setting() ->
     assert isinstance(found, CommandCall)
     result = await found.command.run(cast("Any", session), "")
     assert (result.screen, result.argument) == ("price", "fake/model")
-    said = result.blocks[-1]
+    (said,) = result.instead
     assert isinstance(said, TextBlock)
     assert '[models.price] "fake/model" = { input = 3, output = 15, cache_read = 0.3 }' in said.text
     session.unpriced = ()

@@ -9,11 +9,12 @@ from typing import Any, get_args
 import pytest
 
 from swecli.commands.base import Screen
+from swecli.commands.session import USAGE
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetMode
 from tests.support.inspected import Inspected
 from tests.tui.screens.test_context_screens import prepared
-from tests.tui.support import running
+from tests.tui.support import COMMANDS, running
 
 
 @pytest.mark.parametrize("name", get_args(Screen))
@@ -51,6 +52,18 @@ async def test_with_yolo_there_are_two_modes_and_the_screen_names_it() -> None:
         it.app.actions.open("pick_mode")
         await it.shows("1   yolo", "everything runs without approval", "2 ● plan")
         assert "accept-edits" not in it.screen()
+
+
+async def test_the_way_to_set_a_price_is_shown_only_where_no_panel_asks_for_it() -> None:
+    session = prepared(Inspected().fill(2))
+    session.unpriced = ("fake/model",)
+    async with running(session=session, commands=lambda: (*COMMANDS, USAGE)) as it:
+        await it.say("/usage")
+        await it.shows("Price of fake/model, $ per million", "Model requests")
+        assert "/usage price" not in it.screen()
+        await it.press("escape")
+        await it.say("/usage")
+        await it.shows("Price of fake/model unknown; /usage price INPUT OUTPUT sets it")
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,13 @@ def _version(ref: str) -> tuple[int, ...]:
 
 
 def _without_key(name: str, chosen: Sequence[ModelOffer]) -> str:
-    refs = _listed([offer.ref for offer in chosen], "or")
     offer = chosen[0]
     provider = offer.ref.partition("/")[0]
     key = f"set {offer.variable} or use /login {provider}" if offer.variable else f"{provider} is not usable here"
-    return f"{name} is {refs}, which has no key: {key}."
+    if len(chosen) == 1:
+        return f"{name} is {offer.ref}, which has no key: {key}."
+    refs = _listed([one.ref for one in chosen])
+    return f"{name} matches {refs}, which have no key. For {offer.ref}, {key}."
 
 
 def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
@@ -151,9 +153,9 @@ def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
     return f"unknown model {name!r}. {hint}"
 
 
-def _listed(refs: Sequence[str], word: str = "and") -> str:
+def _listed(refs: Sequence[str]) -> str:
     if len(refs) == 1:
         return refs[0]
     if len(refs) > NAMED:
         return f"{', '.join(refs[:NAMED])} and {len(refs) - NAMED} more"
-    return f"{', '.join(refs[:-1])} {word} {refs[-1]}"
+    return f"{', '.join(refs[:-1])} and {refs[-1]}"

@@ -58,6 +58,11 @@ def test_what_can_be_used_counts_before_what_needs_a_key() -> None:
     without = find_model("gpt-5", offers[:1])
     assert without.ref == ""
     assert without.problem == "gpt-5 is openai/gpt-5, which has no key: set THE_KEY or use /login openai."
+    several = find_model("gpt-5", [offer(f"{maker}/gpt-5", key=False) for maker in ("openai", "a", "b", "c", "d")])
+    assert several.problem == (
+        "gpt-5 matches openai/gpt-5, a/gpt-5, b/gpt-5, c/gpt-5 and 1 more, which have no key."
+        " For openai/gpt-5, set THE_KEY or use /login openai."
+    )
 
 
 def test_a_mistyped_name_gets_the_nearest_and_others_a_way_out() -> None:
