@@ -553,6 +553,8 @@ def _displays(
                 return []
             case TextBlock() if shown.style in ("warning", "error"):
                 return fold(render_display(shown, width, palette), LIVE_LINES, 0, width, palette)
+            case TodoBlock() if any(todo.status == "completed" for todo in shown.todos):
+                return []  # an update: the call's line counts, Ctrl+T and Enter list
             case TodoBlock() | TableBlock() | ImageBlock():
                 return fold(render_display(shown, width, palette), DIFF_LINES, 0, width, palette)
             case _:

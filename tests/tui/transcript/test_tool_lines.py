@@ -10,8 +10,10 @@ import importlib
 import pkgutil
 
 import pytest
+from msgspec.structs import replace
 
 import swecli.core.tools
+from swecli.core.protocol.blocks import Todo, TodoBlock
 from swecli.core.protocol.events import (
     Body,
     ItemCheckpointed,
@@ -183,3 +185,15 @@ def test_arguments_that_were_refused_are_one_line_until_it_is_opened() -> None:
     assert folded == ["☑ Todos   failed · Invalid arguments for update_todos; nothing was run."]
     opened = "\n".join(row.text for row in render_block(block, 78, DARK, expanded=True))
     assert "todos: is required" in opened
+
+
+def test_a_todo_list_is_shown_once_and_its_updates_as_one_line_each() -> None:
+    first = ToolBlock(
+        "t", "update_todos", "look", "ok", blocks=(TodoBlock((Todo("look"), Todo("mend"))),), detail="2 to do"
+    )
+    assert [row.text.strip() for row in render_block(first, 78, DARK)][1:] == ["☐ look", "☐ mend"]
+    update = replace(
+        first, title="mend", blocks=(TodoBlock((Todo("look", "completed"), Todo("mend"))),), detail="1 done"
+    )
+    assert [row.text.strip() for row in render_block(update, 78, DARK)] == ["☑ Todos mend   1 done"]
+    assert [row.text.strip() for row in render_block(update, 78, DARK, expanded=True)][1:] == ["☑ look", "☐ mend"]
