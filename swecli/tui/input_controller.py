@@ -261,10 +261,22 @@ class InputController:
             self._screen.prompt.put_back(title)
             self._screen.activity.flash(f"/{command.name} waits until the turn ends; Esc interrupts the turn")
             return
-        result = await self._answered(command, port, arguments, title)
+        transcript, announced = self._screen.transcript, False
+
+        def announce() -> None:
+            nonlocal announced
+            announced = True
+            transcript.show((), title)
+
+        if not self._session.state.busy:  # a call now is the command's own
+            self._session.before_call = announce
+        try:
+            result = await self._answered(command, port, arguments, title)
+        finally:
+            self._session.before_call = None
         self._screen.activity.refresh()  # a suggestion may be available now
         if result.blocks:
-            self._screen.transcript.show(result.blocks, title)
+            transcript.show(result.blocks, "" if announced else title)
         if result.offer is not None and result.screen is None:
             self._actions.offer(result.offer)
         if result.clip is not None:

@@ -22,6 +22,7 @@ from swecli.core.protocol.events import (
     Event,
     FileChanged,
     ItemDelta,
+    ItemStarted,
     Mode,
     ModeChanged,
     Rewound,
@@ -82,6 +83,10 @@ def merge(events: Sequence[Event]) -> list[Event]:
         assert isinstance(event.body, ItemDelta)
         merged[index] = replace(event, body=replace(event.body, text="".join(parts)))
     return merged
+
+
+def _is_call(event: Event) -> bool:
+    return isinstance(event.body, ItemStarted) and event.body.kind == "tool" and event.agent == MAIN
 
 
 class Bridge:
@@ -213,6 +218,8 @@ class SessionController:
         self._turns = SHOWN_TURNS
         """Minimum number of newest turns shown."""
         self._place: Callable[[], bool] | None = None
+        self.before_call: Callable[[], None] | None = None
+        """Called once, before the next tool call appears."""
         """Restores the scroll position once its content is shown again; returns whether it could."""
         self._newest = self._replayed = 0
         """Sequence numbers of the newest shown event, and of the newest when the number of shown turns last changed."""
@@ -485,6 +492,9 @@ class SessionController:
     def _apply(self, batch: Sequence[Event]) -> None:
         """Show the merged events of one frame."""
         view = self.view
+        if self.before_call is not None and any(_is_call(event) for event in batch):
+            announce, self.before_call = self.before_call, None
+            announce()
         self._screen.transcript.apply(batch)
         if self._place is not None and self._place():
             self._place = None

@@ -8,10 +8,12 @@ from typing import Any, get_args
 
 import pytest
 
-from swecli.commands.base import Screen
+from swecli.commands.base import CommandResult, Screen, SlashCommand
 from swecli.commands.session import USAGE
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetMode
+from swecli.core.protocol.events import ItemCheckpointed, ItemStarted
+from swecli.core.protocol.messages import ToolCallPart
 from tests.support.inspected import Inspected
 from tests.tui.screens.test_context_screens import prepared
 from tests.tui.support import COMMANDS, running
@@ -81,3 +83,23 @@ async def test_what_is_typed_where_a_price_is_asked_for_is_not_lost(typed: str, 
         await it.press(*["space" if sign == " " else sign for sign in typed], "enter")
         await it.until(lambda: it.text == kept and it.editor.has_focus)
         await it.shows(shown)
+
+
+async def test_a_command_that_calls_a_tool_stands_above_the_call() -> None:
+    ended = asyncio.Event()
+
+    async def run(port: Any, text: str) -> CommandResult:
+        port.emit(ItemStarted("t1", "tool", "write_file"))
+        port.emit(ItemCheckpointed("t1", ToolCallPart("c", "write_file", '{"path": "GUIDE.md"}'), title="GUIDE.md"))
+        await ended.wait()
+        return CommandResult.text("Wrote the guide.")
+
+    command = SlashCommand("guide", "Write a guide", run, while_busy=False)
+    async with running(commands=lambda: (*COMMANDS, command)) as it:
+        await it.say("/guide")
+        await it.shows("/guide", "Write GUIDE.md")
+        ended.set()
+        await it.shows("Wrote the guide.")
+        screen = it.screen()
+        assert screen.count("/guide") == 1
+        assert screen.index("/guide") < screen.index("Write GUIDE.md") < screen.index("Wrote the guide.")
