@@ -80,7 +80,9 @@ class FileChange(Struct, frozen=True):
         """The change as a diff; for a long text, only the differing region."""
         old = None if self.before is None else _text(self.before)
         new = None if self.after is None else _text(self.after)
-        notes = [self.note] if self.note and not self.changes_nothing else []
+        notes = [self.note] if self.note else []
+        if self.changes_nothing:
+            notes = [f"already has this content, {len(self.before or b''):,} bytes"]
         if not any(self.path.is_relative_to(root) for root in (ctx.cwd, *ctx.roots)):
             notes.append("outside the workspace")
         if "\0" in (old or "") or "\0" in (new or ""):
@@ -100,7 +102,7 @@ class FileChange(Struct, frozen=True):
         if self.after is None:
             return f"deletes a file, {before:,} bytes"
         if self.changes_nothing:
-            return f"the file already has this content, {before:,} bytes"
+            return ""  # the block says so
         verb = "overwrites" if self.note.startswith("overwrites") else "changes"
         return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
 
@@ -226,7 +228,7 @@ class OutdatedChoice(ToolError):
 def preview_of(changes: Sequence[FileChange], ctx: ToolContext) -> Preview:
     """The preview of changes: one block each, with the hunks to choose from."""
     blocks = tuple(change.block(ctx) for change in changes)
-    facts = tuple(change.fact for change in changes)
+    facts = tuple(filter(None, (change.fact for change in changes)))
     idle = bool(changes) and all(change.changes_nothing and change.mode is None for change in changes)
     shown = facts if len(facts) < 4 else (_summary(changes),)
     return Preview(blocks, _state(changes), _hunks(changes), shown, changes_nothing=idle)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy, Rule
+from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
     EditedText,
@@ -334,7 +335,10 @@ async def test_a_rule_still_asks_about_writing_what_a_file_already_contains(tmp_
     policy = replace(POLICY, rules=(Rule("ask", "Edit", "user"),))
     async with bench(script("write_file", path="a", content="same\n"), tmp_path, tools=TOOLS, policy=policy) as b:
         asked = await started(b)
-        assert asked.facts == ("the file already has this content, 5 bytes",)
+        assert asked.facts == ()
+        (block,) = asked.blocks
+        assert isinstance(block, DiffBlock)
+        assert block.note == "already has this content, 5 bytes"
         b.allow(asked)
         await ended(b)
 
