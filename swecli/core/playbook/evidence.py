@@ -36,6 +36,7 @@ from swecli.core.protocol.events import (
     PermissionRequested,
     PermissionResolved,
     RestoredFile,
+    TurnEnded,
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart
@@ -134,6 +135,9 @@ class EvidenceWatch:
         self._red: dict[str, Ran] = {}
         self._slow: dict[str, Ran] = {}
         self._edited: list[str] = []
+        self._in_turn = False
+        self._by_command: set[str] = set()
+        """Files whose newest change is by a slash command of the user, such as ``/init``, rather than by the model."""
         self._asked: dict[str, PermissionRequested] = {}
         self._replaced: dict[str, str] = {}
         """Original commands that the user changed, by item."""
@@ -149,7 +153,10 @@ class EvidenceWatch:
             return []
         match event.body:
             case TurnStarted():
+                self._in_turn = True
                 self._begin(event.turn)
+            case TurnEnded():
+                self._in_turn = False
             case ItemStarted(item=item, kind=kind, name=name) if kind in ("tool", "user"):
                 self._calls[item] = _Call(name, kind=kind)
             case ItemCheckpointed(item=item, part=part) if item in self._calls and part.type == "tool_call":
@@ -330,6 +337,7 @@ class EvidenceWatch:
         if not name:
             return []
         self._edited.append(name)
+        (self._by_command.discard if self._in_turn else self._by_command.add)(name)
         call = self._calls.get(item)
         symbol = _symbol(call.arguments) if call is not None else ""
         if len(self._empty) >= EMPTY_SEARCHES:
@@ -358,7 +366,8 @@ class EvidenceWatch:
         """Files affected by an undo, those edited by name first. A removed file that was never edited is a by-product
         of a command, such as a cache."""
         named = {self.relative(file.path): file.how for file in files}
-        about = [path for path, how in named.items() if path and (how != "removed" or path in self._edited)]
+        by_model = {path: how for path, how in named.items() if path and path not in self._by_command}
+        about = [path for path, how in by_model.items() if how != "removed" or path in self._edited]
         return tuple(sorted(about, key=lambda path: path not in self._edited))
 
     def standing(self, evidence: Sequence[Evidence], event: Event) -> list[Evidence]:

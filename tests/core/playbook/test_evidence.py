@@ -13,7 +13,7 @@ from swecli.core.playbook.learning import learn
 from swecli.core.playbook.novelty import Known, judge
 from swecli.core.playbook.playbook import Playbook
 from swecli.core.playbook.store import expired, stale
-from swecli.core.protocol.events import FilesRestored, RestoredFile
+from swecli.core.protocol.events import FileChanged, FilesRestored, RestoredFile, TurnEnded
 from tests.core.playbook.sample import CWD, Told, whats
 
 NOT_THERE = "ERROR: file or directory not found: x\n\nno tests ran in 0.00s"
@@ -160,11 +160,23 @@ def test_edits_that_did_not_apply_undo_lookups_and_slow_commands_are_evidence() 
     told.runs("make e2e", detail="killed after 120 s").runs("make e2e", seconds=340.2)
     assert [one.content for one in bullets(told)] == [
         "Edits of `gen/a.css` did not apply 2 times; read its current lines right before each edit.",
-        "The user took back a change of `db/0042.sql`; ask before changing it again.",
+        "The user rejected a change of `db/0042.sql`; ask before changing it again.",
         "A search for `limiter` finds nothing; its code is in `gw/throttle.go` (`TokenBucket`).",
         "`apply_all` took 3 reads of `big/core.py` to find; search for its name, the file is long.",
         "`make e2e` takes about 340 s here; give it a timeout above that or run it in the background.",
     ]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_an_undo_of_what_a_slash_command_wrote_is_no_evidence_against_the_model(later: bool) -> None:
+    told = Told().says("x")
+    told.emit(TurnEnded("done"))
+    told.emit(FileChanged(f"{CWD}/GUIDE.md", None, "a", "t9"))  # by /init, between turns
+    if later:
+        told.says("y").uses("edit_file", path="GUIDE.md")
+    told.emit(FilesRestored("undo", files=(RestoredFile(f"{CWD}/GUIDE.md", "removed"),)))
+    expected = ["The user rejected a change of `GUIDE.md`; ask before changing it again."] if later else []
+    assert [one.content for one in bullets(told)] == expected
 
 
 EVIL = (
