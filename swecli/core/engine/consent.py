@@ -272,11 +272,6 @@ _MOST_SHOWN = 4_000
 _MOST_LINES = 120
 
 
-def _only_mode_asks(call: PreparedCall, decision: Decision) -> bool:
-    """Whether no rule, hook or danger is behind the question."""
-    return decision.rule is None and not call.must_ask and not decision.danger
-
-
 def amended(call: PreparedCall, preview: Preview, reply: ReplyPermission) -> PreparedCall:
     """The call as changed by the reply; the same call if the reply changes nothing.
 
@@ -494,8 +489,6 @@ class Consents:
                 return await self._allowed(call, decision)
             decision = counted if counted.outcome == decision.outcome else decision
             shown = self._bind(call, preview.state)
-            if preview.changes_nothing and _only_mode_asks(call, decision) and self._may_read(call):
-                return self._consented(call, decision, shown)  # bound: if the file changes first, this asks again
             if answer is not None and _covers(answer, decision):
                 return self._consented(call, decision, shown)
             answer = await self._asked(call, preview, decision, shown, refused)
@@ -568,13 +561,6 @@ class Consents:
         if call.must_ask and decision.outcome == "allow":
             return replace(decision, outcome="ask", reason=call.must_ask, offers=(), offer_note=ASKED_BY_HOOK)
         return decision
-
-    def _may_read(self, call: PreparedCall) -> bool:
-        """Whether the files that the call writes could be read without a question."""
-        cwd = str(self._services.workspace.cwd)
-        reads = Effects(reads=call.effects.writes)
-        asked = PermissionCall("read_file", {}, reads, cwd, self._roots, call.typed)
-        return self._services.decide(self._policy(None, call.rules), asked).outcome == "allow"
 
     def read_rules(self) -> ReadRules:
         """The current rules about files whose text may not be read."""

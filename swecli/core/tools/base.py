@@ -89,8 +89,6 @@ class Preview(Struct, frozen=True):
     """Changes of the blocks that can be accepted one by one."""
     facts: tuple[str, ...] = ()
     """Short phrases to show prominently: "creates a file, 41 bytes"."""
-    changes_nothing: bool = False
-    """Whether every target already has the content that the call would write."""
 
 
 class Choice(Struct, frozen=True):

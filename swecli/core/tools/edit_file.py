@@ -229,9 +229,8 @@ def preview_of(changes: Sequence[FileChange], ctx: ToolContext) -> Preview:
     """The preview of changes: one block each, with the hunks to choose from."""
     blocks = tuple(change.block(ctx) for change in changes)
     facts = tuple(filter(None, (change.fact for change in changes)))
-    idle = bool(changes) and all(change.changes_nothing and change.mode is None for change in changes)
     shown = facts if len(facts) < 4 else (_summary(changes),)
-    return Preview(blocks, _state(changes), _hunks(changes), shown, changes_nothing=idle)
+    return Preview(blocks, _state(changes), _hunks(changes), shown)
 
 
 def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:

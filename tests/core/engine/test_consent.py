@@ -321,53 +321,13 @@ async def test_the_event_loop_does_not_wait_for_git(tmp_path: Path) -> None:
         assert (tmp_path / "kept.txt").exists()
 
 
-async def test_writing_what_a_file_already_contains_needs_no_approval(tmp_path: Path) -> None:
+async def test_writing_what_a_file_already_contains_says_so_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("same\n")
     async with bench(script("write_file", path="a", content="same\n"), tmp_path, tools=TOOLS, policy=POLICY) as b:
-        b.send(Submit("go"))
-        await ended(b)
-        assert not b.bodies(PermissionRequested)
-        assert "already has exactly this content; nothing was written" in told(b)
-
-
-async def test_a_rule_still_asks_about_writing_what_a_file_already_contains(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("same\n")
-    policy = replace(POLICY, rules=(Rule("ask", "Edit", "user"),))
-    async with bench(script("write_file", path="a", content="same\n"), tmp_path, tools=TOOLS, policy=policy) as b:
         asked = await started(b)
         assert asked.facts == ()
         (block,) = asked.blocks
         assert isinstance(block, DiffBlock)
         assert block.note == "already has this content, 5 bytes"
         b.allow(asked)
-        await ended(b)
-
-
-async def test_a_file_that_changes_before_an_unneeded_write_is_asked_about(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text("same\n")
-
-    class Late(WriteFile):
-        async def target_state(self, params: Any, ctx: Any) -> str | None:
-            if path.read_text() == "same\n":
-                path.write_text("other\n")  # somebody else, after the preview and before the run
-            return await super().target_state(params, ctx)
-
-    tools = (Late(),)
-    async with bench(script("write_file", path="a", content="same\n"), tmp_path, tools=tools, policy=POLICY) as b:
-        asked = await started(b)
-        assert path.read_text() == "other\n"
-        b.allow(asked, "reject", "")
-        await ended(b)
-        assert path.read_text() == "other\n"
-
-
-@pytest.mark.parametrize("name", [".env", "../outside"])
-async def test_a_write_confirms_no_text_that_may_not_be_read(tmp_path: Path, name: str) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    (work / name).write_text("KEY=1\n")
-    async with bench(script("write_file", path=name, content="KEY=1\n"), work, tools=TOOLS, policy=POLICY) as b:
-        asked = await started(b)
-        b.allow(asked, "reject", "")
         await ended(b)
