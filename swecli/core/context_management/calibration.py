@@ -222,7 +222,7 @@ class Calibration:
             fixed = self._fixed_tokens
         else:
             fixed = (self._fixed_ratio or ratio) * sent.fixed_tokens
-        anchor = self._anchor if self._anchor is not None and self._extends_anchor(sent) else None
+        anchor = self._anchor if self._extends_anchor(sent) else None
         scale = self._anchor.scale if self._anchor is not None and fixed_known else 1.0
         sums = anchor.sums.times(scale) if anchor is not None else _Sums()
         new = sent.messages[len(anchor.messages) :] if anchor is not None else sent.messages

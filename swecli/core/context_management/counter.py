@@ -471,8 +471,6 @@ class HybridCounter:
             self.tell(f"Exact token counts are not available; swecli uses estimates: {error}.")
 
     def _remembered(self, text: str) -> int | None:
-        if len(text) < _REMEMBERED_FROM:
-            return None
         key = (len(text), hash(text))
         with self._lock:
             tokens = self._known.get(key)

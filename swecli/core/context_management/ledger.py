@@ -531,8 +531,7 @@ class Ledger:
         if entry.id in self.entries:
             return
         self.entries[entry.id] = entry
-        if entry.body.long:
-            self._bodies.add(entry.id, entry.body)
+        self._bodies.add(entry.id, entry.body)
         self._view.append(ViewEntry("live", entry.id))
         self._frozen = None
         self.revision += 1
@@ -737,8 +736,7 @@ class Ledger:
         if self._seen != self.rewrites:
             self._seen = self.rewrites
             self._bodies.see({entry.id for entry in self._view if entry.kind == "live"})
-        if self._bodies.leaving:
-            self._bodies.evict()
+        self._bodies.evict()
 
     def _set_view(self, view: View) -> None:
         """Set the view, without entries lost in a gap of the record."""

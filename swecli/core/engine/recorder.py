@@ -104,8 +104,7 @@ class Facts(Sequence[Event]):
 
     def add(self, event: Event) -> None:
         self._held.append(event)
-        if isinstance(event.body, Unknown | ContextRestored):
-            self._look(event)
+        self._look(event)
         self._fresh += 1
         if self._fresh >= KEPT:
             self._let_go()

@@ -431,7 +431,6 @@ class HttpModelClient:
     def __init__(self, config: ClientConfig, dump: ExchangeDump | None = None) -> None:
         """``dump`` receives every request and answer, with keys masked."""
         self._config = config
-        self.info = config.info
         self._dump = dump
         self._told_clearing = False
         self._masker = Masker(key_values(config.headers), shapes=False)
@@ -450,6 +449,10 @@ class HttpModelClient:
         )
 
     @property
+    def info(self) -> ModelInfo:
+        return self._config.info
+
+    @property
     def config(self) -> ClientConfig:
         return self._config
 
@@ -457,7 +460,6 @@ class HttpModelClient:
         """Update the model's data, from the next request on."""
         target = replace(self._config.target, window=info.window, max_output=info.max_output)
         self._config = replace(self._config, info=info, target=target)
-        self.info = info
 
     async def close(self) -> None:
         await self._transport.close()

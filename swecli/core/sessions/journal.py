@@ -255,8 +255,7 @@ class Journal:
         if self._closed:
             return
         self._closed = last
-        if self._direct:
-            self._publish_direct()
+        self._publish_direct()
         reached: asyncio.Future[None] = self._loop.create_future()
         self._queue.put(_Barrier(reached, last))
         await reached

@@ -138,6 +138,10 @@ class History:
     @property
     def entries(self) -> list[str]:
         """All entries, oldest first; the file is read on first use."""
+        return self._take_in()
+
+    def _take_in(self) -> list[str]:
+        """Read the file if needed, and append the messages sent since; returns all entries."""
         if self._entries is None:
             self._entries = _read(self._path)
         sent, self._sent = self._sent, []
@@ -164,7 +168,7 @@ class History:
     def save(self) -> None:
         """Write the new entries."""
         if self._sent:
-            _ = self.entries
+            self._take_in()
         added, self._unsaved = self._unsaved, []
         if self._path is None or not added:
             return
