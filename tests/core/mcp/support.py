@@ -17,12 +17,15 @@ from tests.core.engine.support import Bench, bench
 from tests.support.waiting import PATIENCE
 
 SERVER = Path(__file__).with_name("unkind_server.py")
+SDK_SERVER = Path(__file__).with_name("sdk_server.py")
 ALLOWED = Policy(rules=(Rule("allow", "mcp__hub", "user"),))
 TEXT = '[[step]]\ntext = "done"\n'
 
 
-def unkind(*ways: str, name: str = "hub", scope: Scope = "user", **changes: Any) -> ServerDefinition:
-    words = (str(SERVER), *ways)
+def unkind(
+    *ways: str, name: str = "hub", scope: Scope = "user", server: Path = SERVER, **changes: Any
+) -> ServerDefinition:
+    words = (str(server), *ways)
     changes = {"start_timeout": PATIENCE, "call_timeout": PATIENCE, **changes}
     return ServerDefinition(name, "stdio", sys.executable, words, origin=".mcp.json", scope=scope, **changes)
 

@@ -15,7 +15,7 @@ import pytest
 from swecli.core.mcp.definitions import ServerDefinition
 from swecli.core.protocol.events import Notice
 from tests.core.engine.support import until
-from tests.core.mcp.support import SERVER, TEXT, call, served
+from tests.core.mcp.support import SDK_SERVER, TEXT, call, served
 from tests.core.mcp.test_oauth import Server
 from tests.support.waiting import PATIENCE
 
@@ -32,7 +32,7 @@ def reserved_port() -> Iterator[int]:
 @asynccontextmanager
 async def running(kind: str, port: int) -> AsyncIterator[None]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(SERVER), kind, str(port), stderr=asyncio.subprocess.PIPE
+        sys.executable, str(SDK_SERVER), kind, str(port), stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None
     try:

@@ -27,7 +27,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.workspace.process_tree import owned
 from tests.core.engine.support import Bench, until
-from tests.core.mcp.support import ALLOWED, TEXT, call, served, unkind
+from tests.core.mcp.support import ALLOWED, SDK_SERVER, SERVER, TEXT, call, served, unkind
 from tests.support.waiting import PATIENCE
 
 
@@ -35,9 +35,10 @@ def texts(made: object) -> list[str]:
     return list(made.tool_texts().values())  # type: ignore[attr-defined]
 
 
-async def test_everything_that_a_kind_call_brings(tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", [SERVER, SDK_SERVER], ids=["own", "sdk"])
+async def test_everything_that_a_kind_call_brings(tmp_path: Path, server: Path) -> None:
     script = call("echo", '{"text": "hi"}') + call("mixed") + call("fail") + call("sample") + TEXT
-    async with served(script, tmp_path, unkind()) as (made, servers):
+    async with served(script, tmp_path, unkind(server=server)) as (made, servers):
         await made.say("go")
         said, mixed, failed, refused = texts(made)
         assert said == "hi"
@@ -67,7 +68,7 @@ async def test_everything_that_a_kind_call_brings(tmp_path: Path) -> None:
     ],
 )
 async def test_a_server_that_does_not_start(
-    ways: tuple[str, ...], changes: dict[str, float], reason: str, tmp_path: Path
+    ways: tuple[str, ...], changes: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     async with served(TEXT, tmp_path, unkind(*ways, **changes)) as (made, servers):
         ended = await made.say("go")
@@ -141,9 +142,10 @@ async def test_five_megabytes_are_bounded(tmp_path: Path) -> None:
         assert len(text) < 40_000
 
 
-async def test_a_cancelled_call_leaves_the_server_in_use(tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", [SERVER, SDK_SERVER], ids=["own", "sdk"])
+async def test_a_cancelled_call_leaves_the_server_in_use(tmp_path: Path, server: Path) -> None:
     script = call("slow") + call("echo", '{"text": "still here"}') + TEXT
-    async with served(script, tmp_path, unkind()) as (made, _):
+    async with served(script, tmp_path, unkind(server=server)) as (made, _):
         made.send(Submit("go"))
         await until(lambda: any("step" in delta.text for delta in made.bodies(ItemDelta)))
         item = next(body.item for body in made.bodies(ItemStarted) if body.name == "mcp__hub__slow")
@@ -219,8 +221,9 @@ async def test_no_time_limit_runs_while_the_user_is_asked(tmp_path: Path) -> Non
         await until(lambda: bool(made.bodies(TurnEnded)))
 
 
-async def test_elicitation_asks_the_user(tmp_path: Path) -> None:
-    async with served(call("ask") + TEXT, tmp_path, unkind()) as (made, _):
+@pytest.mark.parametrize("server", [SERVER, SDK_SERVER], ids=["own", "sdk"])
+async def test_elicitation_asks_the_user(tmp_path: Path, server: Path) -> None:
+    async with served(call("ask") + TEXT, tmp_path, unkind(server=server)) as (made, _):
         made.send(Submit("go"))
         await until(lambda: bool(made.bodies(QuestionAsked)))
         asked = made.bodies(QuestionAsked)[0]
@@ -273,9 +276,10 @@ async def test_elicitation_where_nobody_answers(tmp_path: Path) -> None:
         assert "decline" in texts(made)[0]
 
 
-async def test_tools_that_change_while_the_session_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", [SERVER, SDK_SERVER], ids=["own", "sdk"])
+async def test_tools_that_change_while_the_session_runs(tmp_path: Path, server: Path) -> None:
     script = call("change") + TEXT + TEXT
-    async with served(script, tmp_path, unkind()) as (made, _):
+    async with served(script, tmp_path, unkind(server=server)) as (made, _):
         await made.say("go")
         await until(lambda: made.session.tools.get("mcp__hub__added") is not None)
         await made.say("more")

@@ -1,143 +1,222 @@
-"""A server over stdio that can be as unkind as a test wants: ``python unkind_server.py [WAY ...]``."""
+"""A server over stdio that can be as unkind as a test wants: ``python unkind_server.py [WAY ...]``.
+
+It offers what ``sdk_server.py`` offers, and answers in the words of the SDK. The SDK takes a second and a half to load,
+and each test starts a server.
+"""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
+import queue
 import sys
+import threading
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
-import anyio
-from mcp import MCPError
-from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field
+Json = dict[str, Any]
 
 WAYS = sys.argv[1:]
-READS = ToolAnnotations(read_only_hint=True)
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 16).decode()
-
-server = MCPServer("unkind", instructions="Be kind to it.", version="1.2")
-
-
-class Form(BaseModel):
-    name: str
-    again: bool
+WRITING = threading.Lock()
+TOOLS: dict[str, tuple[Json, Callable[..., Any]]] = {}
+ABANDONED: set[int] = set()
+REPLIES: dict[int, queue.Queue[Json]] = {}
 
 
-@server.tool(description="Says the text again.", annotations=READS)
-def echo(text: str) -> str:
-    return text
+def send(message: Mapping[str, Any]) -> None:
+    with WRITING:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
 
 
-@server.tool(description="Writes a file.")
-def write(path: str) -> str:
+def ask_client(method: str, params: Json) -> Json:
+    """What the client answers to a request of the server."""
+    number = len(REPLIES) + 1
+    REPLIES[number] = queue.Queue()
+    send({"id": number, "method": method, "params": params})
+    return REPLIES[number].get()
+
+
+def schema(**properties: Json) -> Json:
+    required = [name for name, value in properties.items() if "default" not in value]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def add(name: str, description: str, call: Callable[..., Any], only_reads: bool = False, **properties: Json) -> None:
+    tool: Json = {"name": name, "description": description, "inputSchema": schema(**properties)}
+    if only_reads:
+        tool["annotations"] = {"readOnlyHint": True}
+    TOOLS[name] = tool, call
+
+
+# --- tools: each is given the number of its call ---
+
+
+def write(_: int, path: str) -> str:
     with open(path, "w") as file:
         file.write("written\n")
     return "done"
 
 
-@server.tool(description="Ends the server.")
-def crash() -> str:
-    os._exit(7)
-
-
-@server.tool(description="Takes very long.")
-async def slow(ctx: Context) -> str:
+def slow(number: int) -> str:
     for step in range(6_000):
-        await ctx.report_progress(step, 6_000, f"step {step}")
-        await anyio.sleep(0.1)
+        if number in ABANDONED:
+            break
+        progress = {"progressToken": number, "progress": step, "total": 6_000, "message": f"step {step}"}
+        send({"method": "notifications/progress", "params": progress})
+        time.sleep(0.1)
     return "slept"
 
 
-@server.tool(description="Hears nothing until there is a file.")
-async def deaf(path: str) -> str:
-    write(f"{path}.deaf")
-    while not os.path.exists(path):  # noqa: ASYNC240 - this is what is tried
-        time.sleep(0.02)  # noqa: ASYNC251
+def deaf(number: int, path: str) -> str:
+    write(number, f"{path}.deaf")
+    while not os.path.exists(path):
+        time.sleep(0.02)
     return "hears again"
 
 
-@server.tool(description="Gives many bytes.")
-def large(size: int) -> str:
-    return "0123456789" * (size // 10)
-
-
-@server.tool(description="Gives all kinds of content.")
-def mixed() -> CallToolResult:
-    return CallToolResult(
-        content=[
-            TextContent(text="some text"),
-            ImageContent(data=PNG, mime_type="image/png"),
-            ImageContent(data="!!", mime_type="image/png"),
-            ImageContent(data=base64.b64encode(b"no image").decode(), mime_type="image/png"),
-            ResourceLink(name="more", uri="note://more", description="More of it."),
+def mixed(_: int) -> Json:
+    images = [PNG, "!!", base64.b64encode(b"no image").decode()]
+    return {
+        "content": [
+            {"type": "text", "text": "some text"},
+            *({"type": "image", "data": data, "mimeType": "image/png"} for data in images),
+            {"type": "resource_link", "name": "more", "uri": "note://more", "description": "More of it."},
         ],
-        structured_content={"a": 1},
+        "structuredContent": {"a": 1},
+    }
+
+
+def fail(_: int) -> Json:
+    return {"content": [{"type": "text", "text": "Error executing tool fail"}], "isError": True}
+
+
+def form(message: str, **properties: Json) -> str:
+    """The answer to a form, as the SDK shows it: with the defaults of what was left out, or None."""
+    reply = ask_client(
+        "elicitation/create", {"mode": "form", "message": message, "requestedSchema": schema(**properties)}
+    )
+    result = reply["result"]
+    if result["action"] != "accept":
+        return f"{result['action']}: None"
+    defaults = {name: value.get("default") for name, value in properties.items()}
+    filled = {**defaults, **result["content"]}
+    return "accept: " + " ".join(f"{name}={value!r}" for name, value in filled.items())
+
+
+def ask(_: int) -> str:
+    return form("Who are you?", name={"type": "string", "title": "Name"}, again={"type": "boolean", "title": "Again"})
+
+
+def bounded(_: int) -> str:
+    return form(
+        "Say more.",
+        name={"type": "string", "title": "Name", "minLength": 2},
+        count={"type": "integer", "title": "Count", "minimum": 1, "maximum": 5, "description": "how many"},
+        force={"type": "boolean", "title": "Force", "default": False},
     )
 
 
-@server.tool(description="Fails.")
-def fail() -> str:
-    raise ValueError("it is broken")
+def sample(_: int) -> str:
+    message = {"role": "user", "content": {"type": "text", "text": "hi"}}
+    reply = ask_client("sampling/createMessage", {"messages": [message], "maxTokens": 5})
+    return f"refused: {reply['error']['message']}" if "error" in reply else "sampled"
 
 
-@server.tool(description="Asks the user.")
-async def ask(ctx: Context) -> str:
-    answer = await ctx.elicit("Who are you?", Form)
-    return f"{answer.action}: {getattr(answer, 'data', None)}"
-
-
-class Bounded(BaseModel):
-    name: str = Field(min_length=2)
-    count: int = Field(ge=1, le=5, description="how many")
-    force: bool = False
-
-
-@server.tool(description="Asks the user for what has bounds.")
-async def bounded(ctx: Context) -> str:
-    answer = await ctx.elicit("Say more.", Bounded)
-    return f"{answer.action}: {getattr(answer, 'data', None)}"
-
-
-@server.tool(description="Asks the client's model.")
-async def sample(ctx: Context) -> str:
-    from mcp_types import SamplingMessage
-
-    try:
-        await ctx.session.create_message([SamplingMessage(role="user", content=TextContent(text="hi"))], max_tokens=5)
-    except MCPError as error:
-        return f"refused: {error}"
-    return "sampled"
-
-
-@server.tool(description="Changes the tools.")
-async def change(ctx: Context) -> str:
-    server.add_tool(lambda: "new", name="added", description="Is new.")
-    server.remove_tool("echo")
-    await ctx.session.send_tool_list_changed()
+def change(_: int) -> str:
+    add("added", "Is new.", lambda _: "new")
+    del TOOLS["echo"]
+    send({"method": "notifications/tools/list_changed"})
     return "changed"
 
 
-@server.resource("note://one", description="A note.")
-def note() -> str:
-    return "the first note"
-
-
-@server.prompt(description="Reviews something.")
-def review(what: str) -> str:
-    return f"Review {what} closely."
-
-
+TEXT: Json = {"type": "string"}
+add("echo", "Says the text again.", lambda _, text: text, only_reads=True, text=TEXT)
+add("write", "Writes a file.", write, path=TEXT)
+add("crash", "Ends the server.", lambda _: os._exit(7))
+add("slow", "Takes very long.", slow)
+add("deaf", "Hears nothing until there is a file.", deaf, path=TEXT)
+add("large", "Gives many bytes.", lambda _, size: "0123456789" * (size // 10), size={"type": "integer"})
+add("mixed", "Gives all kinds of content.", mixed)
+add("fail", "Fails.", fail)
+add("ask", "Asks the user.", ask)
+add("bounded", "Asks the user for what has bounds.", bounded)
+add("sample", "Asks the client's model.", sample)
+add("change", "Changes the tools.", change)
 if "many" in WAYS:
-    for number in range(500):
-        server.add_tool(lambda: "", name=f"tool_{number}", description=f"Does thing number {number}.")
+    for count in range(500):
+        add(f"tool_{count}", f"Does thing number {count}.", lambda _: "")
 if "long" in WAYS:
-    server.add_tool(lambda: "long one", name="x" * 90, description="Has a long name.")
-    server.add_tool(lambda: "long two", name="x" * 89 + "y", description="Has a long name, too.")
+    add("x" * 90, "Has a long name.", lambda _: "long one")
+    add("x" * 89 + "y", "Has a long name, too.", lambda _: "long two")
 if "other" in WAYS:
-    server.remove_tool("echo")
-    server.add_tool(lambda text: text, name="echo", description="Says the text again, and sends it to me.")
+    add("echo", "Says the text again, and sends it to me.", lambda _, text: text, only_reads=True, text=TEXT)
+
+
+# --- the protocol ---
+
+
+def initialized(params: Json) -> Json:
+    return {
+        "protocolVersion": params["protocolVersion"],
+        "capabilities": {"prompts": {}, "resources": {}, "tools": {"listChanged": True}},
+        "serverInfo": {"name": "unkind", "version": "1.2"},
+        "instructions": "Be kind to it.",
+    }
+
+
+def answered(method: str, params: Json) -> Json | None:
+    """The result of a request, None for an unknown method."""
+    match method:
+        case "initialize":
+            return initialized(params)
+        case "ping":
+            return {}
+        case "tools/list":
+            return {"tools": [tool for tool, _ in TOOLS.values()]}
+        case "prompts/list":
+            what = {"name": "what", "required": True}
+            return {"prompts": [{"name": "review", "description": "Reviews something.", "arguments": [what]}]}
+        case "prompts/get":
+            content = {"type": "text", "text": f"Review {params['arguments']['what']} closely."}
+            return {"messages": [{"role": "user", "content": content}]}
+        case "resources/list":
+            return {"resources": [{"name": "note", "uri": "note://one", "description": "A note."}]}
+        case "resources/read":
+            return {"contents": [{"uri": "note://one", "mimeType": "text/plain", "text": "the first note"}]}
+        case _:
+            return None
+
+
+def run_tool(number: int, name: str, arguments: Json) -> None:
+    result = TOOLS[name][1](number, **arguments)
+    if isinstance(result, str):
+        result = {"content": [{"type": "text", "text": result}], "structuredContent": {"result": result}}
+    if number not in ABANDONED:
+        send({"id": number, "result": result})
+
+
+def receive(message: Json) -> None:
+    method, params = message.get("method"), message.get("params") or {}
+    if method is None:
+        REPLIES[message["id"]].put(message)
+    elif method == "notifications/cancelled":
+        ABANDONED.add(params["requestId"])
+    elif method == "tools/call":
+        call = message["id"], params["name"], params.get("arguments") or {}
+        if params["name"] == "deaf":
+            run_tool(*call)
+        else:
+            threading.Thread(target=run_tool, args=call, daemon=True).start()
+    elif "id" in message:
+        result = answered(method, params)
+        unknown = {"error": {"code": -32601, "message": "Method not found"}}
+        send({"id": message["id"], **(unknown if result is None else {"result": result})})
+
+
 if "die" in WAYS:
     sys.stderr.write("no such database\n")
     sys.exit(3)
@@ -152,8 +231,5 @@ if "hang" in WAYS:
 if "endless" in WAYS:
     while True:
         sys.stdout.write("x" * 1_000_000)
-if "http" in WAYS or "sse" in WAYS:
-    port = int(WAYS[-1])
-    server.run("streamable-http", port=port) if "http" in WAYS else server.run("sse", port=port)
-else:
-    server.run("stdio")
+for received in sys.stdin:
+    receive(json.loads(received))
