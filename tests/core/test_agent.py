@@ -30,7 +30,7 @@ from tests.support.held import held_by
 from tests.support.loopback import LoopbackServer
 
 ANSWER = "A longer answer about the question with some words in it that nobody needs to read. " * 22
-TALK = "\n".join(f'[[step]]\ntext = "{number}: {ANSWER}"' for number in range(100))
+TALK = "\n".join(f'[[step]]\nchunk = 200\ntext = "{number}: {ANSWER}"' for number in range(100))
 """A hundred answers of about 400 tokens."""
 SUMMARY = "## Goal\\nTalk about many things.\\n## Done\\nTalked about most of them in some depth."
 
@@ -218,7 +218,7 @@ async def test_without_anybody_to_ask_writes_are_refused(tmp_path: Path) -> None
 
 
 async def test_a_compaction_by_hand(tmp_path: Path) -> None:
-    script = "\n".join(TALK.splitlines()[:24]) + f'\n[[step]]\ntext = "{SUMMARY}"\n[[step]]\ntext = "Here."'
+    script = "\n".join(TALK.splitlines()[:36]) + f'\n[[step]]\ntext = "{SUMMARY}"\n[[step]]\ntext = "Here."'
     async with Client(AgentOptions(model_client=model(script), cwd=tmp_path)) as client:
         await talk(client, 12)
         before = client.context_manager.count_tokens(client.history)

@@ -156,9 +156,15 @@ class Bench:
     events: list[Event] = field(default_factory=list)
     allow_all: bool = False
     """Answer every permission request with yes as it comes."""
+    _sorted: int = 0
+    _by_kind: dict[type[Any], list[Any]] = field(default_factory=dict)
 
     def bodies(self, kind: type[Any]) -> list[Any]:
-        return [event.body for event in self.events if isinstance(event.body, kind)]
+        """The bodies of one kind. Each event is sorted once, because conditions ask again and again."""
+        for event in self.events[self._sorted :]:
+            self._by_kind.setdefault(type(event.body), []).append(event.body)
+        self._sorted = len(self.events)
+        return list(self._by_kind.get(kind, ()))
 
     def send(self, command: Command) -> None:
         self.session.send(command)
@@ -171,7 +177,7 @@ class Bench:
         def ends() -> list[TurnEnded]:
             return [e.body for e in self.events if (e.turn, e.agent) == (turn, MAIN) and isinstance(e.body, TurnEnded)]
 
-        await until(lambda: bool(ends()) and not self.session.view.busy, "end of turn")
+        await until(lambda: not self.session.view.busy and bool(ends()), "end of turn")
         return ends()[-1]
 
     async def asked(self, number: int = 1) -> PermissionRequested:

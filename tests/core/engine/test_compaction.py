@@ -137,7 +137,7 @@ FAULTS = {
     "a tool call": f"[[step]]\ncall = [{call('read_file', 'f0')}]\n" * 3,
     "cut": '[[step]]\ntext = "## Goal and so on, a text of some length"\nfault = { kind = "cut", after = 30 }\n' * 3,
     "length": '[[step]]\ntext = "## Goal and so on, a text of some length"\nstop = "length"\n' * 3,
-    "larger than before": f'[[step]]\ntext = "{"word " * 30_000}"',
+    "larger than before": f'[[step]]\nchunk = 200\ntext = "{"word " * 30_000}"',
 }
 
 

@@ -123,7 +123,7 @@ async def test_what_does_not_get_better_by_asking_again_ends_the_turn(tmp_path: 
 
 
 async def test_an_overflow_in_the_middle_of_an_answer_is_compacted_away_once(tmp_path: Path) -> None:
-    long = f'[[step]]\ntext = "{"word " * 3000}"\n' * 3
+    long = f'[[step]]\nchunk = 200\ntext = "{"word " * 3000}"\n' * 3
     cut = '[[step]]\ntext = "half an answer"\nfault = { kind = "overflow", after = 4 }\n'
     summary = f'[[step]]\ntext = "{"It is all done. " * 30}"\nwhen = {{ tools = true }}\n'
     async with bench(f"{long}{cut}{summary}{DONE}", tmp_path) as b:

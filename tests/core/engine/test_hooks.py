@@ -346,7 +346,7 @@ async def test_an_interrupt_without_skip_ends_the_turn_in_a_hook(tmp_path: Path)
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-LONG = "[[step]]\ntext = '''" + "word " * 3_000 + "'''\n"
+LONG = "[[step]]\nchunk = 200\ntext = '''" + "word " * 3_000 + "'''\n"
 
 
 async def test_a_compaction_can_be_blocked_or_told_what_matters(tmp_path: Path) -> None:

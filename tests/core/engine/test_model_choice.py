@@ -129,7 +129,7 @@ async def test_a_model_beside_that_can_not_be_used_is_replaced_by_the_one_at_han
 
 
 async def test_summaries_are_written_by_the_model_for_summaries(tmp_path: Path) -> None:
-    answers = "\n".join(f'[[step]]\ntext = "{"long answer " * 800}"' for _ in range(3))
+    answers = "\n".join(f'[[step]]\nchunk = 200\ntext = "{"long answer " * 800}"' for _ in range(3))
     summary = f'[[step]]\ntext = "{"The user wants it done; it is half done. " * 20}"'
     family = Family(main=answers, summary=summary)
     async with family_bench(family, tmp_path, side_models={"summary": "p/summary"}) as b:

@@ -116,7 +116,7 @@ async def test_a_message_that_is_written_meanwhile_gets_them_too(tmp_path: Path)
 
 async def test_pointers_go_with_their_message_when_the_conversation_is_compacted(tmp_path: Path) -> None:
     long = "word " * 4_000
-    script = f'[[step]]\ntext = "{long}"\n' * 3 + '[[step]]\ntext = "## Goal\\nPrint invoices."\n'
+    script = f'[[step]]\nchunk = 200\ntext = "{long}"\n' * 3 + '[[step]]\ntext = "## Goal\\nPrint invoices."\n'
     async with opened(made(tmp_path), script, window=60_000) as b:
         await b.say(TASK)
         await b.say("go on")
