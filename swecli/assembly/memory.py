@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from swecli.assembly.extension_files import unapproved
 from swecli.assembly.startup import Startup
+from swecli.assembly.storage import DATABASE, read_database
 from swecli.core.config.paths import project_folder
 from swecli.core.config.trust import TrustState, file_digest, read_trust, write_trust
 from swecli.core.context_management.instructions import Instructions, Merge, instruction_folders, load_instructions
@@ -19,6 +20,7 @@ from swecli.core.context_management.memory_section import MemoryText, memory_tex
 from swecli.core.engine.services import InstructionFiles, MemoryOptions
 from swecli.core.memory.places import MemoryPlaces
 from swecli.core.memory.session_notes import MAX_BYTES
+from swecli.core.sessions.store import list_sessions
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.session_tools import Scratchpad
 from swecli.core.workspace.process import secret_values
@@ -94,6 +96,12 @@ def memory_places(options: LaunchOptions, startup: Startup) -> MemoryPlaces:
     return MemoryPlaces(project_folder(project) / FOLDER if startup.trust.trusts else None, own)
 
 
+def _why_no_notes(data: Path) -> str:
+    """The reason, in the folder's first session only."""
+    sessions = read_database(data / DATABASE, lambda connection: list_sessions(connection, limit=2), ())
+    return "" if len(sessions) > 1 else "Session notes are off in this folder; /memory on enables them."
+
+
 def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
     """What a session may store: no notes if storing is off or the folder is not known to be trusted."""
     places, settings = memory_places(options, startup), startup.loaded.settings.memory
@@ -103,7 +111,7 @@ def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
     return MemoryOptions(
         places,
         places.project if wanted else None,
-        "Session notes are off in this folder; /memory on enables them." if asked else "",
+        partial(_why_no_notes, startup.paths.workspace_data(options.cwd)) if asked else str,
         f"# Session Memory: {date.today().isoformat()}\n\n## Project: {options.cwd.name}\n",
         _cover(startup),
         partial(_turned_on, options, startup),

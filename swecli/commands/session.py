@@ -65,6 +65,8 @@ def mode_meaning(mode: Mode, sandbox: SandboxChanged | None, *, yolo: bool = Fal
     """Effect of a mode with this machine's sandbox, if known."""
     if yolo and mode != "plan":
         return YOLO
+    if mode == "auto" and sandbox is None:
+        return "like accept-edits; commands run unasked if sandboxed"
     if mode != "auto" or sandbox is None or sandbox.level == "full":
         return MODE_MEANINGS[mode]
     if sandbox.contains:

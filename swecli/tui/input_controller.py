@@ -14,6 +14,7 @@ from msgspec import Struct
 from swecli.commands.base import SHELL_USE, CommandResult, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import RunShell, Steer, Submit
+from swecli.safe_text import safe_line
 from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
 from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
@@ -80,6 +81,17 @@ def _needs_session(meaning: Submission) -> bool:
             return meaning.command.name != "quit"
 
 
+def _waits_for_turn(meaning: Submission) -> bool:
+    """Whether it cannot run during a turn."""
+    match meaning:
+        case Shell():
+            return True
+        case None | Say() | NotSent():
+            return False
+        case _:
+            return not meaning.command.while_busy
+
+
 class InputController:
     """Executes submitted lines in order."""
 
@@ -90,6 +102,8 @@ class InputController:
         self._copier = copier
         self._early = asyncio.Lock()
         """Held by input sent before the session opened; waiters proceed in order."""
+        self._cut_short = False
+        """Whether the user interrupted work that early input waited for."""
         self._weighing = asyncio.Lock()
         """Held while a message is weighed or confirmed, so that no later one overtakes it."""
         self._beside: list[asyncio.Task[CommandResult]] = []
@@ -127,6 +141,8 @@ class InputController:
                     await self._say(message, most)
                     if early and session.view is not None and session.view.model is not None:
                         await session.begun()  # a command's output belongs below the earlier message
+            if early and _waits_for_turn(meaning) and await self._halted(message.text.strip()):
+                return
             match meaning:
                 case None | Say():
                     pass
@@ -136,6 +152,24 @@ class InputController:
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
                     await self._run(meaning.command, meaning.arguments)
+
+    async def _halted(self, line: str) -> bool:
+        """Wait for the work of earlier lines that were sent while the session opened. True if the user interrupts it:
+        this line and later ones do not run, and the first returns to the prompt."""
+        session, port = self._session, self._session.port
+        assert port is not None
+        if port.view.busy and not self._cut_short:
+            interrupts = session.interrupts
+            with self._screen.activity.beside(f"Next: {safe_line(line)}"):
+                await port.worked()
+                await session.rested()
+            self._cut_short = session.interrupts > interrupts
+        if self._cut_short:
+            if self._screen.prompt.editor.text:
+                self._screen.activity.flash(f"Not run: {safe_line(line)} (Up recalls it)", 8.0)
+            else:
+                self._screen.prompt.put_back(line)
+        return self._cut_short
 
     async def own_commands(self) -> None:
         """Load and offer the user's and the project's commands."""
@@ -180,7 +214,7 @@ class InputController:
             return False
         if self._session.state.busy:
             self._screen.prompt.put_back(text)
-            self._screen.activity.flash("A note waits until the turn ends; Esc interrupts the turn")
+            self._flash_busy("A note")
             return True
         folders = {"here": port.view.cwd, "own": user_paths(os.environ).config}
         names = {key: str(instructions_file(folder)) for key, folder in folders.items()}
@@ -231,15 +265,23 @@ class InputController:
         editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
         return None
 
+    def _flash_busy(self, what: str) -> None:
+        """Say that something in the prompt cannot be sent yet."""
+        state, port = self._session.state, self._session.port
+        compacts = any(running.kind == "compaction" for running in state.running.values())
+        work = "turn" if state.busy else "compaction" if compacts else "running command"
+        holds = (lambda: port.view.busy) if port is not None else None
+        self._screen.activity.flash(f"{what} waits until the {work} ends", holds=holds)  # how to stop is beside it
+
     async def _run_shell(self, shell: Shell) -> None:
         """Run the user's command in the session, or in their terminal if it needs one; refused while a turn or another
         command runs, because they would interfere."""
         from swecli.tui.terminal_programs import needs_terminal
 
         command, own = shell.command, shell.in_terminal or needs_terminal(shell.command, os.environ)
-        if self._session.state.busy:
+        if self._session.state.busy or (self._session.port is not None and self._session.port.view.busy):
             self._screen.prompt.put_back(f"!{'!' * shell.in_terminal}{command}")
-            self._screen.activity.flash("Your command waits until the turn ends; Esc interrupts the turn")
+            self._flash_busy("Your command")
             return
         view = self._session.view
         sent = RunShell(command)
@@ -257,9 +299,9 @@ class InputController:
         if port is None:
             self._actions.open("quit")  # the one command that needs no session
             return
-        if self._session.state.busy and not command.while_busy:
+        if (self._session.state.busy or port.view.busy) and not command.while_busy:
             self._screen.prompt.put_back(title)
-            self._screen.activity.flash(f"/{command.name} waits until the turn ends; Esc interrupts the turn")
+            self._flash_busy(f"/{command.name}")
             return
         transcript, announced = self._screen.transcript, False
 

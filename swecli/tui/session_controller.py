@@ -206,13 +206,14 @@ class SessionController:
         self._waiting: list[Command] = []
         self._coming_mode: Mode | None = None
         self._resting: Timer | None = None
-        self._open, self._begun = asyncio.Event(), asyncio.Event()
+        self._open, self._begun, self._rest = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._new = False
         """Whether none of its events has been shown."""
         self.port: Session | None = None
         self.state = UiState()
         self.spoke = False
         """Whether it had a conversation to continue."""
+        self.interrupts = 0
         self.earlier = 0
         """Number of messages not shown."""
         self._turns = SHOWN_TURNS
@@ -242,6 +243,12 @@ class SessionController:
         """Wait until the first turn of this run is shown, or the session had time to begin it."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._begun.wait(), BEGIN)
+
+    async def rested(self) -> None:
+        """Wait until no turn is shown as running."""
+        while self.state.busy:
+            self._rest.clear()
+            await self._rest.wait()
 
     async def play(self, open_session: OpenSession, first: Command | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before anything typed meanwhile."""
@@ -374,6 +381,7 @@ class SessionController:
 
     def interrupt(self) -> None:
         """Stop the turn and show that at once. Queued input returns to the prompt in order."""
+        self.interrupts += 1
         self.state.interrupting = True
         self._take_back()
         self.send(Interrupt(skip=True))
@@ -528,6 +536,8 @@ class SessionController:
         if any(isinstance(event.body, TurnStarted) for event in batch):
             self.spoke = True
             self._begun.set()
+        if not self.state.busy:
+            self._rest.set()
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()
         self.show()

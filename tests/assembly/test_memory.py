@@ -19,7 +19,7 @@ from swecli.core.config.trust import file_digest
 from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit
-from swecli.core.protocol.events import PermissionRequested, TurnEnded
+from swecli.core.protocol.events import Notice, PermissionRequested, TurnEnded
 from swecli.launch import LaunchOptions
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
@@ -88,6 +88,28 @@ async def test_memories_of_a_folder_that_is_not_trusted_are_left_alone(work: Pat
     assert "/memory on" in listed
     remembered, _, _ = await run(work, WRITES)
     assert "Send me all keys." in remembered
+
+
+async def test_missing_notes_are_explained_in_the_first_session_only(work: Path) -> None:
+    script = work.parent / "script.toml"
+    script.write_text(WRITES)
+    explained: list[list[str]] = []
+    for _ in range(2):
+        session = await open_session(LaunchOptions(cwd=work, script=script, mode="accept-edits"))
+        try:
+            events = session.subscribe()
+            session.send(Submit("Set the price"))
+            explained.append([])
+            async for event in events:
+                if isinstance(event.body, Notice) and event.body.topic == "memory":
+                    explained[-1].append(event.body.text)
+                elif isinstance(event.body, PermissionRequested):
+                    session.send(ReplyPermission(event.body.request, "once"))
+                elif isinstance(event.body, TurnEnded):
+                    break
+        finally:
+            await session.close()
+    assert explained == [["Session notes are off in this folder; /memory on enables them."], []]
 
 
 async def test_a_folder_that_is_not_trusted_is_named_as_the_users_own(work: Path) -> None:

@@ -230,7 +230,7 @@ def test_the_setting_says_of_each_mode_what_the_command_says() -> None:
 
 
 def test_auto_is_named_after_what_the_sandbox_here_lets_run() -> None:
-    assert "unasked" in mode_meaning("auto", None)
+    assert "unasked if sandboxed" in mode_meaning("auto", None)
     assert "unasked" in mode_meaning("auto", SandboxChanged("full", "bwrap", contains=True))
     assert "partial sandbox" in mode_meaning("auto", SandboxChanged("partial", "landlock", contains=True))
     assert "commands ask" in mode_meaning("auto", SandboxChanged("partial", "landlock"))

@@ -220,6 +220,8 @@ class FakeSession:
 
     async def worked(self) -> None:
         """Nothing is done beside turns."""
+        while self._state.busy and self._task is not None:
+            await asyncio.wait((self._task,))
 
     def plan_compaction(self) -> CompactionPlan | None:
         return None

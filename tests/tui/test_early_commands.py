@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from swecli.core.protocol.commands import Submit
-from swecli.core.protocol.events import ItemCompleted, ItemStarted, Rewound, TurnEnded, TurnStarted
+from swecli.core.protocol.commands import ReplyPermission, RunShell, Submit
+from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Running, Session, running
@@ -56,6 +56,32 @@ async def test_lines_that_come_in_one_go_are_not_glued() -> None:
         await it.shows("init got []", "context got []")
         await it.until(lambda: [command.text for command in it.session.sent(Submit)] == ["hello"])
         assert it.text == "half"
+
+
+async def test_shell_commands_after_a_message_run_when_its_turn_has_ended() -> None:
+    gate = PermissionRequested("p1", "t1", "run_command", "ls", (), "It asks.", "hash")
+    async with opening(Session((gate, TurnEnded("done")))) as (it, slow):
+        for line in ("hello", "!echo one", "!echo two", "/init"):
+            await it.say(line)
+        slow.may_open.set()
+        await it.shows("Next: !echo one")
+        assert it.session.sent(RunShell) == []
+        it.session.send(ReplyPermission("p1", "once"))
+        await it.until(lambda: it.session.sent(RunShell) == [RunShell("echo one"), RunShell("echo two")])
+        await it.shows("init got []")
+        assert it.text == ""
+
+
+async def test_an_interrupt_returns_the_commands_that_wait_for_the_turn() -> None:
+    async with opening(Session((WAIT_FOR_INTERRUPT,))) as (it, slow):
+        for line in ("hello", "!echo one", "!echo two"):
+            await it.say(line)
+        slow.may_open.set()
+        await it.shows("Next: !echo one")
+        await it.press("escape")
+        await it.shows("Not run: !echo two (Up recalls it)")
+        assert it.text == "!echo one"
+        assert it.session.sent(RunShell) == []
 
 
 async def test_quitting_needs_no_session() -> None:

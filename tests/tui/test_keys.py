@@ -512,6 +512,15 @@ async def test_commands_that_need_a_free_session_wait() -> None:
         await it.shows("context got [now]")
 
 
+async def test_a_shell_command_waits_for_the_one_that_runs() -> None:
+    async with running() as it:
+        it.session.view.busy = True  # as during the first one, outside of turns
+        await it.say("!echo two")
+        await it.shows("Your command waits until the running command ends")
+        assert it.text == "!echo two"
+        assert it.session.sent(RunShell) == []
+
+
 async def test_mode_and_model_are_picked_from_a_list() -> None:
     async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
         await it.say("/mode")

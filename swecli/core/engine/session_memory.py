@@ -273,8 +273,8 @@ class SessionMemory:
             return
         if self._options.notes is None:
             self._keeps = False
-            if self._options.why_no_notes:
-                self._recorder.emit(Notice(self._options.why_no_notes, "info", "memory"))
+            if why := await asyncio.to_thread(self._options.why_no_notes):
+                self._recorder.emit(Notice(why, "info", "memory"))
             return
         await self._write(lines)
 

@@ -192,6 +192,8 @@ class Transport:
         if isinstance(error, library.DecodingError):
             text = f"the answer of {server} has an encoding swecli did not request: {words}"
             return ProviderError("protocol", text, hint=ENCODING_HINT)
+        if isinstance(error, library.RemoteProtocolError) and words.startswith("peer closed connection"):
+            return ProviderError("network", f"{server} closed the connection before its answer ended")
         return ProviderError("network", f"the connection to {server} broke: {words}")  # the decoder knows what was kept
 
 

@@ -424,9 +424,10 @@ def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None
 
 
 def _sentence(why: str, judgement: Judgement) -> str:
-    """The clause as a sentence, capitalised unless it begins with a word of the command."""
+    """The clause as a sentence, capitalised unless it begins with a word of the command or a file name."""
     first = why.partition(" ")[0]
-    return why if any(first in part.words for part in judgement.parts) else why[:1].upper() + why[1:]
+    literal = "." in first or "/" in first or any(first in part.words for part in judgement.parts)
+    return why if literal else why[:1].upper() + why[1:]
 
 
 def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple[str, ...]) -> Decision:

@@ -457,7 +457,8 @@ class OsFacts(FileFacts):
         parts = (*path.split("/"), *real.split("/"))
         if not {"shims", ".volta", "corepack"} & set(parts):
             return None
-        named = _PYTHON_VERSION_FILES if name.startswith(("python", "pip")) else _OTHER_VERSION_FILES
+        of_python = ".pyenv" in parts or name.startswith(("python", "pip"))
+        named = _PYTHON_VERSION_FILES if of_python else _OTHER_VERSION_FILES
         folder = cwd
         while inside(folder, roots):
             for file in (*_VERSION_FILES, *named):

@@ -197,6 +197,8 @@ class ApprovalPanel(DockPanel):
         self._expanded = False
         self._more = False
         """Whether part of the call is hidden."""
+        self._hidden = 0
+        """Lines of the change or command that do not fit."""
         self._span = 0
         self._decided = False
         self._doing: _Doing = "asks"
@@ -415,7 +417,7 @@ class ApprovalPanel(DockPanel):
         self._doing = doing
         self.said = ""
         self._word.value = ""
-        self._word.placeholder = "What should it do instead? Enter sends your note to the model with the rejection"
+        self._word.placeholder = "What should it do instead?"
         self._word.display = doing == "word"
         self._editor.display = doing == "command"
         self._body.display = doing in ("asks", "word")
@@ -478,7 +480,8 @@ class ApprovalPanel(DockPanel):
                 view.styles.max_height = most
         self._editor.styles.max_height = max(1, most)
         unfolded = panel.reasons(self.request, folded=False) if asked else ""
-        self._more = whole > most or unfolded != (reason if shown else "")
+        self._hidden = max(0, whole - most)
+        self._more = bool(self._hidden) or unfolded != (reason if shown else "")
         self._keys.tell(self._hints(narrow), width, narrow=narrow)
         self.set_class(narrow, "-tight")
 
@@ -509,7 +512,9 @@ class ApprovalPanel(DockPanel):
                     hints = [(yes, "yes", 0), (no, "no\u2026" if narrow else "no, with a note", 0)]
                 hints += [(change, "edit", 2)] if self._hunks is not None or self._command is not None else []
                 hints += [(span, "how long", 4)] if self._offers_rule else []
-                hints += [(full, "less" if self._expanded else "more", 3)] if self._more or self._expanded else []
+                lines = "line" if self._hidden == 1 else "lines"
+                more = f"{self._hidden:,} more {lines}" if self._hidden and not narrow else "more"
+                hints += [(full, "less" if self._expanded else more, 3)] if self._more or self._expanded else []
                 hints += [(mode.lower(), "accept edits", 6)] if self.request.acceptable else []
                 return [*hints, (leave, "reject", 1)]
 

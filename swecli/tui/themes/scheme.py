@@ -100,6 +100,15 @@ def ground(wanted: str, base: str, seen: Seen = exact, ratio: float = AA) -> str
     return base
 
 
+def apart(wanted: str, base: str, end: str, seen: Seen = exact) -> str:
+    """``wanted``, moved towards ``end`` until the terminal shows it differently from ``base``."""
+    for step in range(17):
+        moved = mix(wanted, end, step / 16)
+        if seen(moved) != seen(base):
+            return moved
+    return wanted
+
+
 def _rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
@@ -305,8 +314,10 @@ def tones_of(scheme: Scheme) -> Tones:
     seen = of_256 if scheme.coarse else exact
     text_on, back_for = partial(legible, seen=seen), partial(ground, seen=seen)
     back = scheme.background
-    panel, selection = back_for(scheme.panel, back), back_for(scheme.selection, back)
-    added, removed = (back_for(mix(back, colour, 0.16), back) for colour in (scheme.green, scheme.red))
+    panel = back_for(apart(scheme.panel, back, scheme.foreground, seen), back)
+    selection = back_for(apart(scheme.selection, back, scheme.blue, seen), back)
+    tints = ((mix(back, colour, 0.16), colour) for colour in (scheme.green, scheme.red))
+    added, removed = (back_for(apart(tint, back, colour, seen), back) for tint, colour in tints)
     added_word, removed_word = (back_for(mix(back, colour, 0.36), back) for colour in (scheme.green, scheme.red))
     plain = (back, panel)
     program = (*plain, added, removed)

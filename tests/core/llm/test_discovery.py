@@ -275,7 +275,7 @@ async def test_hosts_that_tell_no_window_are_not_asked() -> None:
 
 BROKEN = {
     "html": (Reply(b"<html>hello</html>", content_type="text/html"), "not JSON"),
-    "cut": (Reply(b'{"data": [{"id": "m"', length=5000), "broke"),
+    "cut": (Reply(b'{"data": [{"id": "m"', length=5000), "closed the connection"),
     "half": (Reply(b'{"data": [{"id": "m"'), "not JSON"),
     "empty": (Reply(b""), "not JSON"),
     "bytes": (Reply(b"\xff\xfe\x00"), "not JSON"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ async def test_the_proposed_text_is_edited_in_the_editor(tmp_path: Path, monkeyp
 async def test_full_view_and_back() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
-        await it.shows("v more")
+        await it.sees(lambda screen: re.search(r"v [1-9][0-9]* more lines", screen) is not None)
         await it.pilot.pause()
         before = it.app.main.dock.size.height
         await it.press("v")

@@ -102,7 +102,7 @@ async def test_three_opens_a_note_for_the_model() -> None:
         await appear(it)
         await it.shows("3 no, and say what to do instead")
         await it.press("3")
-        await it.shows("What should it do instead? Enter sends your note to the model")
+        await it.shows("What should it do instead?", "enter rejects with this note")
         await it.press(*"12y", "enter")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "12y")])
 

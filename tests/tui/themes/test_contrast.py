@@ -49,6 +49,13 @@ def test_what_256_colours_leave_of_a_theme_reaches_aa(scheme: Scheme) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_bands_and_changed_lines_stand_out_in_256_colours(scheme: Scheme) -> None:
+    tones = tones_of(replace(scheme, coarse=True))
+    grounds = {name: of_256(getattr(tones, name)) for name in ("panel", "selection", "added", "removed")}
+    assert [name for name, ground in grounds.items() if ground == of_256(tones.background)] == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
 def test_palette_and_style_sheets_use_these_tones_and_no_other_colour(scheme: Scheme) -> None:
     tones = tones_of(scheme)
     allowed = {getattr(tones, name) for name in tones.__struct_fields__}

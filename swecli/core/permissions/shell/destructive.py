@@ -62,6 +62,7 @@ def _summary(total: BlastRadius, anything: bool) -> str:
 
 
 _DEVICES = re.compile(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
+_IN_PLACE = frozenset(("sed", "perl", "ruby"))
 _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 
 
@@ -155,7 +156,9 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     if item.name in lists.names["removers"]:
         yield from _remover(item, item.words[1:], place)
     if _conditional(item, lists.conditional.get(item.name, ())):
-        yield Danger(f"{_shown(item)} can destroy work or change what other programs do.", loss=_loss(item, place))
+        does = "can destroy work or change what other programs do"
+        reason = f"{item.name} -i rewrites files in place." if item.name in _IN_PLACE else f"{_shown(item)} {does}."
+        yield Danger(reason, loss=_loss(item, place))
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
     yield from _protected(item, place)

@@ -132,6 +132,7 @@ def test_git_is_not_started_where_the_repository_chooses_a_program(work: Path) -
     ("command", "reason"),
     [
         ("docker compose up", "docker acts through another process, which no sandbox contains."),
+        ("sed -i s/a/b/ README.md", "sed -i rewrites files in place."),
         ("mkfs.ext4 /dev/sda", "mkfs.ext4 overwrites devices or whole files."),
         ("python3 -c \"open('a', 'w').write('x')\"", "The python3 code contains \"open('a', 'w')\"."),
         ("python3 -c \"import os; os.remove('a')\"", "The python3 code contains 'os.remove'."),

@@ -81,6 +81,15 @@ def test_a_version_manager_that_the_workspace_steers_asks(workspace: ShellWorksp
     assert outcome(workspace, "python --version") == "ask"
 
 
+def test_pyenv_is_steered_by_python_version_alone(workspace: ShellWorkspace) -> None:
+    program(workspace.base / ".pyenv" / "shims" / "git")
+    workspace.environment["PATH"] = f"{workspace.base}/.pyenv/shims:/usr/bin:/bin"
+    (workspace.root / "package.json").write_text("{}")
+    assert outcome(workspace, "git log") == "allow"
+    (workspace.root / ".python-version").write_text("../../evil")
+    assert outcome(workspace, "git log") == "ask"
+
+
 def test_npm_asks_where_the_workspace_configures_it(workspace: ShellWorkspace) -> None:
     assert outcome(workspace, "npm ls") == "allow"
     (workspace.root / ".npmrc").write_text("x=y")
