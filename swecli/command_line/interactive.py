@@ -314,12 +314,17 @@ class Program(Backend):
         return COMMANDS
 
     def files(self) -> Sequence[str]:
-        """Files and folders that are not ignored, as many as are found in time."""
-        from swecli.core.workspace.walk import walk
+        """Files and folders that are neither ignored nor generated, as many as are found in time."""
+        from swecli.core.workspace.walk import GENERATED, walk
 
         deadline = time.monotonic() + FILES_SECONDS
         paths: list[str] = []
-        for entry in walk(self._options.cwd, (self._options.cwd,), stop=lambda: time.monotonic() > deadline):
+        for entry in walk(
+            self._options.cwd,
+            (self._options.cwd,),
+            stop=lambda: time.monotonic() > deadline,
+            skip=lambda folder: folder.rpartition("/")[2] in GENERATED,
+        ):
             if len(paths) >= MAX_FILES:
                 break
             paths.append(f"{entry.path}/" if entry.is_dir else entry.path)
