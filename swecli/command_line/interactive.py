@@ -340,13 +340,13 @@ class Program(Backend):
     # --- models and keys ---
 
     def models(self) -> Sequence[str]:
-        """The requested model, and the default of each provider with a key."""
+        """The requested model if its provider is named, and the default of each provider with a key."""
         from swecli.core.llm.providers import configured_providers
 
         if self._options.script is not None:
             return ()
         usual = [provider.default_model for provider in configured_providers(os.environ)]
-        return tuple(dict.fromkeys(name for name in (self._options.model or "", *usual) if name))
+        return tuple(dict.fromkeys(name for name in (self._options.model or "", *usual) if "/" in name))
 
     def providers(self) -> Sequence[tuple[str, str]]:
         """Providers that need a key, each with its address and the state of its key."""

@@ -19,3 +19,9 @@ def test_mentions_offer_no_generated_files(tmp_path: Path, monkeypatch: pytest.M
     offered = set(Program(LaunchOptions(cwd=project)).files())
     assert {"src/", "src/cart.py", "dist/cart.js"} <= offered
     assert not [path for path in offered if "__pycache__" in path or "node_modules" in path]
+
+
+def test_a_bare_name_is_not_offered_as_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    assert "mock" not in Program(LaunchOptions(cwd=tmp_path, model="mock")).models()
+    assert Program(LaunchOptions(cwd=tmp_path, model="openai/mock")).models()[0] == "openai/mock"
