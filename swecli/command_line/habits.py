@@ -54,6 +54,7 @@ SAME: Mapping[str, tuple[str, ...]] = {
     "--thinking": ("--effort",),
     "--screen-reader": ("--plain",),
     "-V": ("--version",),
+    "-v": ("--version",),
     "--reasoning-effort": ("--effort",),
 }
 """Options, and their equivalents here."""

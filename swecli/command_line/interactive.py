@@ -314,12 +314,17 @@ class Program(Backend):
         return COMMANDS
 
     def files(self) -> Sequence[str]:
-        """Files and folders that are not ignored, as many as are found in time."""
-        from swecli.core.workspace.walk import walk
+        """Files and folders that are neither ignored nor generated, as many as are found in time."""
+        from swecli.core.workspace.walk import GENERATED, walk
 
         deadline = time.monotonic() + FILES_SECONDS
         paths: list[str] = []
-        for entry in walk(self._options.cwd, (self._options.cwd,), stop=lambda: time.monotonic() > deadline):
+        for entry in walk(
+            self._options.cwd,
+            (self._options.cwd,),
+            stop=lambda: time.monotonic() > deadline,
+            skip=lambda folder: folder.rpartition("/")[2] in GENERATED,
+        ):
             if len(paths) >= MAX_FILES:
                 break
             paths.append(f"{entry.path}/" if entry.is_dir else entry.path)
@@ -335,13 +340,13 @@ class Program(Backend):
     # --- models and keys ---
 
     def models(self) -> Sequence[str]:
-        """The requested model, and the default of each provider with a key."""
+        """The requested model if its provider is named, and the default of each provider with a key."""
         from swecli.core.llm.providers import configured_providers
 
         if self._options.script is not None:
             return ()
         usual = [provider.default_model for provider in configured_providers(os.environ)]
-        return tuple(dict.fromkeys(name for name in (self._options.model or "", *usual) if name))
+        return tuple(dict.fromkeys(name for name in (self._options.model or "", *usual) if "/" in name))
 
     def providers(self) -> Sequence[tuple[str, str]]:
         """Providers that need a key, each with its address and the state of its key."""

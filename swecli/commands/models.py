@@ -28,13 +28,15 @@ def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
 
 def known(offer: ModelOffer) -> str:
     own = key(offer)
-    parts = (size(offer.window), price(offer), abilities(offer), own if own != "-" else "")
+    window = f"{size(offer.window)} (assumed)" if offer.assumed else size(offer.window)
+    parts = (window, price(offer), abilities(offer), own if own != "-" else "")
     return " · ".join(part for part in parts if part)
 
 
 def summary(offer: ModelOffer) -> str:
     """Known facts about a model in words, for lists without headings."""
     window = f"{size(offer.window)} window" if offer.window is not None else "window unknown"
+    window += " (assumed)" if offer.assumed else ""
     rates = offer.rates
     costs = f"${_amount(rates.input)} in, ${_amount(rates.output)} out" if rates is not None else price(offer)
     parts = (window, costs.replace("?", "price unknown"), abilities(offer), key(offer) if not offer.usable else "")

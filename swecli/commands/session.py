@@ -77,8 +77,11 @@ def mode_meaning(mode: Mode, sandbox: SandboxChanged | None, *, yolo: bool = Fal
 async def _run_mode(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         return CommandResult(screen="pick_mode")
-    wanted = arguments.lower().replace("_", "-").replace(" ", "-")
-    matches = [mode for mode in get_args(Mode) if mode == wanted] or [mode for mode in get_args(Mode) if wanted in mode]
+    wanted = "".join(char for char in arguments.lower() if char not in "-_ ")
+    names = {mode: mode.replace("-", "") for mode in get_args(Mode)}
+    matches = [mode for mode, name in names.items() if name == wanted] or [
+        mode for mode, name in names.items() if wanted in name
+    ]
     if len(matches) != 1:
         return CommandResult.text(f"Unknown mode {arguments}. Modes: {', '.join(get_args(Mode))}.", "error")
     mode: Mode = matches[0]

@@ -39,6 +39,7 @@ from swecli.command_line.habits import ANSWERS, SAME, WORDS, answer_to, from_hab
         (["--sonnet", "fix it"], ["--model", "sonnet", "fix it"]),
         (["--prompt-interactive", "fix it"], ["fix it"]),
         (["--message", "fix it"], ["--print", "fix it"]),
+        (["-v"], ["--version"]),
         (["resume"], ["--resume"]),
         (["resume", "2026-11-23"], ["--resume", "2026-11-23"]),
         (["resume", "--last", "go on"], ["--continue", "go on"]),

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from swecli.commands.context import COMPACT, CONTEXT, context_document, context_text, whole_text
 from swecli.commands.session import status_text
 from swecli.core.context_management.budget import Limits
@@ -129,4 +131,17 @@ async def test_doctor_and_the_list_of_models_have_the_window_that_is_measured_ag
         number_everywhere(b)
         await b.session.examine()
         assert [model.window for model in asked if model] == [50_000]
-        assert [offer.window for offer in await b.session.models()] == [50_000, 2]
+        assert [(offer.window, offer.assumed) for offer in await b.session.models()] == [(50_000, False), (2, False)]
+
+
+async def test_the_list_of_models_marks_a_window_that_is_only_assumed(tmp_path: Path) -> None:
+    async def offers() -> list[ModelOffer]:
+        return [ModelOffer("scripted/first", "not needed")]
+
+    async with bench(script(0), tmp_path, name="scripted/first", offers=offers) as b:
+        await b.say("hello")
+        assert b.session.view.budget is not None
+        b.session._recorder.state.budget = replace(b.session.view.budget, window_source="assumed")
+        (offer,) = await b.session.models()
+        assert offer.assumed
+        assert offer.window == b.session.view.budget.window

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swecli.commands.base import CommandResult
-from swecli.commands.models import size, summary
+from swecli.commands.models import known, size, summary
 from swecli.commands.registry import CommandCall, parse
 from swecli.core.config.key_store import KeyStore
 from swecli.core.llm.catalog import Rates
@@ -84,6 +84,9 @@ async def test_without_a_screen_the_usable_ones_are_shown() -> None:
 def test_one_line_for_a_list_to_pick_from() -> None:
     assert summary(BIG) == "1.05M window · $1.25 in, $10 out · images, reasoning"
     assert summary(LOCKED) == "200K window · price unknown · needs B_KEY"
+    guessed = ModelOffer("c/new", "not needed", window=32_000, assumed=True)
+    assert summary(guessed) == "32K window (assumed) · price unknown"
+    assert known(guessed) == "32K (assumed) · ?"
     assert [size(number) for number in (None, 999, 32_768, 262_144, 10_000_000)] == [
         "?",
         "999",

@@ -45,7 +45,14 @@ async def test_what_only_a_front_end_can_do_is_asked_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "mode"), [("plan", "plan"), ("Accept Edits", "accept-edits"), ("edits", "accept-edits"), ("AUTO", "auto")]
+    ("words", "mode"),
+    [
+        ("plan", "plan"),
+        ("Accept Edits", "accept-edits"),
+        ("acceptEdits", "accept-edits"),
+        ("edits", "accept-edits"),
+        ("AUTO", "auto"),
+    ],
 )
 async def test_mode_is_set_by_name_or_part_of_it(words: str, mode: str) -> None:
     session = CommandSession()
@@ -53,7 +60,7 @@ async def test_mode_is_set_by_name_or_part_of_it(words: str, mode: str) -> None:
     assert session.commands == [SetMode(mode)]  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("words", ["yolo", "a", "plan now"])
+@pytest.mark.parametrize("words", ["yolo", "a", "plan now", "-"])
 async def test_an_unclear_mode_changes_nothing(words: str) -> None:
     session = CommandSession()
     assert "default, accept-edits, plan, auto" in await session.slash(f"/mode {words}")

@@ -26,13 +26,7 @@ from tests.support.waiting import PATIENCE
 
 CASES = {
     "known": ("openai/gpt-6-sol", 1_050_000, "catalogue", "measured", "1,050,000 tokens (the catalogue)"),
-    "unknown window": (
-        "office/m",
-        32_000,
-        "assumed",
-        "estimated",
-        "32,000 tokens (assumed; unknown)",
-    ),
+    "unknown window": ("office/m", 32_000, "assumed", "estimated", "32,000 tokens (assumed)"),
     "set by the user": ("office/m", 50_000, "user", "measured", "50,000 tokens (your settings)"),
     "capped by the user": ("openai/gpt-6-sol", 60_000, "settings", "measured", "60,000 tokens (your settings)"),
     "local server": ("ollama/qwen3", 40_960, "endpoint", "measured", "40,960 tokens (reported by the server)"),

@@ -824,7 +824,9 @@ class Session:
         """Models to choose from, the likeliest first. May take a moment, because it asks the user's servers."""
         model = self._measured()
         return [
-            replace(offer, window=model.window) if model is not None and offer.ref == model.ref else offer
+            replace(offer, window=model.window, assumed=model.window_source == "assumed")
+            if model is not None and offer.ref == model.ref
+            else offer
             for offer in await self._services.offers()
         ]
 

@@ -43,6 +43,8 @@ class ModelOffer(Struct, frozen=True):
     """Whether it is on a server found running."""
     listed: bool = False
     """Whether the server at the provider's address has just listed it."""
+    assumed: bool = False
+    """Whether the window is only assumed."""
 
     @property
     def usable(self) -> bool:

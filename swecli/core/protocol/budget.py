@@ -89,7 +89,7 @@ _SOURCES: Final = {
     "learned": "reported in a server error",
     "catalogue": "the catalogue",
     "script": "the script",
-    "assumed": "assumed; unknown",
+    "assumed": "assumed",
 }
 
 

@@ -41,6 +41,8 @@ class Entry(Struct, frozen=True):
     mark: str = " "
     tail: bool = False
     """Whether the end of the first cell distinguishes entries; if it is too long, its middle is cut."""
+    spare: bool = False
+    """Whether the last cell is left out if not all fit."""
 
     @property
     def heading(self) -> bool:
@@ -267,18 +269,20 @@ class Lines(Widget, can_focus=False):
             return line.stylize(self.get_visual_style("lines--heading", partial=True))
         lead = ("›" if chosen else " ") + entry.mark + " "
         gap = GAP if width >= NARROW else 1
-        text = _in_columns(entry, self._widths(width - len(lead), gap), gap)
+        text = _in_columns(entry, self._widths(width - len(lead), gap, entry.spare), gap)
         line = Content(cut(SafeText(lead + text), width))
         line = line.pad_right(max(0, width - line.cell_length))
         style = "chosen" if chosen else entry.tone
         return line if style == "plain" else line.stylize(component_style(self, f"lines--{style}"))
 
-    def _widths(self, width: int, gap: int) -> list[int]:
+    def _widths(self, width: int, gap: int, spare: bool) -> list[int]:
         natural = self._natural or [1]
-        between = len(natural) - 1
-        if sum(natural) + gap * between <= width:
+        if _fit(natural, width, gap):
             return natural
-        most = max(12, width * 2 // 5)
+        if spare and _fit(natural := natural[:-1], width, gap):
+            return natural
+        between = len(natural) - 1
+        most = max(12, width * 2 // (3 if spare else 5))
         squeezed = [*(min(size, most) for size in natural[:-1]), natural[-1]]
         return column_widths(squeezed, width + (len(SEPARATOR) - gap) * between)
 
@@ -302,6 +306,10 @@ class Lines(Widget, can_focus=False):
             if places and self._at != (places[-1] if step > 0 else places[0]):
                 self.move(step)
         self.post_message(self.Clicked(again=False))
+
+
+def _fit(widths: Sequence[int], width: int, gap: int) -> bool:
+    return sum(widths) + gap * (len(widths) - 1) <= width
 
 
 def _natural(entries: Sequence[Entry]) -> list[int]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, TextBlock
 from swecli.figures import bar, percent
@@ -40,8 +41,11 @@ def first_page(settings: Sequence[Setting]) -> list[Entry]:
     """The common settings with display names, then the entry for all."""
     known = {setting.name: setting for setting in settings}
     common = [known[name] for name in COMMON if name in known][:MOST]
-    entries = [entry_of(setting, COMMON[setting.name], setting.shown, setting.name) for setting in common]
-    return [*entries, Entry(ALL, (f"All {len(settings)} settings …", "", ""), "plain", "", " ")]
+    entries = [
+        replace(entry_of(setting, COMMON[setting.name], setting.shown, setting.name), tail=False, spare=True)
+        for setting in common
+    ]
+    return [*entries, Entry(ALL, (f"All {len(settings)} settings …", "", ""), spare=True)]
 
 
 def entry_of(setting: Setting, *cells: str) -> Entry:

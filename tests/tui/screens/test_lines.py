@@ -65,3 +65,25 @@ async def test_a_long_name_leaves_room_for_the_value() -> None:
         await it.shows("agent.hard_block = 0.98")
         await it.press("escape", "escape", *f"models.window.{'x' * 60}", "enter")
         await it.shows("a value; empty")
+
+
+async def test_a_narrow_first_page_keeps_labels_and_values_and_leaves_out_names() -> None:
+    settings = Settings()
+    base = settings.settings[0]
+    settings.settings = [
+        replace(base, name="model.name", shown=f"openai/{'long' * 9}"),
+        replace(base, name="ui.density", shown="usual"),
+        replace(base, name="approval.mode", shown="default"),
+    ]
+    async with running(**ports(settings), size=(40, 15)) as it:
+        it.app.actions.show_settings()
+        await it.shows("Detail in the tr… usual", "Permission mode   default", "Model             openai/long")
+        await it.hides("approval.")
+    settings.settings = settings.settings[1:]
+    async with running(**ports(settings), size=(40, 15)) as it:
+        it.app.actions.show_settings()
+        await it.shows("Detail in the transcript usual")
+        await it.hides("approval.")
+    async with running(**ports(settings), size=(80, 24)) as it:
+        it.app.actions.show_settings()
+        await it.shows("Permission mode", "approval.mode")

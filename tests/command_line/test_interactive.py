@@ -1,0 +1,27 @@
+"""What the program offers to the interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.command_line.interactive import Program
+from swecli.launch import LaunchOptions
+
+
+def test_mentions_offer_no_generated_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    project = tmp_path / "project"
+    for path in ("src/cart.py", "src/__pycache__/cart.cpython-311.pyc", "node_modules/left/index.js", "dist/cart.js"):
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text("")
+    offered = set(Program(LaunchOptions(cwd=project)).files())
+    assert {"src/", "src/cart.py", "dist/cart.js"} <= offered
+    assert not [path for path in offered if "__pycache__" in path or "node_modules" in path]
+
+
+def test_a_bare_name_is_not_offered_as_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    assert "mock" not in Program(LaunchOptions(cwd=tmp_path, model="mock")).models()
+    assert Program(LaunchOptions(cwd=tmp_path, model="openai/mock")).models()[0] == "openai/mock"
