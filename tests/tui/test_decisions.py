@@ -84,10 +84,16 @@ def test_control_c_never_quits_over_a_selection() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/etc/hosts is wrong", "/tmp is full", "/tmp", "a /help", "//", "/ help", "/a.b", "text"]
+    "text",
+    ["/etc/hosts is wrong", "/usr/bin/x why?", "/tmp/ is full", "a /help", "//", "/ help", "/a.b", "text"],
 )
 def test_text_for_the_model(text: str) -> None:
-    assert interpret(text, COMMANDS, lambda path: path == "/tmp") == Say(text)
+    assert interpret(text, COMMANDS) == Say(text)
+
+
+@pytest.mark.parametrize("text", ["/tmp is full", "/tmp", "/usr zz"])
+def test_one_slash_word_is_a_command_even_if_such_a_path_exists(text: str) -> None:
+    assert isinstance(interpret(text, COMMANDS), NotSent)
 
 
 def test_other_lines() -> None:
