@@ -485,6 +485,8 @@ class Consents:
             preview = await call.tool.preview(call.params, call.ctx)
             counted = await self._counted(call, decision)
             decision = self.decide(call)  # the mode or the rules may have changed meanwhile
+            if decision.git_knows and counted.reads_only:
+                decision = counted
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
             decision = counted if counted.outcome == decision.outcome else decision
@@ -546,13 +548,14 @@ class Consents:
         return None, replace(outcome, text=f"{outcome.text}\n{declined}{word}")
 
     async def _counted(self, call: PreparedCall, decision: Decision) -> Decision:
-        """The decision on a dangerous command, with an estimate of what it would destroy. Asks git in a thread, because
-        that takes time in a large repository."""
-        return await asyncio.to_thread(self.decide, call, counted=True) if decision.danger else decision
+        """The decision with what git knows: what a dangerous command would destroy, or which files a diff would show.
+        Asks git in a thread, because that takes time in a large repository."""
+        asks = bool(decision.danger) or decision.git_knows
+        return await asyncio.to_thread(self.decide, call, counted=True) if asks else decision
 
     def decide(self, call: PreparedCall, mode: Mode | None = None, *, counted: bool = False) -> Decision:
-        """The permission decision under the current rules and mode, or under another mode. Starts a program only to
-        estimate losses (``counted``)."""
+        """The permission decision under the current rules and mode, or under another mode. Starts git only if
+        ``counted``."""
         cwd = str(self._services.workspace.cwd)
         decision = self._services.decide(
             self._policy(mode, call.rules, counted=counted),

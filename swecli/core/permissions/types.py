@@ -113,6 +113,8 @@ class Decision(Struct, frozen=True):
     loss: Loss | None = None
     counted: bool = False
     """Whether ``loss`` covers everything the command would destroy."""
+    git_knows: bool = False
+    """Whether facts that start git may prove the command read-only."""
 
     @property
     def offer(self) -> str | None:

@@ -321,6 +321,45 @@ async def test_the_event_loop_does_not_wait_for_git(tmp_path: Path) -> None:
         assert (tmp_path / "kept.txt").exists()
 
 
+class GitNames(SlowGit):
+    """A repository that tracks a secret, and names the changed files."""
+
+    def __init__(self, root: Path, *names: str) -> None:
+        super().__init__()
+        self._secret, self._names = str(root / ".npmrc"), names
+
+    def without_programs(self) -> OsFacts:
+        return GitNames.Quick(self)
+
+    class Quick(OsFacts):
+        def __init__(self, git: GitNames) -> None:
+            super().__init__({"PATH": "/usr/bin:/bin"})
+            self._secret = git._secret
+
+        def tracked_secrets(self, cwd: str) -> tuple[str, ...]:
+            return (self._secret,)
+
+    def tracked_secrets(self, cwd: str) -> tuple[str, ...]:
+        return (self._secret,)
+
+    def diff_names(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...]:
+        assert threading.current_thread() is not threading.main_thread()
+        return self._names
+
+
+@pytest.mark.parametrize(("names", "asks"), [(("a.py",), False), (("a.py", ".npmrc"), True)])
+async def test_a_diff_asks_only_if_git_names_a_secret_in_it(tmp_path: Path, names: tuple[str, ...], asks: bool) -> None:
+    policy = replace(POLICY, facts=GitNames(tmp_path, *names))
+    async with bench(script("run_command", command="git diff"), tmp_path, tools=TOOLS, policy=policy) as b:
+        b.send(Submit("go"))
+        if asks:
+            asked = await b.asked()
+            assert ".npmrc" in asked.reason
+            b.send(ReplyPermission(asked.request, "reject"))
+        await ended(b)
+        assert bool(b.bodies(PermissionRequested)) == asks
+
+
 async def test_writing_what_a_file_already_contains_says_so_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("same\n")
     async with bench(script("write_file", path="a", content="same\n"), tmp_path, tools=TOOLS, policy=POLICY) as b:
