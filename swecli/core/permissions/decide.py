@@ -444,8 +444,15 @@ def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple
 
 def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, evidence: tuple[str, ...]) -> Decision:
     found = offer(policy, call, judgement)
-    knows = any(part.git_knows for part in judgement.parts)
-    return Decision("ask", reason, offers=found.rules, offer_note=found.note, evidence=evidence, git_knows=knows)
+    return Decision(
+        "ask",
+        reason,
+        offers=found.rules,
+        offer_note=found.note,
+        evidence=evidence,
+        git_knows=any(part.git_knows for part in judgement.parts),
+        for_now=policy.mode in ("accept-edits", "auto") and any(part.no_edit for part in judgement.parts),
+    )
 
 
 def _text(part: Part) -> str:

@@ -288,6 +288,34 @@ async def test_accept_edits_asks_before_it_overwrites_what_was_never_read(tmp_pa
     assert texts == {"new.txt": "d", "empty.txt": "b", "old.txt": "c"}
 
 
+def commands(*lines: str) -> str:
+    calls = [f"{{ tool = 'run_command', arguments = '{json.dumps({'command': line})}' }}" for line in lines]
+    return f'[[step]]\ncall = [{", ".join(calls)}]\n[[step]]\ntext = "Done."\n'
+
+
+async def test_an_edit_is_judged_by_the_files_that_earlier_calls_of_the_step_leave(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    steps = commands("cp a.txt b.txt", "mv b.txt c.txt", "cat c.txt")
+    async with bench(steps, tmp_path, tools=TOOLS, policy=replace(POLICY, mode="accept-edits")) as b:
+        b.send(Submit("go"))
+        await ended(b)
+        assert b.bodies(PermissionRequested) == []
+    assert (tmp_path / "c.txt").read_text() == "a\n"
+
+
+async def test_an_edit_that_earlier_calls_of_the_step_make_overwrite_asks(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(name)
+    steps = commands("mv a.txt c.txt", "mv b.txt c.txt")
+    async with bench(steps, tmp_path, tools=TOOLS, policy=replace(POLICY, mode="accept-edits")) as b:
+        asked = await started(b)
+        assert asked.title == "mv b.txt c.txt"
+        assert "overwrite" in asked.reason
+        b.send(ReplyPermission(asked.request, "reject"))
+        await ended(b)
+    assert {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)} == {"b.txt": "b", "c.txt": "a"}
+
+
 class SlowGit(OsFacts):
     """Git answers once the test lets it, and never on the event loop."""
 
