@@ -14,6 +14,7 @@ from swecli.core.protocol.events import (
     CompactionFailed,
     CompactionStarted,
     Event,
+    FileChanged,
     HooksRunning,
     ItemCheckpointed,
     ItemCompleted,
@@ -132,6 +133,11 @@ def test_a_turn_from_start_to_end() -> None:
     assert busy.requests == []
     assert not busy.running
     assert [entry.text for entry in busy.queue] == ["later"]
+
+
+def test_changed_files_are_the_newest_last_and_known_by_what_was_there_before() -> None:
+    changes = (FileChanged("/a", None, "1"), FileChanged("/b", "1", "2"), FileChanged("/a", "1", "2"))
+    assert list(state_after(*changes).changed.items()) == [("/b", True), ("/a", False)]
 
 
 def test_a_request_of_an_item_that_ended_is_not_asked_any_more() -> None:
