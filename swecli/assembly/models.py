@@ -36,7 +36,7 @@ from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of,
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
-from swecli.core.llm.model_names import NamedModel, chats, find_model, likeliest_first
+from swecli.core.llm.model_names import NamedModel, chats, chatting, find_model, likeliest_first
 from swecli.core.llm.offers import Account, ModelOffer, account_of, listed_offers, offers
 from swecli.core.llm.providers import (
     Overrides,
@@ -460,15 +460,15 @@ class ModelSupply:
         if self._options.look_only:
             return no_model(self._environment)
         near = [offer for offer in asyncio.run(self.offers()) if offer.listed or offer.running]
-        chatting = [offer for offer in near if chats(offer.ref)]
-        if len(chatting) == 1:
-            self._main = chatting[0].ref
+        able = [offer for offer in near if chats(offer.ref)]
+        if len(able) == 1:
+            self._main = able[0].ref
             self._remark(f"No model selected; using {self._main}, the only one offered.")
             return ""
-        if not chatting:
+        if not able:
             return " ".join((no_model(self._environment), *self.unlisted))
-        named = ", ".join(f"-m {offer.ref}" for offer in chatting[:4])
-        return f"No model selected; {len(chatting)} are available. Select one, for example {named}."
+        named = ", ".join(f"-m {offer.ref}" for offer in able[:4])
+        return f"No model selected; {len(able)} are available. Select one, for example {named}."
 
     def _is_reference(self, name: str) -> bool:
         """Whether a name includes its provider, so that no lookup is needed."""
@@ -630,7 +630,7 @@ class ModelSupply:
             lambda: offers(load_catalog(), accounts, servers, utc_now(), named, listed),
         )
         self._offered = await asyncio.to_thread(self._ordered, found)
-        return self._offered
+        return chatting(self._offered, (self._main or "", *named))
 
     def _ordered(self, found: Sequence[ModelOffer]) -> tuple[ModelOffer, ...]:
         """The offers with the user's settings, the likeliest first."""

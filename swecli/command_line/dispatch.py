@@ -119,12 +119,12 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
 
     gc.disable()  # nothing loaded now is garbage, and collections delay the start
     from swecli.app import open_session
-    from swecli.headless.outcome import meaning
+    from swecli.commands.registry import parse
     from swecli.headless.run import never_began, run, start_failed
 
     gc.freeze()
     gc.enable()
-    if options.input_format == "text" and meaning(options.prompt) is not None:
+    if options.input_format == "text" and parse(options.prompt) is not None:
         options = replace(options, needs_model=False)
     schema = None
     if options.json_schema is not None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def print_request(options: LaunchOptions) -> int:
-    from swecli.headless.outcome import meaning
+    from swecli.commands.registry import parse
 
-    if meaning(options.prompt) is not None:
+    if parse(options.prompt) is not None:
         raise UsageError("--dry-run shows the request for a message; slash commands send none")
     document = asyncio.run(_requested(replace(options, look_only=True)))
     return print_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")

@@ -242,13 +242,15 @@ class UnknownCommand(Struct, frozen=True):
     def message(self) -> str:
         if self.elsewhere:
             return f"/{self.name} is not a command here: {self.elsewhere}. Nothing was sent."
-        hint = f"Did you mean /{self.nearest}?" if self.nearest else "/help lists the commands."
+        path = f"/help lists the commands; write a path as /{self.name}/."
+        hint = f"Did you mean /{self.nearest}?" if self.nearest else path
         return f"Unknown command /{self.name}. {hint} Nothing was sent."
 
 
 def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall | UnknownCommand | None:
-    """Parse a line; None if it is text for the model. A path such as ``/etc/hosts is wrong`` is text: a command's name
-    has no second slash and no dot."""
+    """Parse a line; None if it is text for the model. A path such as ``/etc/hosts is wrong`` or ``/tmp/ is full`` is
+    text: a command's name has no second slash and no dot. The disk does not matter, so a line means the same
+    everywhere."""
     match = _LINE.fullmatch(line.strip())
     if match is None:
         return None

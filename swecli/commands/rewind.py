@@ -110,7 +110,7 @@ def since(point: RewindPoint) -> str:
 
 def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -> tuple[DisplayBlock, ...]:
     """Effect of going back to before a message."""
-    from swecli.core.engine.rewind import files_alone
+    from swecli.core.engine.rewind import counted, files_alone
 
     cwd = session.view.cwd
     blocks: list[DisplayBlock] = [
@@ -120,8 +120,7 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
     if going:
         rows = tuple((shown_path(file.path, cwd), file.how) for file in going[:_SHOWN])
         more = len(going) - len(rows)
-        goes = "1 file is restored" if len(going) == 1 else f"{len(going):,} files are restored"
-        blocks.append(TableBlock(("File", "Would be"), rows, goes))
+        blocks.append(TableBlock(("File", "Would be"), rows, counted(going)))
         blocks += [TextBlock(f"and {more:,} more files", "dim")] if more else []
     else:
         blocks.append(TextBlock(files.reason or "No file would change.", "dim"))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.block_text import block_lines
-from swecli.commands.base import CommandResult, Screen, SlashCommand, run_command
-from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, command_table, commands_of, parse
+from swecli.commands.base import CommandResult, Screen, run_command
+from swecli.commands.registry import CommandCall, command_table, commands_of
 from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.budget import Budget
@@ -60,12 +59,6 @@ class Shown(Struct, frozen=True):
 
     text: str
     failed: bool = False
-
-
-def meaning(prompt: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall | UnknownCommand | None:
-    """The slash command in a message; None for text, such as text that begins with an existing path."""
-    found = parse(prompt, commands)
-    return None if isinstance(found, UnknownCommand) and Path(f"/{found.name}").exists() else found
 
 
 async def run_slash(session: Session, invocation: CommandCall, screens: Screens = MappingProxyType({})) -> Shown:

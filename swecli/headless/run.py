@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 from msgspec import Struct, field
 
 from swecli.commands.base import Screen
-from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of
+from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
 from swecli.core.engine.consent import ASKED_BY_HOOK
 from swecli.core.permissions.decide import UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
@@ -341,7 +341,7 @@ class HeadlessRun:
 
     def _begin(self, prompt: str) -> None:
         commands = commands_of(self._session) if prompt.lstrip().startswith("/") else COMMANDS
-        command = None if self._request.commands is not None else outcome.meaning(prompt, commands)
+        command = None if self._request.commands is not None else parse(prompt, commands)
         if isinstance(command, UnknownCommand | CommandCall):
             self._command = asyncio.ensure_future(self._run_command(prompt, command))
         elif prompt:
@@ -351,7 +351,7 @@ class HeadlessRun:
         """Run a command to its end. An unknown one may belong to a server that is still starting."""
         if isinstance(command, UnknownCommand) and self._session.tools.pending:
             await self._session.extensions_settled()
-            command = outcome.meaning(prompt, commands_of(self._session))
+            command = parse(prompt, commands_of(self._session))
         if isinstance(command, CommandCall):
             return await outcome.run_slash(self._session, command, self._request.screens)
         if command is not None:

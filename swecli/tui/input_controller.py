@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -48,10 +48,8 @@ Submission: TypeAlias = "Say | Shell | CommandCall | NotSent | None"
 """None for an empty line."""
 
 
-def interpret(
-    text: str, commands: Sequence[SlashCommand], exists: Callable[[str], bool] = os.path.exists
-) -> Submission:
-    """Interpret ``text``. A line that begins with a path (with a second slash, or one that ``exists``) is a message."""
+def interpret(text: str, commands: Sequence[SlashCommand]) -> Submission:
+    """Interpret ``text``."""
     from swecli.commands.registry import (
         UnknownCommand,
         parse,
@@ -67,7 +65,7 @@ def interpret(
         return Shell(command, stripped.startswith("!!")) if command else NotSent(SHELL_USE)
     parsed = parse(stripped, commands) if stripped.startswith("/") else None
     if isinstance(parsed, UnknownCommand):
-        return Say(text) if exists("/" + parsed.name) else NotSent(parsed.message)
+        return NotSent(parsed.message)
     return parsed or Say(text)
 
 

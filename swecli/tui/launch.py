@@ -8,8 +8,9 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from swecli.tui import boot
@@ -110,7 +111,7 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         sys.stderr.write(f"swecli: {_safe(str(app.failure))}\n")
     elif app.loaded and app.session.spoke:
         state = app.session.state
-        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, tuple(state.changed))))
+        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, state.changed)))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Output captured while the interface ran:\n{_safe(stray)}\n")
     return code
@@ -134,26 +135,33 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
     return f"{text} Details: {log}" if log is not None else text
 
 
-def farewell(answer: str, resume: str, changed: Sequence[str] = ()) -> str:
-    """Text for the normal screen: the answer's last lines, the changed files (absolute paths, newest last), and how to
-    continue."""
+def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProxyType({})) -> str:
+    """Text for the normal screen: the answer's last lines, the changed files (absolute paths, newest last, and whether
+    each existed before), and how to continue."""
     columns = shutil.get_terminal_size().columns
     lines = [part for line in _safe(answer).strip().splitlines() for part in _wrapped(line, columns)]
     kept = lines[-LAST_LINES:]
     if len(lines) > len(kept):
         kept.insert(0, "…")
     body = "\n".join(kept)
-    below = [*_wrapped(_changed(changed), columns)] if changed else []
+    files = _changed(changed)
+    below = [*_wrapped(f"Changed: {files}", columns)] if files else []
     return "\n".join([*([body, ""] if body else []), *below, f"Continue with: {resume}"]) + "\n"
 
 
-def _changed(paths: Sequence[str]) -> str:
+def _changed(paths: Mapping[str, bool]) -> str:
+    """The newest changed files; one that came and went is no change."""
     from swecli.safe_text import safe_line
 
     here = Path.cwd()
-    names = [str(path.relative_to(here)) if path.is_relative_to(here) else str(path) for path in map(Path, paths)]
+    names: list[str] = []
+    for path, existed in ((Path(path), existed) for path, existed in paths.items()):
+        there = os.path.lexists(path)
+        if there or existed:
+            name = str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+            names.append(safe_line(name) + ("" if there else " (deleted)"))
     more = f"{len(names) - LAST_FILES} more, " if len(names) > LAST_FILES else ""
-    return f"Changed: {more}{', '.join(safe_line(name) for name in names[-LAST_FILES:])}"
+    return more + ", ".join(names[-LAST_FILES:])
 
 
 def _wrapped(line: str, columns: int) -> list[str]:

@@ -87,8 +87,8 @@ class UiState(Struct):
     queue: tuple[Queued, ...] = ()
     ended: TurnEnded | None = None
     sandbox: SandboxChanged | None = None
-    changed: dict[str, None] = field(default_factory=lambda: {})
-    """Files changed by tools in this run, ordered by newest change."""
+    changed: dict[str, bool] = field(default_factory=lambda: {})
+    """Files changed by tools in this run, ordered by newest change, and whether each existed before."""
     last_answer: str = ""
     """Text of the main agent's newest finished answer."""
 
@@ -127,8 +127,7 @@ def feed(state: UiState, event: Event) -> None:
         case TodosChanged():
             state.todos = body.todos
         case FileChanged():
-            state.changed.pop(body.path, None)
-            state.changed[body.path] = None
+            state.changed[body.path] = state.changed.pop(body.path, body.before is not None)
         case QueueChanged():
             state.queue = body.queue
         case CompactionStarted():

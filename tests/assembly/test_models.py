@@ -14,6 +14,7 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import Account, KeyState
 from swecli.core.llm.providers import known_providers
 from swecli.core.llm.windows import SECONDS, ModelList
@@ -242,3 +243,27 @@ async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
     )
     await supply.offers()
     assert waits == [models.PATIENT_SECONDS if model is None else SECONDS]
+
+
+async def test_only_models_that_chat_are_offered_but_all_can_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("chatty-1", "whisper-1", "tts-1", "text-embedding-3-small")
+
+    async def listed(endpoint: object, seconds: float = SECONDS) -> ModelList:
+        return ModelList(tuple(map(EndpointModel, names)), "", 200)
+
+    async def nothing() -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(models, "list_models", listed)
+    monkeypatch.setattr(models, "find_local_servers", nothing)
+    supply = ModelSupply(
+        LaunchOptions(tmp_path),
+        Settings.model_validate({"model": {"name": "openai/tts-1"}}),
+        {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"},
+        tmp_path,
+        KeyStore(tmp_path, keyring=lambda: None),
+    )
+    assert {offer.ref for offer in await supply.offers() if offer.listed} == {"openai/chatty-1", "openai/tts-1"}
+    assert supply.make("whisper-1").info.ref == "openai/whisper-1"

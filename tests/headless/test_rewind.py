@@ -34,12 +34,12 @@ def test_a_rewind_and_its_undo_say_what_they_did(tmp_path: Path) -> None:
             return ended.stdout, ended.code
 
         assert said("/rewind undo") == ("There is no rewind to undo.\n", 1)
-        back = "Rewound to before that message. 1 file restored.\nYour message was: go on\n/rewind undo reverses it.\n"
+        back = "Rewound to before that message. 1 file removed.\nYour message was: go on\n/rewind undo reverses it.\n"
         assert said("/rewind 1") == (back, 0)
         assert not (work / "a.txt").exists()
         assert said("/rewind undo") == ("Rewind undone. 1 file restored.\n", 0)
         assert (work / "a.txt").read_text() == "new\n"
-        assert said("/rewind 1 files")[0].startswith("Files rewound. 1 file restored.\n")
+        assert said("/rewind 1 files")[0].startswith("Files rewound. 1 file removed.\n")
         assert said("/rewind undo")[1] == 0
         assert program.run("sessions", "export", "2", "-o", "../s.json").code == 0
         (work / "a.txt").write_text("mine\n")
@@ -50,5 +50,5 @@ def test_a_rewind_and_its_undo_say_what_they_did(tmp_path: Path) -> None:
         assert f"No file restored; {unrecorded}" in said("/rewind 1")[0]
         assert (work / "a.txt").read_text() == "mine\n"
         listed = program.run("sessions", "show", "2")
-        assert listed.stdout.count("Rewound to before that message. 1 file restored.") == 1, listed.stdout
+        assert listed.stdout.count("Rewound to before that message. 1 file removed.") == 1, listed.stdout
         assert "File changes undone" not in listed.stdout

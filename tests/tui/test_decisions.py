@@ -14,6 +14,7 @@ from swecli.core.protocol.events import (
     CompactionFailed,
     CompactionStarted,
     Event,
+    FileChanged,
     HooksRunning,
     ItemCheckpointed,
     ItemCompleted,
@@ -84,10 +85,16 @@ def test_control_c_never_quits_over_a_selection() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/etc/hosts is wrong", "/tmp is full", "/tmp", "a /help", "//", "/ help", "/a.b", "text"]
+    "text",
+    ["/etc/hosts is wrong", "/usr/bin/x why?", "/tmp/ is full", "a /help", "//", "/ help", "/a.b", "text"],
 )
 def test_text_for_the_model(text: str) -> None:
-    assert interpret(text, COMMANDS, lambda path: path == "/tmp") == Say(text)
+    assert interpret(text, COMMANDS) == Say(text)
+
+
+@pytest.mark.parametrize("text", ["/tmp is full", "/tmp", "/usr zz"])
+def test_one_slash_word_is_a_command_even_if_such_a_path_exists(text: str) -> None:
+    assert isinstance(interpret(text, COMMANDS), NotSent)
 
 
 def test_other_lines() -> None:
@@ -126,6 +133,11 @@ def test_a_turn_from_start_to_end() -> None:
     assert busy.requests == []
     assert not busy.running
     assert [entry.text for entry in busy.queue] == ["later"]
+
+
+def test_changed_files_are_the_newest_last_and_known_by_what_was_there_before() -> None:
+    changes = (FileChanged("/a", None, "1"), FileChanged("/b", "1", "2"), FileChanged("/a", "1", "2"))
+    assert list(state_after(*changes).changed.items()) == [("/b", True), ("/a", False)]
 
 
 def test_a_request_of_an_item_that_ended_is_not_asked_any_more() -> None:

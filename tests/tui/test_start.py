@@ -121,10 +121,14 @@ def test_the_farewell_is_the_end_of_the_answer_and_the_way_back(monkeypatch: pyt
 def test_the_farewell_names_changed_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
-    paths = [str(Path.cwd() / f"src/f{n}.py") for n in range(14)]
-    assert farewell("Done.", "swecli -c", ["/etc/a\x1bb", paths[0]]) == (
-        "Done.\n\nChanged: /etc/a\N{SYMBOL FOR ESCAPE}b, src/f0.py\nContinue with: swecli -c\n"
+    paths = {str(Path.cwd() / f"src/f{n}.py"): n % 2 == 0 for n in range(14)}
+    Path("src").mkdir()
+    for path in paths:
+        Path(path).touch()
+    assert farewell("Done.", "swecli -c", {"/etc/a\x1bb": True, next(iter(paths)): True}) == (
+        "Done.\n\nChanged: /etc/a\N{SYMBOL FOR ESCAPE}b (deleted), src/f0.py\nContinue with: swecli -c\n"
     )
+    assert farewell("", "swecli -c", {str(tmp_path / "came-and-went"): False}) == "Continue with: swecli -c\n"
     assert "Changed: 2 more, src/f2.py, src/f3.py" in farewell("", "swecli -c", paths)
 
 

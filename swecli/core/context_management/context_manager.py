@@ -117,18 +117,21 @@ class ContextManager:
 
     def adopt_memory(self, memory: MemoryText) -> None:
         """Continue a session with the memories of its prompt, byte for byte. Only before its first request."""
-        self._prompt.memory, self._fixed = memory, None
+        self._prompt_to_change().memory = memory
 
     def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
         """Continue a session with its earlier tools. Only before its first request."""
-        self._prompt.adopt_tools(tools, lean_tools)
-        self._fixed = None
+        self._prompt_to_change().adopt_tools(tools, lean_tools)
 
     def adjust(self, limits: Limits, advice: Sequence[str]) -> None:
         """Change the limits; ``advice`` as in the constructor."""
-        self.limits = self._prompt.limits = limits
-        self._fixed = None
+        self.limits = self._prompt_to_change().limits = limits
         self._advice = tuple(advice)
+
+    def _prompt_to_change(self) -> SystemPrompt:
+        """The system prompt, after forgetting what was built from it."""
+        self._fixed = None
+        return self._prompt
 
     def own_tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
         """The initial tools, as this model sees them."""

@@ -460,8 +460,9 @@ class Consents:
         self._sandbox = sandbox
         self._hooks = hooks
 
-    async def obtain(self, call: PreparedCall) -> Consent:
-        """Consent for the call.
+    async def obtain(self, call: PreparedCall, before: Sequence[asyncio.Task[None]] = ()) -> Consent:
+        """Consent for the call. An edit that only the files as they are now keep from running unasked is judged once
+        the calls of ``before``, which may change them, have ended.
 
         Raises:
             Rejected: by rule, mode or user.
@@ -482,9 +483,13 @@ class Consents:
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
             await self._requests.order.turn(call.item)
+            if decision.for_now and before:
+                await asyncio.wait(before)
             preview = await call.tool.preview(call.params, call.ctx)
             counted = await self._counted(call, decision)
             decision = self.decide(call)  # the mode or the rules may have changed meanwhile
+            if decision.git_knows and counted.reads_only:
+                decision = counted
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
             decision = counted if counted.outcome == decision.outcome else decision
@@ -498,6 +503,16 @@ class Consents:
             if answer is not None and answer.call is call and answer.reply.choice != "edit":
                 return self._consented(call, decision, shown)
             call = answer.call if answer is not None else call.as_proposed()
+
+    async def stands(self, consent: Consent) -> bool:
+        """Whether a call that was allowed without a question still is, now that the calls before it have run."""
+        if consent.shown is not None:
+            return True
+        call, decision = consent.call, self.decide(consent.call)
+        if decision.outcome == "ask" and decision.git_knows:
+            decision = await self._counted(call, decision)
+        same = decision.contained == consent.ctx.contained and decision.reads_only == consent.reads_only
+        return decision.outcome == "allow" and same
 
     async def holds(self, consent: Consent) -> bool:
         """Whether the call about to run is the one that was approved; a notice reports a difference."""
@@ -546,13 +561,14 @@ class Consents:
         return None, replace(outcome, text=f"{outcome.text}\n{declined}{word}")
 
     async def _counted(self, call: PreparedCall, decision: Decision) -> Decision:
-        """The decision on a dangerous command, with an estimate of what it would destroy. Asks git in a thread, because
-        that takes time in a large repository."""
-        return await asyncio.to_thread(self.decide, call, counted=True) if decision.danger else decision
+        """The decision with what git knows: what a dangerous command would destroy, or which files a diff would show.
+        Asks git in a thread, because that takes time in a large repository."""
+        asks = bool(decision.danger) or decision.git_knows
+        return await asyncio.to_thread(self.decide, call, counted=True) if asks else decision
 
     def decide(self, call: PreparedCall, mode: Mode | None = None, *, counted: bool = False) -> Decision:
-        """The permission decision under the current rules and mode, or under another mode. Starts a program only to
-        estimate losses (``counted``)."""
+        """The permission decision under the current rules and mode, or under another mode. Starts git only if
+        ``counted``."""
         cwd = str(self._services.workspace.cwd)
         decision = self._services.decide(
             self._policy(mode, call.rules, counted=counted),

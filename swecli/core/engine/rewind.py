@@ -119,7 +119,7 @@ class Rewinds:
         if done.reason and not done.files:
             self._notice(f"{done.reason} The conversation is unchanged.")
         else:
-            self._rewound(command, files_words(done, "restored", self._services.workspace.cwd))
+            self._rewound(command, files_words(done, self._services.workspace.cwd))
 
     def _changed_since(self, turn: int) -> list[str]:
         """Files that the model changed from that turn on, without those restored since."""
@@ -142,7 +142,7 @@ class Rewinds:
                 return
             restored = await checkpoints.unwind(done.name, done.turn)
             self._recorder.emit(restored)
-            words = files_words(restored, "restored", self._services.workspace.cwd)
+            words = files_words(restored, self._services.workspace.cwd)
         self._record(RewindUndone(done.name, words))
 
     def _rewound(self, command: Rewind, reason: str) -> None:
@@ -192,15 +192,24 @@ class Rewinds:
         self._recorder.emit(Notice(text, "warning", "session"))
 
 
-def files_words(done: FilesRestored, verb: str, cwd: Path) -> str:
+def files_words(done: FilesRestored, cwd: Path) -> str:
     """Result of restoring files, as a short sentence. Paths inside ``cwd`` are relative to it."""
-    none = f"No file {verb}" if done.conflicts or done.not_covered else "No file had to change"
-    count = len(files_alone(done))
-    parts = [f"{count:,} file{'' if count == 1 else 's'} {verb}" if done.files else none]
+    none = "No file restored" if done.conflicts or done.not_covered else "No file had to change"
+    parts = [counted(files_alone(done)) if done.files else none]
     for what, files in (("left alone", done.conflicts), ("not tracked", done.not_covered)):
         if files:
             parts.append(_left(files, what, cwd))
     return "; ".join(parts) + "."
+
+
+def counted(files: Sequence[RestoredFile]) -> str:
+    """What happened to how many files: "2 files restored, 1 removed"."""
+    removed = sum(file.how == "removed" for file in files)
+    restored = len(files) - removed
+    first = f"{restored or removed:,} file{'' if (restored or removed) == 1 else 's'}"
+    if not restored:
+        return f"{first} removed"
+    return f"{first} restored" + (f", {removed:,} removed" if removed else "")
 
 
 def files_alone(done: FilesRestored) -> Sequence[RestoredFile]:

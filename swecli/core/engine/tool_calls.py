@@ -242,12 +242,16 @@ class ToolCalls:
             call = await self._hooked(call)
             await self._expected(call)  # servers get ready while the user decides
             while outcome is None or consent is not None:
-                consent = consent or await self._consents.obtain(call)
+                consent = consent or await self._consents.obtain(call, before)
                 call = consent.call
                 if not call.effects.interactive:  # an interactive call is itself the question
                     self.order.passed(call.item)
                 if before:
                     await asyncio.wait(before)
+                    before = ()
+                    if not await self._consents.stands(consent):
+                        consent = None
+                        continue
                 await self._files_recorded(consent)
                 async with self.locks.hold(call.effects, self._agent, reads_only=consent.reads_only):
                     if not await self._consents.holds(consent):

@@ -127,6 +127,8 @@ class Turn:
         self._asking = asking
         self._item = item
         self._said = said
+        self._typed = said if invocation is None else invocation.title
+        """The user's own words: a command's expanded text comes from the project."""
         self._agents_settled = agents_settled
         self._propose = propose
         self._retrieval = retrieval
@@ -187,8 +189,7 @@ class Turn:
             return
         after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
         if all(entry.kind in ("attachment", "note") for entry in after):
-            said = self._invocation.title if self._invocation is not None else self._said
-            self._recorder.emit(Rewound(self._item, NOT_SENT, said))
+            self._recorder.emit(Rewound(self._item, NOT_SENT, self._typed))
             self._unmeasured = True
 
     @property
@@ -210,10 +211,8 @@ class Turn:
         if self._mentions:
             await self._attach(self._mentions)
         await self._playbook.begin_turn(self._said)
-        # A command's expanded text comes from the project, not the user: only the invocation counts.
-        said = self._said if self._invocation is None else self._invocation.title
         if self._retrieval is not None:
-            await self._retrieval.add(said, self._client.info)
+            await self._retrieval.add(self._typed, self._client.info)
         while True:
             if self._recorder.state.queue:
                 await self._take_steering()

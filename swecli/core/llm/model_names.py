@@ -66,14 +66,27 @@ def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) ->
 
 
 _NO_CHAT = re.compile(
-    r"embed|whisper|(?:^|[-_./])tts|dall-e|gpt-image|imagen|moderation|rerank|transcribe|realtime|sora|(?:^|[-_./])bge-"
-    r"|stable-diffusion|flux|guard|babbage|davinci"
+    r"embed|whisper|(?:^|[-_./])(?:tts|asr|bge|image|sdxl)(?:$|[-_./:\d])|dall-e|imagen|moderation|rerank|transcribe"
+    r"|realtime|sora|stable-diffusion|flux|guard|babbage|davinci"
 )
 
 
 def chats(name: str) -> bool:
     """Whether a model of this name answers messages, judged by the name."""
     return _NO_CHAT.search(name.lower()) is None
+
+
+def chatting(offers: Sequence[ModelOffer], wanted: Sequence[str] = ()) -> tuple[ModelOffer, ...]:
+    """The offers to show: without models that do not chat, unless ``wanted`` or their server has no other."""
+    by_server: dict[str, bool] = {}
+    for offer in offers:
+        server = offer.ref.partition("/")[0]
+        by_server[server] = by_server.get(server, False) or chats(offer.ref)
+    return tuple(
+        offer
+        for offer in offers
+        if chats(offer.ref) or offer.ref in wanted or not by_server[offer.ref.partition("/")[0]]
+    )
 
 
 @cache

@@ -377,7 +377,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     evidence = tuple(f"{_text(part)}{part.reason}" for part in judgement.parts if part.reason is not None)[:10]
     if mode == "plan":
         if judgement.only_reads_elsewhere:
-            return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence)
+            knows = any(part.git_knows for part in judgement.parts)
+            return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence, git_knows=knows)
         return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
     rules = active_rules(policy, "allow")
     if judgement.dangers and not lifted(rules, judgement):
@@ -444,7 +445,15 @@ def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple
 
 def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, evidence: tuple[str, ...]) -> Decision:
     found = offer(policy, call, judgement)
-    return Decision("ask", reason, offers=found.rules, offer_note=found.note, evidence=evidence)
+    return Decision(
+        "ask",
+        reason,
+        offers=found.rules,
+        offer_note=found.note,
+        evidence=evidence,
+        git_knows=any(part.git_knows for part in judgement.parts),
+        for_now=policy.mode in ("accept-edits", "auto") and any(part.no_edit for part in judgement.parts),
+    )
 
 
 def _text(part: Part) -> str:

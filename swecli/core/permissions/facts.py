@@ -114,6 +114,12 @@ class FileFacts:
         del cwd, arguments
         return None
 
+    def diff_names(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        """The files that ``git diff`` with these revisions and options would show now, relative to the work tree; None
+        if git may not start, fails or takes too long."""
+        del cwd, arguments
+        return None
+
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The names in a directory; empty if it is none, None if there are too many to judge."""
         del directory
@@ -295,7 +301,16 @@ class OsFacts(FileFacts):
         self._git_output = {key: (time.monotonic(), lines)}
         return lines
 
+    def diff_names(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        options = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-relative", "--name-only", "-z")
+        output = self._git(cwd, ("diff", *options, *arguments, "--")) if self._starts_programs else None
+        return tuple(os.fsdecode(name) for name in output.split(b"\0") if name) if output is not None else None
+
     def _git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        output = self._git(cwd, arguments)
+        return tuple(os.fsdecode(line) for line in output.splitlines()) if output is not None else None
+
+    def _git(self, cwd: str, arguments: Sequence[str]) -> bytes | None:
         folder, program = repository_of(cwd), self.program("git", cwd)
         if folder is None or not program:
             return None
@@ -305,7 +320,7 @@ class OsFacts(FileFacts):
             output = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
         except GitFailedError:
             return None
-        return tuple(os.fsdecode(line) for line in output.splitlines()) if len(output) <= MAX_OUTPUT else None
+        return output if len(output) <= MAX_OUTPUT else None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

@@ -113,6 +113,11 @@ class Decision(Struct, frozen=True):
     loss: Loss | None = None
     counted: bool = False
     """Whether ``loss`` covers everything the command would destroy."""
+    git_knows: bool = False
+    """Whether facts that start git may prove the command read-only."""
+    for_now: bool = False
+    """Whether it asks about an edit because of the files as they are now, so that earlier calls of a step may change
+    the decision."""
 
     @property
     def offer(self) -> str | None:

@@ -104,6 +104,15 @@ _CORRECTION: Final = re.compile(
 _RULE: Final = re.compile(
     r"\b(?:don'?t|do not|never|always|use|run|prefer|instead|rather|not|must|only|keep|avoid|we)\b", re.IGNORECASE
 )
+_ONCE: Final = re.compile(
+    r"\b(?:later|(?<!from )now|not yet|this time|just once|today|tomorrow|tonight|at the moment|meanwhile|until"
+    r"|for the (?:moment|time being)|(?:in|with) this (?:turn|step|task|change|commit))\b",
+    re.IGNORECASE,
+)
+"""An instruction for this occasion, which no later session should follow."""
+_LASTS: Final = re.compile(
+    r"\b(?:never|always|from now on|every|each|in (?:this|our) (?:repo|project|code ?base))\b", re.I
+)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _SYMBOL: Final = re.compile(
     r"\b(?:async def|def|class|function|func|fn|interface|struct|enum|trait|impl"
@@ -111,6 +120,12 @@ _SYMBOL: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"[\w][\w .-]{2,39}")
 _KILLED: Final = re.compile(r"killed after (\d+)")
+
+
+def _is_rule(text: str) -> bool:
+    """Whether the user's words state how to work here, rather than what to do this time: a "no" to one call says
+    nothing about the next."""
+    return _RULE.search(text) is not None and (_ONCE.search(text) is None or _LASTS.search(text) is not None)
 
 
 class _Call(Struct):
@@ -220,7 +235,7 @@ class EvidenceWatch:
         return [
             Evidence("corrected by the user", (item,), words=" ".join(sentence.split()), task=self._task)
             for sentence in _SENTENCE.split(text)
-            if _CORRECTION.search(sentence) and _RULE.search(sentence)
+            if _CORRECTION.search(sentence) and _is_rule(sentence)
         ][:2]
 
     def _ran(self, done: ItemCompleted, call: _Call) -> list[Evidence]:
@@ -322,7 +337,7 @@ class EvidenceWatch:
             if asked.tool == "run_command" and isinstance(now, str) and isinstance(was, str):
                 self._replaced.setdefault(asked.item, was or asked.title)
             return []
-        if resolved.choice == "reject" and resolved.note:
+        if resolved.choice == "reject" and _is_rule(resolved.note):
             note = " ".join(resolved.note.split())
             failed = (shown(was),) if isinstance(was, str) and was else ()
             path = self.relative(arguments.get("path") or (asked.title if not failed else ""))

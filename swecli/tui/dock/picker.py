@@ -24,6 +24,8 @@ NUMBERED = 9
 """Choices that digits can select."""
 ROWS = 10
 """Choices visible at once."""
+LEAST_ROWS = 3
+"""Choices for which a list takes the whole screen."""
 
 
 class Choice(Struct, frozen=True):
@@ -131,9 +133,11 @@ class Picker(DockPanel):
             return
         columns = self.screen.size.width
         width = max(1, columns - (0 if columns < NARROW else 2))
-        if not self._narrows:
-            fixed = 2 + height(self._title, width)
-            answers = self._list.lines(width)
+        if self._narrows:  # a filter leaves the panel as it is, and the keys give way to choices
+            fixed = 1 + height(self._title, width) + self._filter.display
+            self.measure(0, fixed + min(LEAST_ROWS, len(self._choices)), 0)
+        else:
+            fixed, answers = 2 + height(self._title, width), self._list.lines(width)
             self.measure(least_width(self._hints()), fixed + answers, fixed + min(2, answers))
         self._keys.tell(self._hints(), width, narrow=columns < NARROW)
 

@@ -90,6 +90,20 @@ async def test_summaries_of_a_conversation_beyond_the_window(window: int, other:
     assert beside is None or client.requests == []
 
 
+@pytest.mark.parametrize("usable", [True, False])
+async def test_a_refused_summary_is_told_only_if_none_is_usable(usable: bool) -> None:
+    refused = '[[step]]\ntext = "No."\n'
+    script = refused + (ANSWER if usable else refused * 5)
+    client = ScriptedModel(parse_script(f"window = 26000\n{script}"))
+    summary = await Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep).summarize(
+        request("hello", "hi", "go on"), "", 300, 20_000
+    )
+    assert len(client.requests) >= 2
+    assert bool(summary.text) == usable
+    assert bool(summary.notes) == (not usable)
+    assert all(note.startswith("summary refused") for note in summary.notes)
+
+
 async def test_without_room_for_any_part_no_model_is_asked() -> None:
     client = model(300)
     summary = await Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep).summarize(

@@ -288,6 +288,34 @@ async def test_accept_edits_asks_before_it_overwrites_what_was_never_read(tmp_pa
     assert texts == {"new.txt": "d", "empty.txt": "b", "old.txt": "c"}
 
 
+def commands(*lines: str) -> str:
+    calls = [f"{{ tool = 'run_command', arguments = '{json.dumps({'command': line})}' }}" for line in lines]
+    return f'[[step]]\ncall = [{", ".join(calls)}]\n[[step]]\ntext = "Done."\n'
+
+
+async def test_an_edit_is_judged_by_the_files_that_earlier_calls_of_the_step_leave(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    steps = commands("cp a.txt b.txt", "mv b.txt c.txt", "cat c.txt")
+    async with bench(steps, tmp_path, tools=TOOLS, policy=replace(POLICY, mode="accept-edits")) as b:
+        b.send(Submit("go"))
+        await ended(b)
+        assert b.bodies(PermissionRequested) == []
+    assert (tmp_path / "c.txt").read_text() == "a\n"
+
+
+async def test_an_edit_that_earlier_calls_of_the_step_make_overwrite_asks(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(name)
+    steps = commands("mv a.txt c.txt", "mv b.txt c.txt")
+    async with bench(steps, tmp_path, tools=TOOLS, policy=replace(POLICY, mode="accept-edits")) as b:
+        asked = await started(b)
+        assert asked.title == "mv b.txt c.txt"
+        assert "overwrite" in asked.reason
+        b.send(ReplyPermission(asked.request, "reject"))
+        await ended(b)
+    assert {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)} == {"b.txt": "b", "c.txt": "a"}
+
+
 class SlowGit(OsFacts):
     """Git answers once the test lets it, and never on the event loop."""
 
@@ -319,6 +347,45 @@ async def test_the_event_loop_does_not_wait_for_git(tmp_path: Path) -> None:
         b.send(ReplyPermission(asked.request, "reject"))
         await ended(b)
         assert (tmp_path / "kept.txt").exists()
+
+
+class GitNames(SlowGit):
+    """A repository that tracks a secret, and names the changed files."""
+
+    def __init__(self, root: Path, *names: str) -> None:
+        super().__init__()
+        self._secret, self._names = str(root / ".npmrc"), names
+
+    def without_programs(self) -> OsFacts:
+        return GitNames.Quick(self)
+
+    class Quick(OsFacts):
+        def __init__(self, git: GitNames) -> None:
+            super().__init__({"PATH": "/usr/bin:/bin"})
+            self._secret = git._secret
+
+        def tracked_secrets(self, cwd: str) -> tuple[str, ...]:
+            return (self._secret,)
+
+    def tracked_secrets(self, cwd: str) -> tuple[str, ...]:
+        return (self._secret,)
+
+    def diff_names(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...]:
+        assert threading.current_thread() is not threading.main_thread()
+        return self._names
+
+
+@pytest.mark.parametrize(("names", "asks"), [(("a.py",), False), (("a.py", ".npmrc"), True)])
+async def test_a_diff_asks_only_if_git_names_a_secret_in_it(tmp_path: Path, names: tuple[str, ...], asks: bool) -> None:
+    policy = replace(POLICY, facts=GitNames(tmp_path, *names))
+    async with bench(script("run_command", command="git diff"), tmp_path, tools=TOOLS, policy=policy) as b:
+        b.send(Submit("go"))
+        if asks:
+            asked = await b.asked()
+            assert ".npmrc" in asked.reason
+            b.send(ReplyPermission(asked.request, "reject"))
+        await ended(b)
+        assert bool(b.bodies(PermissionRequested)) == asks
 
 
 async def test_writing_what_a_file_already_contains_says_so_once(tmp_path: Path) -> None:

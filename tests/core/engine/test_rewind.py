@@ -100,7 +100,18 @@ async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
                 files=(RestoredFile("/work/new", "removed"), RestoredFile("/work/new/b.txt", "removed")),
                 conflicts=(LeftFile("/work/notes.txt", "changed since"),),
             ),
-            "1 file restored; notes.txt left alone (changed since).",
+            "1 file removed; notes.txt left alone (changed since).",
+        ),
+        (
+            FilesRestored(
+                "undo",
+                files=(
+                    RestoredFile("/work/a", "restored"),
+                    RestoredFile("/work/b", "removed"),
+                    RestoredFile("/work/c", "mode restored"),
+                ),
+            ),
+            "2 files restored, 1 removed.",
         ),
         (
             FilesRestored("undo", conflicts=tuple(LeftFile(f"/work/{name}", "changed since") for name in "abcde")),
@@ -113,4 +124,4 @@ async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
     ],
 )
 def test_what_became_of_files_is_short_and_names_them_as_the_user_knows_them(done: FilesRestored, said: str) -> None:
-    assert files_words(done, "restored", Path("/work")) == said
+    assert files_words(done, Path("/work")) == said

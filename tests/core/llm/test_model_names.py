@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.llm.model_names import chats, find_model, likeliest_first
+from swecli.core.llm.model_names import chats, chatting, find_model, likeliest_first
 from swecli.core.llm.offers import ModelOffer
 
 
@@ -92,7 +92,19 @@ def test_the_likely_one_comes_first() -> None:
     assert likeliest_first(offers, ("openai/zephyr",))[0].ref == "openai/zephyr"
 
 
-@pytest.mark.parametrize("name", ["text-embedding-3", "whisper-1", "tts-1", "dall-e-3", "omni-moderation-latest"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("text-embedding-3", "whisper-1", "tts-1", "gpt-4o-mini-tts", "dall-e-3", "omni-moderation-latest"),
+        *("gpt-image-1", "qwen-image-edit", "gemini-2.5-flash-image", "qwen3-asr", "hf/bge-m3"),
+    ],
+)
 def test_what_does_not_chat_is_known_by_its_name(name: str) -> None:
     assert not chats(name)
     assert chats("gpt-5.3-codex")
+    assert chats("imagine-7b")
+
+
+def test_lists_leave_out_what_does_not_chat() -> None:
+    offers = [ModelOffer(ref, "not needed") for ref in ("a/chat", "a/whisper-1", "a/tts-1", "a/bge-m3", "b/flux-coder")]
+    assert [offer.ref for offer in chatting(offers, ("a/tts-1",))] == ["a/chat", "a/tts-1", "b/flux-coder"]

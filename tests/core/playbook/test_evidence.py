@@ -145,6 +145,25 @@ def test_what_the_user_changes_refuses_and_corrects_is_evidence() -> None:
     assert bullets(Told().says("x").runs("ls").says("no, that is wrong, do it again")) == []
 
 
+@pytest.mark.parametrize(
+    ("note", "learned"),
+    [
+        ("no, leave timed.py for later", False),
+        ("do b.py first", False),
+        ("don't touch timed.py now", False),
+        ("not yet, use a.py until the release", False),
+        ("from now on use gen.py for timed.py", True),
+        ("never edit timed.py by hand, not even for now", True),
+        ("use gen.py, timed.py is generated", True),
+    ],
+)
+def test_a_note_for_this_time_is_no_lesson_but_a_rule_is(note: str, learned: bool) -> None:
+    refused = Told().says("x").asked("sed -i s/a/b/ timed.py", "reject", note=note)
+    assert [one.words for one in refused.found] == ([note] if learned else [])
+    corrected = Told().says("x").runs("npm test").says(f"No, {note}.")
+    assert bool(corrected.found) == learned
+
+
 def test_edits_that_did_not_apply_undo_lookups_and_slow_commands_are_evidence() -> None:
     told = Told().says("x")
     told.uses("edit_file", "error", path="gen/a.css").uses("edit_file", "error", path="gen/a.css")

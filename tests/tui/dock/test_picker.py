@@ -18,15 +18,26 @@ from tests.tui.support import Running, Session, running
 MODELS = ("a/one", "a/two", "b/two", "b/twenty")
 
 
-async def models(it: Running) -> None:
+async def models(it: Running, shown: str = "b/twenty") -> None:
     it.app.actions.open("pick_model")
-    await it.shows("Model:", "b/twenty")
+    await it.shows("Model:", shown)
     await it.until(lambda: it.app.focused is it.app.main.dock.panel.field)
 
 
 async def picked(it: Running) -> str:
     await it.until(lambda: it.session.sent(SetModel))
     return it.session.sent(SetModel)[0].model
+
+
+async def test_choices_stay_in_sight_in_a_tiny_window() -> None:
+    async with running(models=lambda: MODELS, size=(20, 6)) as it:
+        await models(it, "fake/model")
+        await it.press("down", "down")
+        await it.shows("a/two")
+        await it.press(*"twenty")
+        await it.shows("b/twenty")
+        await it.press("enter")
+        assert await picked(it) == "b/twenty"
 
 
 async def test_letters_right_behind_an_editing_key_stay_in_order() -> None:

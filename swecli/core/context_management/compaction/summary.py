@@ -122,7 +122,8 @@ PAUSE = 1.0
 
 
 class Summary(Struct, frozen=True):
-    """``text`` is empty if no model gave a usable one; ``notes`` list the problems on the way."""
+    """``text`` is empty if no model gave a usable one; ``notes`` then say why. A usable one makes the refusals before
+    it irrelevant."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -178,7 +179,7 @@ class Summarizer:
                 del texts[0]
                 continue
             if trouble is None and message is not None:
-                return Summary(message.text.strip(), tuple(notes), tuple(usages))
+                return Summary(message.text.strip(), usage=tuple(usages))
             notes.append(f"summary refused: {trouble}")
             overflow = error is not None and error.kind in ("context_overflow", "too_large")
             if error is not None and not error.retryable and not overflow:

@@ -188,6 +188,7 @@ class Compaction:
             return self._hopeless(attempt)
         if view is None and not self.job.without_model and wants_summary(self.options, self.ledger):
             summary = await self._summary(attempt, wishes.focus, sleep)
+            attempt.notes += summary.notes
             summary = await self._better(attempt, summary, wishes.focus, sleep)
             named = await asyncio.to_thread(cited, summary.text, self.ledger, covered(self._view))
             summary = replace(summary, text=named)
@@ -237,7 +238,6 @@ class Compaction:
         calls = CALLS_BESIDES if attempt.cleared else CALLS
         most = min(self._plan.allowances.summary, self.before.reserve or 500)
         summary = await summarizer.summarize(job.request, focus, most, self.before.effective, calls)
-        attempt.notes += summary.notes
         if summary.text:
             attempt.strategies.append("summary")
         return summary
@@ -264,10 +264,12 @@ class Compaction:
         attempt.strategies.remove("summary")
         again = await self._summary(attempt, wish, sleep)
         spent = (*summary.usage, *again.usage)
-        attempt.notes.append(f"the summary was written again because it lacked {len(missing)} things to keep")
+        lacked = f"{len(missing)} thing{'' if len(missing) == 1 else 's'} to keep"
         if not again.text:
+            attempt.notes.append(f"the summary lacks {lacked}, and the model wrote no better one")
             attempt.strategies.append("summary")
             return replace(summary, usage=spent)
+        attempt.notes.append(f"the summary was written again because it lacked {lacked}")
         return replace(again, usage=spent)
 
     # --- candidates ---------------------------------------------------------------------------------------

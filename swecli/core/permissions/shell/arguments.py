@@ -229,10 +229,11 @@ def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situati
                 check_revision(value, situation)
         first = start if name == "git grep" else 0
         if parsed.paths_from is not None:
-            paths = operands[max(first, parsed.paths_from) :]
+            revisions, paths = operands[: parsed.paths_from], operands[max(first, parsed.paths_from) :]
         else:
             paths = [operand for operand in operands[first:] if _may_be_path(operand, situation)]
-        check_git(name, parsed.options, paths, situation)
+            revisions = [operand for operand in operands if operand not in paths]
+        check_git(name, parsed.options, revisions, paths, situation)
         if name == "git remote get-url" or (name == "git remote" and {"-v", "--verbose"} & parsed.options):
             check_git_settings(name, situation)
 

@@ -217,6 +217,7 @@ class Part(Struct, frozen=True):
     ``words`` are its arguments as far as known. ``reason`` is None if it is proven. ``writes`` are files that
     redirections would write. A word rule can't lift a ``fixed`` objection. ``edit`` is its only effect, on workspace
     files ("name": it renames them); ``no_edit`` says, as a clause, why a usual edit command does not count as one.
+    ``git_knows``: git may refute the objection.
     """
 
     words: tuple[str | None, ...]
@@ -226,6 +227,7 @@ class Part(Struct, frozen=True):
     fixed: bool = False
     edit: EditKind | None = None
     no_edit: str = ""
+    git_knows: bool = False
 
 
 def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str) -> tuple[Part, ...]:
@@ -363,7 +365,7 @@ class _Walker:
             if setting:
                 raise UnprovenError(setting)
         except UnprovenError as error:
-            self.parts.append(Part(words, error.reason, error.soft, writes, fixed, edit, no_edit))
+            self.parts.append(Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, error.git_knows))
             if words and words[0] in ("cd", "pushd", "popd", None):
                 situation = replace(situation, cwds=())
         else:

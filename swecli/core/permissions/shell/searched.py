@@ -180,7 +180,16 @@ def _glob_takes(pattern: str, path: str, *, loose: bool, fold: bool) -> bool:
 # --- git -----------------------------------------------------------------------------------------------------------
 
 
-def check_git(name: str, options: Collection[str], paths: Sequence[str], situation: Situation) -> None:
+_COMPARES = frozenset(("--cached", "--staged", "--merge-base"))
+_LAYOUT_WORDS = """-p -u -U -W -w -b --patch --unified --function-context --stat --numstat --shortstat --summary
+  --patch-with-stat --no-ext-diff --no-textconv --no-color --no-renames --minimal --patience --histogram"""
+_LAYOUT = frozenset(_LAYOUT_WORDS.split())
+"""Options of ``git diff`` that do not change which files it shows."""
+
+
+def check_git(
+    name: str, options: Collection[str], revisions: Sequence[str], paths: Sequence[str], situation: Situation
+) -> None:
     """Raise if a git command shows lines of a file that may hold secrets. ``paths`` limits it to some files; empty
     means all tracked files.
 
@@ -206,10 +215,19 @@ def check_git(name: str, options: Collection[str], paths: Sequence[str], situati
             limits and not any(_covers(one, secret, situation) for one in limits)
         ):
             continue
-        raise UnprovenError(f"{name} may show {secret}, which may hold secrets", soft=True)
+        known = name == "git diff" and given <= _COMPARES | _LAYOUT
+        if known and _shows_no_secret((*sorted(_COMPARES & given), *revisions), situation):
+            return
+        raise UnprovenError(f"{name} may show {secret}, which may hold secrets", soft=True, git_knows=known)
     if name == "git grep" and {"--untracked", "--no-exclude-standard"} & given:
         reach = Reach(ignored="--no-exclude-standard" in given)
         _check(name, limits or ["."], reach, lambda path: not _excluded(path, paths, situation), situation)
+
+
+def _shows_no_secret(arguments: Sequence[str], situation: Situation) -> bool:
+    """Whether git has said that a diff shows no file that may hold secrets, whatever paths it is limited to."""
+    names = situation.facts.diff_names(situation.start, arguments)
+    return names is not None and not any(is_secret(f"/{name}") for name in names)
 
 
 def check_pathspec(text: str) -> None:

@@ -13,13 +13,15 @@ from msgspec import Struct
 class UnprovenError(Exception):
     """A command, or a part of it, is not proven to change nothing; the message says why, as a clause.
 
-    ``soft`` is set if the only objection is to what it reads (outside the workspace, secrets), not to what it does.
+    ``soft`` is set if the only objection is to what it reads (outside the workspace, secrets), not to what it does;
+    ``git_knows`` if git, which takes time, may prove it after all.
     """
 
-    def __init__(self, reason: str, *, soft: bool = False) -> None:
+    def __init__(self, reason: str, *, soft: bool = False, git_knows: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.soft = soft
+        self.git_knows = git_knows
 
 
 class Segment(Struct, frozen=True):

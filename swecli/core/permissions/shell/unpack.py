@@ -153,7 +153,7 @@ def _check_names(
 def _check_listed(words: Sequence[str], name: str, situation: Situation) -> None:
     """Raise if the names that git, grep or ripgrep list for ``name`` may include a secret."""
     if words[0] == "git" and not {"-o", "--others"} & set(words):
-        check_git("git grep", (), (), situation)
+        check_git("git grep", (), (), (), situation)
         return
     wide = any(re.match(r"-(-hidden|-no-ignore|-glob|-iglob|g|\.|[a-zA-Z]*u)", word) for word in words[1:])
     narrow = words[0] == "rg" and not wide

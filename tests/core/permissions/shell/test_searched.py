@@ -164,6 +164,7 @@ def repository(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     git(root, "init", "-q")
     git(root, "add", ".")
     git(root, "update-index", "--index-version", str(request.param))
+    (root / "conf" / ".env").write_text("KEY=2\n")  # a diff shows it
     return workspace
 
 
@@ -193,6 +194,39 @@ def test_git_asks_where_a_tracked_secret_would_be_shown(
 def test_git_runs_where_only_other_files_are_shown(repository: ShellWorkspace, command: str) -> None:
     decision = repository.decide(command)
     assert decision.outcome == "allow", decision.reason
+
+
+DIFFS = ("git diff", "git diff HEAD", "git diff --cached", "git diff -U5 HEAD~1..HEAD", "git diff HEAD~1 -- .")
+
+
+def test_a_diff_asks_only_if_it_shows_a_secret_and_git_is_asked(tmp_path: Path) -> None:
+    workspace = ShellWorkspace(tmp_path)
+    root = workspace.root
+    (root / ".gitignore").write_text("/.env\n*.pem\n/sub\n")
+    (root / ".npmrc").write_text("token=1\n")
+    (root / "conf").mkdir()
+    (root / "conf" / ".env").write_text("KEY=1\n")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    (root / "src" / "main.py").write_text("print()\n")
+    git(root, "commit", "-qam", "second")
+
+    def asked() -> list[str]:
+        return [one for one in DIFFS if workspace.decide(one).outcome == "ask"]
+
+    assert asked() == []
+    assert workspace.decide("git diff --find-copies-harder HEAD").outcome == "ask"
+    quick = workspace.decide("git diff", workspace.policy(facts=OsFacts(workspace.environment).without_programs()))
+    assert (quick.outcome, quick.git_knows) == ("ask", True)
+    (root / ".npmrc").write_text("token=2\n")
+    assert asked() == ["git diff", "git diff HEAD", "git diff HEAD~1 -- ."]
+    git(root, "add", ".npmrc")
+    assert asked() == ["git diff HEAD", "git diff --cached", "git diff HEAD~1 -- ."]
+    git(root, "commit", "-qm", "third")
+    assert asked() == ["git diff -U5 HEAD~1..HEAD", "git diff HEAD~1 -- ."]
+    git(root, "mv", ".npmrc", "plain.txt")
+    assert asked() == ["git diff HEAD", "git diff --cached", "git diff -U5 HEAD~1..HEAD", "git diff HEAD~1 -- ."]
 
 
 def test_a_work_tree_has_an_index_of_its_own(repository: ShellWorkspace) -> None:
