@@ -297,7 +297,7 @@ class InputController:
         if port is None:
             self._actions.open("quit")  # the one command that needs no session
             return
-        if (self._session.state.busy or port.view.busy) and not command.while_busy:
+        if not command.while_busy and (self._session.state.busy or port.view.busy):
             self._screen.prompt.put_back(title)
             self._flash_busy(f"/{command.name}")
             return
