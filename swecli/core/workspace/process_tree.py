@@ -322,12 +322,16 @@ def _marked() -> Iterator[tuple[Process, Mapping[str, str]]]:
 
 
 def _everyone() -> Iterator[tuple[Process, str]]:
-    """All live processes with their marks."""
+    """All live processes that are not older than this one, with their marks. No command of this process has older ones,
+    and most processes of a machine are."""
     import psutil
 
+    oldest = int(Process.current().started or 0)
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
             found = psutil.Process(pid)
+            if int(_stamp(found) or oldest) < oldest:
+                continue
             with found.oneshot():
                 if found.status() not in _ENDED:
                     yield _process(found), _environment(found).get(MARK, "")

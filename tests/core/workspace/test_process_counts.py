@@ -53,3 +53,22 @@ async def test_short_commands_leave_no_zombie_and_no_open_file(tmp_path: Path) -
         await run(("true", "echo x", "exit 3", "cat")[number % 4], tmp_path, PATIENCE)
     assert psutil.Process().num_fds() <= before
     assert zombies() == []
+
+
+async def test_processes_that_are_older_than_swecli_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[psutil.Process] = []
+    environ = psutil.Process.environ
+
+    def noted(process: psutil.Process) -> dict[str, str]:
+        read.append(process)
+        return environ(process)
+
+    monkeypatch.setattr(psutil.Process, "environ", noted)
+    await run(f"(sleep 7701.{ME} &)", tmp_path, PATIENCE)
+    (survivor,) = left()
+    survivor.kill()
+    begun = psutil.Process().create_time()
+    assert survivor in read
+    assert [process for process in read if process.create_time() < begun] == []
