@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import gc
 import importlib
 import inspect
 import io
@@ -23,6 +24,7 @@ import socket
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -153,18 +155,33 @@ def _end(server: socket.socket, process: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """Fork for every request; in the fork, run the program and end."""
-    import gc
-
     in_terminal = sys.argv[2] == "terminal"
     _load(LEFT_OUT if in_terminal else (*LEFT_OUT, INTERFACE))
     gc.freeze()
     server = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects the forks that have ended
     if _requests(server, in_terminal):
-        if in_terminal:
-            runpy.run_path(sys.argv[0], run_name="__main__")
-        else:
-            runpy.run_module("swecli.cli", run_name="__main__", alter_sys=True)
+        try:
+            if in_terminal:
+                runpy.run_path(sys.argv[0], run_name="__main__")
+            else:
+                runpy.run_module("swecli.cli", run_name="__main__", alter_sys=True)
+        except SystemExit as ended:
+            if isinstance(ended.code, int):
+                _end_now(ended.code)
+            raise
+
+
+def _end_now(code: int) -> None:
+    """End as the interpreter does, but do not take apart modules: that would copy each page that the fork shares. What
+    only that shows is left to fresh runs."""
+    gc.collect()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):  # what can't be written is for the interpreter to report
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _load(left_out: tuple[str, ...]) -> None:
