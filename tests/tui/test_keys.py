@@ -466,9 +466,9 @@ async def test_a_path_is_text() -> None:
         await it.say("/etc/hosts is wrong")
         await it.until(lambda: it.session.sent(Submit))
         await it.until(lambda: not it.app.session.state.busy)
-        await it.say("/tmp is full")
+        await it.say("/tmp/ is full")
         await it.until(lambda: len(it.session.sent(Submit)) == 2)
-        assert [command.text for command in it.session.sent(Submit)] == ["/etc/hosts is wrong", "/tmp is full"]
+        assert [command.text for command in it.session.sent(Submit)] == ["/etc/hosts is wrong", "/tmp/ is full"]
 
 
 async def test_exclamation_mark_runs_a_command_of_the_user() -> None:
