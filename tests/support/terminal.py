@@ -118,7 +118,7 @@ class Terminal:
 
     def send(self, text: str) -> None:
         """Type."""
-        data = text.encode()
+        data = memoryview(text.encode())
         while data:
             while self._read(0.0):
                 pass
