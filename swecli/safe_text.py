@@ -30,8 +30,9 @@ _INVISIBLE = (
 )
 """Characters without a glyph of their own: fillers, joiners, selectors, marks of direction, tags."""
 
-_UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_INVISIBLE}]")
+_UNSAFE = re.compile(f"[\x80-\x9f\ud800-\udfff{_INVISIBLE}]")
 _UNSAFE_ASCII = re.compile("[\x00-\x09\x0b-\x1f\x7f]")
+_PICTURES = (*((chr(code), chr(0x2400 + code)) for code in range(0x20)), ("\x7f", "␡"))
 _NOT_WORDS = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
 """Candidates for a run of marks: marks are neither letters, digits, space nor ASCII."""
 
@@ -81,15 +82,16 @@ def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> 
         text = text.replace("\r\n", "\n")
     if tabs and "\t" in text:
         text = text.expandtabs(tabs)
-    if not _UNSAFE.search(text):
+    ascii_only = text.isascii()
+    for character, picture in [pair for pair in _PICTURES if pair[0] in text]:
+        if character != "\n" or not keep_newlines:
+            text = text.replace(character, picture)
+    if ascii_only or not _UNSAFE.search(text):
         return SafeText(text)
-    joins = {match.start() for match in _EMOJI_JOIN.finditer(text)} if not text.isascii() else ()
+    joins = {match.start() for match in _EMOJI_JOIN.finditer(text)}
 
     def stand_in(match: re.Match[str]) -> str:
-        character = match[0]
-        if (character == "\n" and keep_newlines) or match.start() in joins:
-            return character
-        return _stand_in(character)
+        return match[0] if match.start() in joins else f"⟨U+{ord(match[0]):04X}⟩"
 
     return SafeText(_UNSAFE.sub(stand_in, text))
 
@@ -97,15 +99,6 @@ def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> 
 def safe_line(text: str) -> SafeText:
     """``sanitise`` for a single line."""
     return sanitise(text, keep_newlines=False, tabs=1)
-
-
-def _stand_in(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    return f"⟨U+{code:04X}⟩"
 
 
 def _bound_marks(match: re.Match[str]) -> str:
