@@ -314,6 +314,7 @@ class MainScreen(Screen[None]):
         self.status = StatusBar()
         self.list_view: ListScreen | Board | None = None
         """List open in place of the transcript."""
+        self._styled = False
 
     def compose(self) -> ComposeResult:
         yield self.content
@@ -321,6 +322,16 @@ class MainScreen(Screen[None]):
         yield self.activity
         yield self.dock
         yield self.status
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        if not self._styled:  # the first time, each widget has just got its styles
+            self._styled, event.refresh_styles = True, False
+
+    def on_resize(self, event: events.Resize) -> None:
+        if (
+            event.size == self.outer_size
+        ):  # Textual tells the size several times at the start; the layout is made for it
+            event.prevent_default()
 
     @on(TodoPanel.Resized)
     def _fit_dock(self, message: TodoPanel.Resized) -> None:
