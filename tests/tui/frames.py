@@ -1,8 +1,9 @@
 """Frames of an application without a terminal: nobody sees them, and drawing them is a third of what such a test costs.
 
-Each look of a test at the screen draws all of it, and the last state is drawn at the end, so that what can not be drawn
-fails the test in which it appears. The frames between are counted and not drawn; ``make soak`` draws every one, and so
-do the tests of panels that ask, of speed, of streams and of the transcript, and those in a real terminal.
+Each look of a test at the screen draws all of it, and so does the end if nobody has looked since the last frame: what
+can not be drawn fails the test in which it appears. The frames between are counted and not drawn; ``make soak`` draws
+every one, and so do the tests of panels that ask, of speed, of streams and of the transcript, and those in a real
+terminal.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class Frames:
             return None
 
         monkeypatch.setattr(Compositor, "render_update", render_update)
+
+    def seen(self, compositor: Compositor) -> None:
+        """A test has drawn all of the screen."""
+        self._waiting.pop(compositor, None)
 
     def draw(self) -> None:
         """Draw what the screen in front has not drawn yet."""

@@ -114,7 +114,9 @@ class Running:
 
     def screen(self) -> str:
         """What is on the screen, line by line."""
-        lines = self.app.screen._compositor.render_strips()
+        compositor = self.app.screen._compositor
+        lines = compositor.render_strips()
+        FRAMES.seen(compositor)
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in lines)
 
     async def press(self, *keys: str) -> None:
