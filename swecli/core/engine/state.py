@@ -511,7 +511,7 @@ class SessionState(Struct):
             input_tokens=total.usage.input_total or 0,
             output_tokens=total.usage.output_total or 0,
             cache_read=total.usage.cache_read or 0,
-            cost=total.cost if total.responses else None,
+            cost=total.cost if total.usage != Usage() else None,  # a request that failed has no price to show
             estimated=total.estimated,
             by_tool=dict(self.tools),
         )
