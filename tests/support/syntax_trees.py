@@ -18,7 +18,7 @@ def nodes_of(tree: ast.AST) -> list[ast.AST]:
     for node in found:
         for name in node._fields:
             part = getattr(node, name, None)
-            if part.__class__ is list:
+            if isinstance(part, list):
                 for one in part:
                     if isinstance(one, ast.AST):
                         add(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import get_args
 
@@ -43,12 +43,24 @@ def inner_sections(annotation: object) -> set[type[Section]]:
     return {found for part in get_args(annotation) for found in inner_sections(part)}
 
 
-def telling(tree: ast.Module) -> list[ast.AST]:
+def telling(tree: ast.Module, fields: Set[str]) -> list[ast.AST]:
     """The nodes to look at. What an attribute is of and what a call calls is looked at with them."""
     found = [node for node in nodes_of(tree) if isinstance(node, TELLING)]
     within = {id(node.value) for node in found if isinstance(node, ast.Attribute)}
     within |= {id(node.func) for node in found if isinstance(node, ast.Call)}
-    return [node for node in found if id(node) not in within]
+    return [node for node in found if id(node) not in within and may_read(node, fields)]
+
+
+def may_read(node: ast.AST, fields: Set[str]) -> bool:
+    """Whether it may read a field: of attributes and calls only those do that name one or read by name."""
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+        if isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, ast.Attribute) and (node.attr in fields or node.attr == "model_dump"):
+            return True
+        else:
+            node = node.value
+    return not isinstance(node, ast.Name) or node.id == "getattr"
 
 
 class Readers:
@@ -65,7 +77,8 @@ class Readers:
         self.words: dict[ast.expr, frozenset[str]] = {}
 
     def follow(self) -> None:
-        nodes = {file: telling(tree) for file, tree in self.trees.items()}
+        fields = {name for section in self.known.values() for name in section.model_fields}
+        nodes = {file: telling(tree, fields) for file, tree in self.trees.items()}
         for _ in range(ROUNDS):
             for file, found in nodes.items():
                 for node in found:
@@ -116,6 +129,8 @@ class Readers:
     def _annotated(self, annotation: ast.expr | None) -> set[type[Section]]:
         if annotation is None:
             return set()
+        if isinstance(annotation, ast.Name):  # most
+            return {self.known[annotation.id]} if annotation.id in self.known else set()
         if annotation not in self.words:
             self.words[annotation] = frozenset(re.findall(r"[\w.]+", ast.unparse(annotation)))
         return {self.known[word] for word in self.words[annotation] if word in self.known}
