@@ -326,10 +326,8 @@ def _everyone() -> Iterator[tuple[Process, str]]:
     and most processes of a machine are."""
     import psutil
 
-    oldest, ticks = int(Process.current().started or 0), _ticks(os.getpid())
+    oldest = int(Process.current().started or 0)
     for pid in psutil.pids():
-        if 0 < _ticks(pid) < ticks:  # psutil takes four times as long to find that out
-            continue
         with contextlib.suppress(psutil.Error, OSError):
             found = psutil.Process(pid)
             if int(_stamp(found) or oldest) < oldest:
@@ -337,20 +335,6 @@ def _everyone() -> Iterator[tuple[Process, str]]:
             with found.oneshot():
                 if found.status() not in _ENDED:
                     yield _process(found), _environment(found).get(MARK, "")
-
-
-def _ticks(pid: int) -> int:
-    """When the process started, in ticks since the boot, where ``/proc`` tells it; otherwise 0."""
-    try:
-        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
-    except OSError:
-        return 0
-    try:
-        return int(os.read(descriptor, 4_096).rpartition(b")")[2].split(None, 20)[19])
-    except (OSError, ValueError, IndexError):  # it ended meanwhile
-        return 0
-    finally:
-        os.close(descriptor)
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str]:
