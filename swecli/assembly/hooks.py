@@ -130,7 +130,7 @@ def hook_digest(hook: Hook) -> str:
     return item_digest(("hook", *about), [hook.command, [list(one) for one in hook.scripts]])
 
 
-def hook_keeper(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hook]:
+def hook_approver(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hook]:
     """Stores consent to the present form of a hook, and returns that form."""
 
     def keep(hook: Hook) -> Hook:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from swecli import __version__
 from swecli.assembly.extension_files import extension_files, skill_listing
-from swecli.assembly.hooks import hook_keeper
+from swecli.assembly.hooks import hook_approver
 from swecli.assembly.language_servers import build_language_servers
 from swecli.assembly.memory import instruction_files, memory_options, memory_places, memory_tools, remembered
 from swecli.assembly.playbook import playbook_opener, proven_bullets
@@ -407,7 +407,7 @@ def build_services(
         instruction_files=instruction_files(options, startup, instructions),
         memory=memory_options(options, startup),
         hooks=_hooks(options, startup, environment),
-        allow_hook=hook_keeper(startup.paths.data, options.cwd, store=options.store),
+        allow_hook=hook_approver(startup.paths.data, options.cwd, store=options.store),
         playbook=playbook_opener(options, startup, instructions.paths, proven.ids),
         project=project,
         retrieval_model=startup.loaded.settings.context.retrieval_model,

@@ -22,7 +22,7 @@ from swecli.core.atomic_text import ASIDE
 from swecli.core.config.settings import LogSettings
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.engine.recorder import HELD_TURNS, EventLog
-from swecli.core.engine.reductions import Before, StaleState, taken_back
+from swecli.core.engine.reductions import Before, StaleState, decode_reductions
 from swecli.core.git import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
@@ -232,7 +232,7 @@ def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) 
     begin = facts.begin_of(HELD_TURNS) if stored is not None else 0
     if stored is not None and begin:
         try:
-            reductions, seq = taken_back(stored[0], facts.parts)
+            reductions, seq = decode_reductions(stored[0], facts.parts)
         except StaleState:
             pass  # fall back to the events
         else:

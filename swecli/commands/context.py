@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.state import AgentRecord
 
 
-def told_by_agents(items: Sequence[ContextItem]) -> Mapping[str, int]:
+def tokens_by_agent(items: Sequence[ContextItem]) -> Mapping[str, int]:
     """Tokens of each subagent's results and reports in this context, by its id."""
     told: dict[str, int] = {}
     for item in items:
@@ -298,7 +298,7 @@ def agents_text(session: Session) -> str:
     agents, picture = session.view.agents, session.inspection.picture() if session.view.agents else None
     if not agents:
         return ""
-    told = told_by_agents(picture.items) if picture is not None else {}
+    told = tokens_by_agent(picture.items) if picture is not None else {}
     rows = [agent_figures(agent, told.get(agent.id, 0)) for agent in agents[-SHOWN:]]
     return f"{agents_line(agents, sum(told.values()))}\n{aligned(rows)}"
 

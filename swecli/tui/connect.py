@@ -51,7 +51,7 @@ def _keys(environ: Mapping[str, str]) -> str:
     return f"In your environment: {', '.join(names)}" if names else ""
 
 
-def found_blocks(
+def model_blocks(
     environ: Mapping[str, str], usable: Sequence[ModelOffer], unlisted: Sequence[str] = (), *, listed: bool = True
 ) -> tuple[DisplayBlock, ...]:
     """Summary of the available models, or what to do if there are none. ``unlisted`` are sentences about servers that
@@ -121,7 +121,7 @@ class Connection:
                 self._offer()
             return
         offers = offers and not self._screen.prompt.editor.text  # don't hide a draft behind a list
-        shown = found_blocks(os.environ, self._offers, unlisted, listed=offers)
+        shown = model_blocks(os.environ, self._offers, unlisted, listed=offers)
         self._screen.transcript.show(shown, "Welcome to swecli")
         if offers:
             self._offer()

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,9 @@ class Lines:
 def test_a_client_that_leaves_in_a_question_leaves_nothing_behind(tmp_path: Path, leaving: str) -> None:
     folder = project(tmp_path)
     with LoopbackServer(parse_script(SCRIPT, python=sys.executable)) as server:
-        program = Program(
-            folder, tmp_path / "home", {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}, fresh=True
-        )
-        process = program.start("acp", "-m", "openai/m")
+        program = Program(folder, tmp_path / "home", {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"})
+        # How Python itself ends shows where nobody listens any more.
+        process = replace(program, fresh=leaving == "both").start("acp", "-m", "openai/m")
         lines = Lines(process)
         lines.raw(b"no json")
         assert lines.until(None)["error"]["code"] == -32700

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from swecli.app import open_session
+from swecli.launch import LaunchOptions
 from tests.support.program import Program
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, until
 
 KILLED = """
 import asyncio, os, signal
@@ -32,7 +37,9 @@ asyncio.run(edit())
 """
 
 
-def test_a_temporary_file_of_a_killed_edit_is_gone_after_the_next_start(tmp_path: Path) -> None:
+def test_a_temporary_file_of_a_killed_edit_is_gone_after_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = tmp_path / "work"
     (work / "build").mkdir(parents=True)
     (work / ".gitignore").write_text("build/\n")
@@ -44,10 +51,13 @@ def test_a_temporary_file_of_a_killed_edit_is_gone_after_the_next_start(tmp_path
     (left,) = os.listdir(work / "build")
     assert left.startswith(".swecli-tmp-")
     (tmp_path / "script.toml").write_text('[[step]]\ntext = "hi"\n')
-    again = (
-        "import asyncio\nfrom pathlib import Path\nfrom swecli.app import open_session\n"
-        "from swecli.launch import LaunchOptions\n"
-        "asyncio.run(open_session(LaunchOptions(cwd=Path.cwd(), script=Path('../script.toml'))))\n"
-    )
-    subprocess.run([sys.executable, "-c", again], cwd=work, env=program.environment, check=True, timeout=PATIENCE)
-    assert os.listdir(work / "build") == []
+    monkeypatch.setenv("SWECLI_HOME", str(program.home))
+    asyncio.run(_start(LaunchOptions(cwd=work, script=tmp_path / "script.toml")))
+
+
+async def _start(options: LaunchOptions) -> None:
+    session = await open_session(options)
+    try:
+        await until(lambda: os.listdir(options.cwd / "build") == [])
+    finally:
+        await session.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.hooks import hook_digest, hook_keeper
+from swecli.assembly.hooks import hook_approver, hook_digest
 from swecli.assembly.startup import Startup, read_startup
 from swecli.core.config.trust import accept_items, read_trust, refuse_items, write_trust
 from swecli.launch import StartError
@@ -174,7 +174,7 @@ def test_allowing_in_a_session_binds_the_file_as_it_is_then(work: Work) -> None:
     write_trust(work.data, work.folder, "trusted")
     (hook,) = work.read().hooks.hooks
     work.script.write_text("exit 7\n")
-    allowed = hook_keeper(work.data, work.folder, store=True)(hook)
+    allowed = hook_approver(work.data, work.folder, store=True)(hook)
     assert allowed.waiting == ""
     assert hook_digest(allowed) in read_trust(work.data, work.folder).accepted
     assert work.running == [COMMAND]

@@ -24,8 +24,9 @@ from swecli.lab.report import document, svg
 from swecli.lab.strategies import PRESETS, Tried, changes_of, propose, with_changes
 from swecli.launch import StartError
 from tests.lab.recorded_session import record
+from tests.support.thorough import examples
 
-TURNS = 40
+TURNS = examples(24, 40)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.view_stack import ViewStack
 from swecli.core.context_management.work_log import WorkLog
-from swecli.core.engine.reductions import Reductions, taken_back, written
+from swecli.core.engine.reductions import Reductions, decode_reductions, written
 from swecli.core.protocol.codec import decode_body, encode_body
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted
 from swecli.core.protocol.messages import Part
@@ -36,7 +36,7 @@ def check_written(facts: Sequence[Event], cut: int) -> Record:
     plain, record = Reductions(), Record(facts)
     for event in facts[:cut]:
         plain.apply(event)
-    back, seq = taken_back(written(plain), record.parts)
+    back, seq = decode_reductions(written(plain), record.parts)
     assert seq == plain.state.seq
     assert record.reads == 0, "nothing is read that is not asked for"
     project(back.ledger)

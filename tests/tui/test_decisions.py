@@ -267,8 +267,8 @@ def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
 
 
 def test_the_first_run_names_keys_and_never_their_values() -> None:
-    shown = repr(connect.found_blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}, ()))
+    shown = repr(connect.model_blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}, ()))
     assert "OPENAI_API_KEY" in shown
     assert "OLLAMA_HOST" not in shown
     assert "sk-very-secret" not in shown
-    assert "swecli demo" in repr(connect.found_blocks({}, ()))
+    assert "swecli demo" in repr(connect.model_blocks({}, ()))

@@ -726,7 +726,7 @@ class Ledger:
                 return view
         return None
 
-    def taken_back(self) -> None:
+    def finish_loading(self) -> None:
         """End of loading: the content was set directly rather than by events, so derive the rest."""
         for entry in self.entries.values():
             self._bodies.add(entry.id, entry.body)

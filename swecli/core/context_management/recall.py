@@ -106,19 +106,22 @@ class _Scan(Struct, frozen=True):
 
     document: Document
     places: list[tuple[int, str]]
-    windows: dict[int, Counter[str]]
+    windows: dict[int, dict[str, int]]
     named: frozenset[str]
 
 
 def _scan(document: Document, terms: Sequence[str]) -> _Scan:
     lowered, about = _lowered(document.text), _lowered(document.about)
     places = sorted((at, term) for term in terms for at in _occurrences(document.text, lowered, term, MOST_OCCURRENCES))
-    windows: dict[int, Counter[str]] = {}
+    windows: dict[int, dict[str, int]] = {}
     for at, term in places:
         first = at // _STRIDE * _STRIDE
         for start in (first - _STRIDE, first) if first else (first,):
-            windows.setdefault(start, Counter())[term] += 1
-    named = frozenset(term for term in terms if _occurrences(document.about, about, term, 1))
+            counts = windows.get(start)
+            if counts is None:
+                counts = windows[start] = {}
+            counts[term] = counts.get(term, 0) + 1
+    named = frozenset(term for term in terms if term in about and _occurrences(document.about, about, term, 1))
     return _Scan(document, places, windows, named)
 
 
@@ -148,11 +151,15 @@ def _together(places: Sequence[tuple[int, str]], rarity: Mapping[str, float]) ->
     best = 0.0
     end = 0
     inside: Counter[str] = Counter()
+    grown = False
     for start, term in places:
         while end < len(places) and places[end][0] < start + _PROXIMITY:
+            grown = grown or not inside[places[end][1]]
             inside[places[end][1]] += 1
             end += 1
-        best = max(best, sum(_LEAST_WEIGHT + rarity[one] for one, count in inside.items() if count))
+        if grown:  # with no other term the share is not larger than before
+            best = max(best, sum(_LEAST_WEIGHT + rarity[one] for one, count in inside.items() if count))
+            grown = False
         inside[term] -= 1
     return best / sum(_LEAST_WEIGHT + weight for weight in rarity.values())
 

@@ -381,7 +381,7 @@ def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
     ledger, since = here.ledger, here.turn - STALE_TURNS
     if since < 1:
         return
-    recent = _recent_names(here, since)
+    recent: set[str] | None = None
     total = old = 0
     found: list[str] = []
     for one in ledger.view:
@@ -392,6 +392,8 @@ def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
             continue
         if entry.kind not in ("result", "attachment") or entry.source in KEPT_TOOLS:
             continue
+        if recent is None:  # most views have nothing that is old
+            recent = _recent_names(here, since)
         if not recent & _names(_about(ledger, entry)):
             old += size
             found.append(one.id)
@@ -425,7 +427,7 @@ _COMPOUND = re.compile(r"[./_]|[a-z][A-Z]")
 
 def _names(text: str) -> set[str]:
     """Words of a text that may be names: paths with their file names, and compound words."""
-    found = {word for word in _WORD.findall(text) if len(word) > 3 and _COMPOUND.search(word)}
+    found = {word for word in set(_WORD.findall(text)) if len(word) > 3 and _COMPOUND.search(word)}
     return found | {word.rpartition("/")[2] for word in found if "/" in word}
 
 

@@ -266,7 +266,9 @@ def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:
 
 
 def _one_line(text: str, longest: int) -> str:
-    shown = "".join(char if char.isprintable() else " " for char in text.replace("<!--", "").replace("-->", ""))
+    shown = text.replace("<!--", "").replace("-->", "")
+    if not shown.isprintable():
+        shown = "".join(char if char.isprintable() else " " for char in shown)
     plain = " ".join(shown.split()).lstrip("#> ")
     return plain if len(plain) <= longest else plain[: longest - 1].rstrip() + "…"
 

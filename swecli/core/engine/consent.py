@@ -755,7 +755,7 @@ UNATTENDED = "Not allowed; nothing was done."
 _SAYS = " The user says: "
 
 
-def said_with_no(result: str) -> str | None:
+def rejection_note(result: str) -> str | None:
     """The user's note with a rejection, taken from the call's result; None if the user did not reject the call."""
     return result.partition(_SAYS)[2] if result.startswith(REJECTED) else None
 

@@ -153,13 +153,13 @@ class ChangedFiles:
             return
         found = await asyncio.to_thread(_look, [path for path, _ in visible], dict(self._stamps))
         self._stamps.update(found)
-        taken_back = self._recorder.state.taken_back
+        undone = self._recorder.state.undone
         others = [(path, touch) for path, touch in visible if path in found and found[path].sha256 != touch.sha256]
         editor, cwd = self._services.editor, self._services.workspace.cwd
         if others and editor is not None:  # the model may have seen unsaved content
             unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], editor)
             others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]
-        changed = [(display_name(path, cwd), _how(found[path].sha256, path in taken_back)) for path, _ in others]
+        changed = [(display_name(path, cwd), _how(found[path].sha256, path in undone)) for path, _ in others]
         self.note = _note(changed)
 
 
@@ -173,8 +173,8 @@ def _unsaved(paths: Sequence[str], editor: EditorFiles) -> dict[str, str]:
     return hashes
 
 
-def _how(sha256: str | None, taken_back: bool) -> str:
-    words = [*(["deleted"] if sha256 is None else []), *(["the user undid your change"] if taken_back else [])]
+def _how(sha256: str | None, undone: bool) -> str:
+    words = [*(["deleted"] if sha256 is None else []), *(["the user undid your change"] if undone else [])]
     return f" ({', '.join(words)})" if words else ""
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CONTINUATIONS = 5
 """How many times in a row a Stop hook may keep the model from ending its turn."""
-TOLD_AFTER = 0.5
+NOTICE_AFTER = 0.5
 """Seconds after which the screen names the running hooks."""
 MOST_SHOWN = 500
 """Most characters of a line about a hook."""
@@ -443,7 +443,7 @@ class SessionHooks:
                 number = self._told = self._told + 1
                 self._recorder.emit(HooksRunning(number, event, commands))
 
-        timer = asyncio.get_running_loop().call_later(TOLD_AFTER, tell)
+        timer = asyncio.get_running_loop().call_later(NOTICE_AFTER, tell)
         try:
             yield
         finally:

@@ -21,7 +21,7 @@ from swecli.core.tools.session_tools import ToolSearch
 SEARCH = "tool search"
 """Name of the tool search as a source in the registry."""
 
-TOLD_AFTER = 1.0
+NOTICE_AFTER = 1.0
 """Seconds of waiting after which a notice explains the wait."""
 
 
@@ -180,13 +180,13 @@ class OfferedTools:
         enough = asyncio.ensure_future(skipped.wait())
         either = (settled, enough)
         try:
-            await asyncio.wait(either, timeout=TOLD_AFTER, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=NOTICE_AFTER, return_when=asyncio.FIRST_COMPLETED)
             if not settled.done() and not skipped.is_set():
                 names = ", ".join(sorted(registry.pending))
                 self._recorder.emit(
                     Notice(f"Waiting for tools: {names}", topic="tools", hint="Esc continues without them")
                 )
-                left = self._services.tools_wait - TOLD_AFTER
+                left = self._services.tools_wait - NOTICE_AFTER
                 await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._skipped = None

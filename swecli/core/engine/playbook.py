@@ -191,14 +191,14 @@ class SessionPlaybook:
         books, loaded = self._books, self._loaded
         if books is None or loaded is None or self.paused or not loaded.usable:
             return
-        from swecli.core.playbook.retrieval import fitting, for_message, split_withheld, told
+        from swecli.core.playbook.retrieval import bullets_text, fitting, for_message, split_withheld
 
         found = for_message(loaded.usable, said, known=self._told)
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
         shown = fitting(chosen.told)
         withheld = [bullet for bullet in chosen.withheld if bullet.id not in loaded.trials.known]
         if shown:
-            add_note(self._recorder, _named(shown), harmless(told(shown)))
+            add_note(self._recorder, _named(shown), harmless(bullets_text(shown)))
         self._begin_trials("message", shown, withheld)
 
     def with_failure(self, call: ToolCallPart, item: str, output: str) -> str:
@@ -207,7 +207,7 @@ class SessionPlaybook:
         if books is None or loaded is None or self.paused:
             return ""
         from swecli.core.playbook.evidence import arguments_of
-        from swecli.core.playbook.retrieval import WITH_FAILURE, for_failure, split_withheld, told
+        from swecli.core.playbook.retrieval import WITH_FAILURE, bullets_text, for_failure, split_withheld
 
         arguments = arguments_of(call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
@@ -218,7 +218,7 @@ class SessionPlaybook:
         found = for_failure(loaded.usable, command, output, loaded.watch.relative(path) if edits else "")
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
         self._after_failure[item] = chosen
-        return harmless(told(chosen.told, WITH_FAILURE))
+        return harmless(bullets_text(chosen.told, WITH_FAILURE))
 
     def _begin_trials(
         self,

@@ -269,7 +269,7 @@ def _body(body: EntryBody, live: bool) -> _Body:
     return _Body(body.seq, recorded, tuple(stubbed(part, "") for part in body.outline) if recorded else body.parts)
 
 
-def taken_back(text: bytes, read: Callable[[int], tuple[Part, ...]]) -> tuple[Reductions, int]:
+def decode_reductions(text: bytes, read: Callable[[int], tuple[Part, ...]]) -> tuple[Reductions, int]:
     """The stored reductions and the newest event in them. ``read`` returns the parts of an event.
 
     Raises:
@@ -314,7 +314,7 @@ def _joined(found: _Written, bodies: Sequence[EntryBody]) -> Reductions:
 
     told = taken(Ledger(), found.ledger)
     vars(told)["_frozen"] = None
-    told.taken_back()
+    told.finish_loading()
     return Reductions(
         msgspec.json.decode(found.state, type=SessionState, dec_hook=made),
         told,

@@ -124,7 +124,7 @@ class Rewinds:
     def _changed_since(self, turn: int) -> list[str]:
         """Files that the model changed from that turn on, without those restored since."""
         state = self._recorder.state
-        return sorted(path for path, last in state.changed.items() if last >= turn and path not in state.taken_back)
+        return sorted(path for path, last in state.changed.items() if last >= turn and path not in state.undone)
 
     def _with_unrecorded(self, found: FilesRestored, turn: int) -> FilesRestored:
         """The files with those changes added that have no checkpoint, as in an imported session."""

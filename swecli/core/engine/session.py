@@ -19,7 +19,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import note, read_prompt
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.compaction import Compactions
-from swecli.core.engine.consent import Requests, SandboxWatch, said_with_no, unattended
+from swecli.core.engine.consent import Requests, SandboxWatch, rejection_note, unattended
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.inspection import Inspection
@@ -675,7 +675,7 @@ class Session:
         record = self._recorder.ledger.items[item]
         result = next((part for part in record.parts if isinstance(part, ToolResultPart)), None)
         text = result.text if result else ""
-        return ToolRun(text, record.status != "ok", said_with_no(text) if record.status == "rejected" else None)
+        return ToolRun(text, record.status != "ok", rejection_note(text) if record.status == "rejected" else None)
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         """Ask the model one question outside the conversation. None without a model or after a failure, which a Notice

@@ -258,7 +258,7 @@ class SessionState(Struct):
     """Number of all rewinds."""
     sandbox: SandboxChanged | None = None
     """Sandbox state as far as known in this run."""
-    taken_back: set[str] = field(default_factory=set[str])
+    undone: set[str] = field(default_factory=set[str])
     """Files in which the user undid changes of the model."""
     changed: dict[str, int] = field(default_factory=dict[str, int])
     """Newest turn that changed each file."""
@@ -365,7 +365,7 @@ class SessionState(Struct):
                 record.outcome, record.reason, record.ended, record.folder = ended, reason, event.ts, folder
             case FilesRestored(direction=direction, files=files):
                 paths = {file.path for file in files}
-                self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
+                self.undone = self.undone | paths if direction == "undo" else self.undone - paths
             case _:
                 self._apply_work(event)
 
@@ -436,7 +436,7 @@ class SessionState(Struct):
             case QuestionAnswered(request=request):
                 self.questions.pop(request, None)
             case FileChanged(path=path):
-                self.taken_back.discard(path)
+                self.undone.discard(path)
                 self.changed[path] = event.turn
             case _:
                 pass
@@ -511,7 +511,7 @@ class SessionState(Struct):
             input_tokens=total.usage.input_total or 0,
             output_tokens=total.usage.output_total or 0,
             cache_read=total.usage.cache_read or 0,
-            cost=total.cost if total.responses else None,
+            cost=total.cost if total.usage != Usage() else None,  # a request that failed has no price to show
             estimated=total.estimated,
             by_tool=dict(self.tools),
         )

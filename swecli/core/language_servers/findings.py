@@ -75,7 +75,7 @@ def _short(message: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
-def told(findings: Sequence[Finding], most: int, server: str, *, late: bool = False) -> str:
+def findings_text(findings: Sequence[Finding], most: int, server: str, *, late: bool = False) -> str:
     """The report for the model; empty without findings."""
     if not findings:
         return ""

@@ -270,7 +270,7 @@ class ProjectServer:
         async with self._turn:
             run.show(path, text)
 
-    async def told_changes(self, run: RunningServer) -> None:
+    async def notify_changes(self, run: RunningServer) -> None:
         """Notify the server of changes on disk.
 
         Raises:

@@ -71,7 +71,7 @@ async def _ready(server: ProjectServer) -> RunningServer:
     try:
         async with asyncio.timeout(READY_SECONDS):
             run = await server.running()
-            await server.told_changes(run)
+            await server.notify_changes(run)
             await run.ready()
     except ServerEnded as error:
         raise CodeError(f"{server.name}: {error}") from error

@@ -86,7 +86,7 @@ class LanguageServers:
         served = self._served(paths)
         if not served:
             return "\n".join(late)
-        from swecli.core.language_servers.findings import told
+        from swecli.core.language_servers.findings import findings_text
         from swecli.core.language_servers.project_server import Change
 
         loop = asyncio.get_running_loop()
@@ -107,7 +107,7 @@ class LanguageServers:
                 elif server.is_useless:  # another one may be there for the same files
                     changes += [(other, one) for one, other in self._elsewhere(check.changes, server)]
                 else:
-                    texts.append(told(check.found.result(), self._options.most, server.name))
+                    texts.append(findings_text(check.found.result(), self._options.most, server.name))
         return "\n".join(filter(None, (*late, *texts)))
 
     def _checks(self, changes: Sequence[tuple[ProjectServer, Change]], agent: str) -> list[tuple[ProjectServer, Check]]:
@@ -130,9 +130,9 @@ class LanguageServers:
         return [(change, other) for change, other in others if other is not None and other is not failed]
 
     def _told_late(self, server: ProjectServer, findings: Sequence[Finding], agent: str) -> None:
-        from swecli.core.language_servers.findings import told
+        from swecli.core.language_servers.findings import findings_text
 
-        text = told(findings, self._options.most, server.name, late=True)
+        text = findings_text(findings, self._options.most, server.name, late=True)
         if agent == MAIN and self._host is not None:
             head, first = text.partition("\n")[0], findings[0]
             more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""

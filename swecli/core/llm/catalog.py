@@ -234,7 +234,7 @@ class CatalogModel(Struct, frozen=True):
         return f"{self.provider}/{self.id}"
 
 
-class Found(Struct, frozen=True):
+class CatalogMatch(Struct, frozen=True):
     """A catalogue entry, and how well it matches the requested model.
 
     ``exact``: its name or an alias. ``dated``: the name with a date. ``variant``: a router's variant with another
@@ -286,7 +286,7 @@ class Catalog:
         name = provider_name(provider)
         return tuple(model for model in self.models if model.provider == name)
 
-    def lookup(self, provider: str, model: str) -> Found | None:
+    def lookup(self, provider: str, model: str) -> CatalogMatch | None:
         """The entry for a model: by its name at that provider, without a date, without a router's variant, then by its
         name at its maker, or at another provider with the most common window."""
         host = provider_name(provider)
@@ -295,7 +295,7 @@ class Catalog:
             return found
         forms = _Forms.of(plain)
         if plain != model and (found := self._at(host, forms)):
-            return Found(found.model, "variant")
+            return CatalogMatch(found.model, "variant")
         return self._elsewhere(plain, forms)
 
     def nearest(self, provider: str, model: str, count: int = 3) -> tuple[str, ...]:
@@ -313,25 +313,25 @@ class Catalog:
         refs = dict.fromkeys(by_name[name].ref for name in (*close, *inside))
         return tuple(refs)[:count]
 
-    def _at(self, provider: str, forms: _Forms) -> Found | None:
+    def _at(self, provider: str, forms: _Forms) -> CatalogMatch | None:
         names = self._names.get(provider, {})
         for form in forms.exact:
             if exact := names.get(form):
-                return Found(exact, "exact")
+                return CatalogMatch(exact, "exact")
         for form in forms.undated:
             if dated := names.get(form):
-                return Found(dated, "dated")
+                return CatalogMatch(dated, "dated")
         return None
 
-    def _elsewhere(self, model: str, forms: _Forms) -> Found | None:
+    def _elsewhere(self, model: str, forms: _Forms) -> CatalogMatch | None:
         maker = provider_name(model.partition("/")[0])
         for provider in (maker, *MAKERS):
             if found := self._at(provider, forms):
-                return Found(found.model, "elsewhere")
+                return CatalogMatch(found.model, "elsewhere")
         others = [found.model for provider in self._names if (found := self._at(provider, forms))]
         sizes = Counter(item.window for item in others if item.window is not None)
         others.sort(key=lambda item: (-sizes.get(item.window or 0, 0), item.window or 0))
-        return Found(others[0], "elsewhere") if others else None
+        return CatalogMatch(others[0], "elsewhere") if others else None
 
 
 @cache

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from swecli.core.atomic_text import make_private, put_aside, write_whole
 from swecli.core.llm.addresses import host_of, is_local
 from swecli.core.llm.catalog import (
+    CatalogMatch,
     CatalogModel,
-    Found,
     common_name,
     load_catalog,
     provider_name,
@@ -398,7 +398,7 @@ def choose_window(
     return _capped(ASSUMED_WINDOW, "assumed", "this model is unknown", maximum)
 
 
-def listed_window(provider: str, model: str, found: Found | None) -> KnownWindow | None:
+def listed_window(provider: str, model: str, found: CatalogMatch | None) -> KnownWindow | None:
     """The window known without a request; ``found`` is the catalogue's entry. In order: the entry of exactly this
     model, data on its host, a similar entry, and the usual window of its name or family. None if unknown."""
     entry = _of_entry(found.model) if found is not None else None

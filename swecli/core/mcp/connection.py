@@ -77,7 +77,7 @@ class Watcher(Protocol):
         """Authorisation for the server's address."""
         ...
 
-    def patience(self, connection: Connection) -> float:
+    def start_limit(self, connection: Connection) -> float:
         """Seconds that the server may take to become ready; longer if the user must log in."""
         ...
 
@@ -266,7 +266,7 @@ class Connection:
         from mcp import Client, MCPError
 
         _quiet()
-        timeout = self._watcher.patience(self)
+        timeout = self._watcher.start_limit(self)
         stack = contextlib.AsyncExitStack()
         try:
             async with stack:

@@ -334,7 +334,7 @@ class McpServers:
         interactive = connection.name in self._interactive
         return await self._setup.login.authorisation(connection.definition, interactive, tell)
 
-    def patience(self, connection: Connection) -> float:
+    def start_limit(self, connection: Connection) -> float:
         return WAIT if connection.name in self._interactive else connection.definition.start_timeout
 
     # --- what the user asks for -------------------------------------------------------------------------------

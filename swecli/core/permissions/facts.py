@@ -8,7 +8,6 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -264,8 +263,10 @@ class OsFacts(FileFacts):
                 folders += 1
                 continue
             files += 1
-            with suppress(OSError):
+            try:
                 size += entry.stat(follow_symlinks=False).st_size
+            except OSError:
+                continue  # gone meanwhile
         return BlastRadius(files, folders, size)
 
     def unknown_to_git(self, paths: Sequence[str], cwd: str) -> int | None:

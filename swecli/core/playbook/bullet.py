@@ -139,8 +139,9 @@ def wilson(helpful: int, harmful: int) -> float:
 
 def plain(text: str) -> str:
     """The text on one line, without control characters or anything else that a terminal or model could interpret."""
-    shown = "".join(character if character.isprintable() else " " for character in text)
-    return " ".join(shown.split())
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(text.split())
 
 
 def content_key(section: str, content: str) -> str:

@@ -139,7 +139,7 @@ def fitting(bullets: Iterable[Bullet], most: int = MOST, tokens: int = MOST_TOKE
     kept: list[Bullet] = []
     left = tokens - tokens_of(INTRODUCTION)
     for bullet in bullets:
-        size = tokens_of(told_line(bullet))
+        size = tokens_of(line_for_model(bullet))
         if len(kept) < most and size <= left:
             kept.append(bullet)
             left -= size
@@ -165,11 +165,11 @@ def _is_withheld(bullet: Bullet, session: str, share: float) -> bool:
     return int.from_bytes(digest[:4], "big") < share * 2**32
 
 
-def told_line(bullet: Bullet) -> str:
+def line_for_model(bullet: Bullet) -> str:
     return f"- [{bullet.id}] {bullet.content}"
 
 
-def told(bullets: Iterable[Bullet], introduction: str = INTRODUCTION) -> str:
+def bullets_text(bullets: Iterable[Bullet], introduction: str = INTRODUCTION) -> str:
     """The text for the model; empty without bullets."""
-    lines = [told_line(bullet) for bullet in bullets]
+    lines = [line_for_model(bullet) for bullet in bullets]
     return "\n".join((introduction, *lines)) if lines else ""

@@ -45,7 +45,7 @@ _ITEMS = """
 """
 
 
-class Found(Struct, frozen=True):
+class SearchHit(Struct, frozen=True):
     """A session with the searched words. ``text`` is the newest match, on one line; ``places`` is their number."""
 
     session: str
@@ -161,7 +161,7 @@ class SearchIndex:
             self._connection.execute(f"DELETE FROM reached WHERE session IN ({marks})", tuple(sessions))
             self._connection.execute("COMMIT")
 
-    def find(self, words: str, limit: int = 100) -> list[Found]:
+    def find(self, words: str, limit: int = 100) -> list[SearchHit]:
         """Sessions in which one message, result or call has all the words, each as a word or its beginning; the newest
         match first."""
         query = _query(words)
@@ -173,10 +173,10 @@ class SearchIndex:
         places: dict[str, list[int]] = {}
         for row, session in rows:
             places.setdefault(str(session), []).append(int(row))
-        found: list[Found] = []
+        found: list[SearchHit] = []
         for session, hits in list(places.items())[:limit]:
             (text,) = self._connection.execute("SELECT text FROM said WHERE rowid = ?", (hits[0],)).fetchone()
-            found.append(Found(session, _closed(_around(str(text), words)), len(hits)))
+            found.append(SearchHit(session, _closed(_around(str(text), words)), len(hits)))
         return found
 
 
@@ -195,7 +195,9 @@ def _plain(text: str) -> str:
     return lowered if lowered.isascii() else "".join(unicodedata.normalize("NFD", sign)[:1] or " " for sign in lowered)
 
 
-def searched(database: Path, words: str, limit: int = 100, stop: Callable[[], bool] = lambda: False) -> Sequence[Found]:
+def searched(
+    database: Path, words: str, limit: int = 100, stop: Callable[[], bool] = lambda: False
+) -> Sequence[SearchHit]:
     """Matches of the words in the sessions of ``database``, whose index is updated first. If it can't be written, an
     index in memory replaces it. Empty without full-text search in SQLite."""
     for place in (database.with_name(FILE), None):

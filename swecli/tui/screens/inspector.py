@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rich.style import Style
 
-from swecli.commands.context import agent_figures, agents_line, told_by_agents
+from swecli.commands.context import agent_figures, agents_line, tokens_by_agent
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.items import CONVERSATION, ContextItem
 from swecli.core.protocol.budget import Budget
@@ -298,7 +298,7 @@ class Inspector(Board):
         if self._picture is None or not self._session.view.agents:
             return {}
         if self._agent_tokens_cache[0] != self._picture.revision:
-            self._agent_tokens_cache = (self._picture.revision, told_by_agents(self._picture.items))
+            self._agent_tokens_cache = (self._picture.revision, tokens_by_agent(self._picture.items))
         return self._agent_tokens_cache[1]
 
     def searched(self) -> None:

@@ -39,6 +39,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from tests.support.thorough import examples
 
 ORIGIN = Origin("openai-chat", "h", "m")
 ids = st.sampled_from(["c1", "c2", "c3", ""])
@@ -84,19 +85,14 @@ def check_valid(history: tuple[Message, ...]) -> None:
             assert history[index - 1].tool_calls
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(300, 800), deadline=None)
 @given(messages)
-def test_any_history_becomes_valid_and_stays_as_it_is_then(history: list[Message]) -> None:
+def test_any_history_becomes_valid_stays_as_it_is_then_and_keeps_what_the_user_said(history: list[Message]) -> None:
     repaired = repair(history)
     check_valid(repaired)
     assert repair(repaired) == repaired
-
-
-@settings(max_examples=300, deadline=None)
-@given(messages)
-def test_what_the_user_said_is_never_lost(history: list[Message]) -> None:
     said = [m.text for m in history if m.role == "user" and m.text.strip()]
-    kept = [m.text for m in repair(history) if m.role == "user" and m.id != "continuation"]
+    kept = [m.text for m in repaired if m.role == "user" and m.id != "continuation"]
     assert [text.replace(" ", "") for text in kept] == [text.replace(" ", "") for text in said]
 
 

@@ -303,6 +303,19 @@ async def test_an_edit_is_judged_by_the_files_that_earlier_calls_of_the_step_lea
     assert (tmp_path / "c.txt").read_text() == "a\n"
 
 
+async def test_a_question_that_the_files_of_an_earlier_call_answer_is_settled(tmp_path: Path) -> None:
+    steps = commands("touch a.txt", "mv a.txt b.txt", "git push")
+    async with bench(steps, tmp_path, tools=TOOLS, policy=POLICY) as b:
+        b.send(Submit("go"))
+        await b.asked(3)
+        b.send(SetMode("accept-edits"))
+        await until(lambda: (tmp_path / "b.txt").exists())
+        resolved = [(body.choice, body.by) for body in b.bodies(PermissionResolved)]
+        assert resolved == [("once", "engine"), ("once", "engine")]
+        b.send(ReplyPermission(b.bodies(PermissionRequested)[2].request, "reject"))
+        await ended(b)
+
+
 async def test_an_edit_that_earlier_calls_of_the_step_make_overwrite_asks(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(name)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from swecli.core.engine import reductions
-from swecli.core.engine.reductions import FIELDS, UNWRITTEN, Reductions, StaleState, taken_back, written
+from swecli.core.engine.reductions import FIELDS, UNWRITTEN, Reductions, StaleState, decode_reductions, written
 from swecli.core.protocol.commands import ChangeContext, Rewind, UndoCompaction, UndoRewind
 from swecli.core.protocol.events import CompactionCompleted, ContextChange, ContextEdited, Event, Rewound
 from swecli.core.protocol.messages import Part
@@ -64,15 +64,15 @@ async def test_what_other_code_wrote_or_a_disk_damaged_counts_for_nothing(
     for event in await conversation(tmp_path):
         reduced.apply(event)
     text = written(reduced)
-    taken_back(text, none)
+    decode_reductions(text, none)
     fields = msgspec.json.decode(text)
     fields["ledger"]["entries"] = {"u1": {"id": 5}}
     for broken in (b"", text[:-40], b"[]", msgspec.json.encode(fields)):
         with pytest.raises(StaleState):
-            taken_back(broken, none)
+            decode_reductions(broken, none)
     monkeypatch.setattr(reductions, "code", lambda: "other")
     with pytest.raises(StaleState, match="another version"):
-        taken_back(text, none)
+        decode_reductions(text, none)
 
 
 async def test_a_text_that_the_record_does_not_give_says_so(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ async def test_a_text_that_the_record_does_not_give_says_so(tmp_path: Path) -> N
         raise OSError("the disk is gone")
 
     text = written(reduced)
-    lost, whole = (taken_back(text, read)[0].ledger for read in (failing, record.parts))
+    lost, whole = (decode_reductions(text, read)[0].ledger for read in (failing, record.parts))
     away = [name for name, entry in lost.entries.items() if entry.body.away]
     assert away
     assert all("the disk is gone" in repr(lost.entries[name].parts) for name in away)

@@ -172,3 +172,9 @@ async def test_a_price_is_kept_and_counts_in_the_session_and_after_it_is_resumed
         assert list(b.session.unpriced) == []
         with pytest.raises(ValueError, match="can't be set"):
             await b.session.set_price("a/b", Price("1", "1"))
+
+
+async def test_a_request_without_an_answer_shows_no_price(tmp_path: Path) -> None:
+    async with bench('[[step]]\nfault = { kind = "auth" }\n', tmp_path) as b:
+        assert (await b.say("hi")).outcome == "error"
+        assert b.session.view.totals.cost is None

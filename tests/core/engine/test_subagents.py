@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from swecli.commands.context import agents_text, told_by_agents
+from swecli.commands.context import agents_text, tokens_by_agent
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, SubagentOptions
 from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.scripted import ScriptedModel, parse_script
@@ -388,7 +388,7 @@ async def test_the_context_tells_what_each_subagent_used_and_what_its_report_tak
         picture = made.session.inspection.picture()
         assert picture is not None
         of_agents = [(item.agent, item.kind) for item in picture.items if item.agent]
-        told = told_by_agents(picture.items)
+        told = tokens_by_agent(picture.items)
         text = agents_text(made.session)
 
         assert [agent.budget is not None for agent in made.session.view.agents] == [True, True]

@@ -1,11 +1,11 @@
-"""Which errors are new, and how they are told."""
+"""Which errors are new, and how they are reported."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.language_servers.findings import LONGEST, Finding, brought, told
+from swecli.core.language_servers.findings import LONGEST, Finding, brought, findings_text
 from swecli.core.language_servers.protocol import Diagnostic, Position, Range
 
 
@@ -48,11 +48,12 @@ def test_the_same_list_for_the_same_text_is_never_news(text: str, places: list[i
 
 def test_what_the_model_reads() -> None:
     found = [Finding("a.py", number, f"bad {number}", "E") for number in range(1, 4)]
-    assert told(found, 2, "pyright") == (
+    assert findings_text(found, 2, "pyright") == (
         "pyright reports 3 new errors:\na.py:1: bad 1 [E]\na.py:2: bad 2 [E]\nand 1 more"
     )
-    assert told((), 2, "pyright") == ""
-    assert told(found[:1], 2, "pyright", late=True).startswith("pyright reports 1 new error after an earlier edit:\n")
+    assert findings_text((), 2, "pyright") == ""
+    late = findings_text(found[:1], 2, "pyright", late=True)
+    assert late.startswith("pyright reports 1 new error after an earlier edit:\n")
 
 
 def test_a_long_message_with_line_breaks_is_one_short_line() -> None:

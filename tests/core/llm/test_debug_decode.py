@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from swecli.core.llm.debug_decode import decode_batch
 from swecli.core.llm.protocols.registry import PROTOCOLS
 from tests.core.llm.wire_cases import all_cases, find_case
+from tests.support.thorough import examples
 
 KEYS = {"id", "outcome", "text", "reasoning", "tool_calls", "stop", "usage", "error"}
 
@@ -133,7 +134,7 @@ values = st.recursive(
         max_size=4,
     ),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120, 300), deadline=None)
 def test_wrong_shapes_never_raise(protocol: str, items: list[object], kinds: list[str]) -> None:
     events = []
     for number, item in enumerate(items):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from swecli.core.llm.catalog import Found, common_name, load_catalog
+from swecli.core.llm.catalog import CatalogMatch, common_name, load_catalog
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.types import ASSUMED_WINDOW
 from swecli.core.llm.windows import (
@@ -74,7 +74,7 @@ def test_what_the_model_can_do_at_most_caps_what_the_server_did_not_say() -> Non
 def test_a_catalogue_entry_without_a_window_has_the_one_of_its_name() -> None:
     assert listed("groq/llama-3.3-70b-versatile").tokens == 131_072
     entry = structs.replace(load_catalog().models[0], window=None)
-    assert listed_window("p", "nobody-knows-this", Found(entry, "exact")) is None
+    assert listed_window("p", "nobody-knows-this", CatalogMatch(entry, "exact")) is None
 
 
 PEOPLE_HAVE = """

@@ -23,6 +23,7 @@ from swecli.core.playbook.playbook import (
     taken_in,
     verdict_on,
 )
+from tests.support.thorough import examples
 
 NOW = 1_000_000_000.0
 
@@ -32,10 +33,11 @@ def bullet(content: str = "Use `x/y.sh` on port 4711.", **values: Any) -> Bullet
     return replace(made, **values)
 
 
-def test_ten_thousand_candidates_leave_a_bounded_playbook() -> None:
+def test_thousands_of_candidates_leave_a_bounded_playbook() -> None:
     playbook = Playbook()
     candidates = (
-        Bullet("", f"section {n % 9}", f"Run `tools/t{n}.sh` with `--n{n}` here, or it fails.") for n in range(10_000)
+        Bullet("", f"section {n % 9}", f"Run `tools/t{n}.sh` with `--n{n}` here, or it fails.")
+        for n in range(examples(2_000, 10_000))
     )
     seen = 0
     for start in candidates:

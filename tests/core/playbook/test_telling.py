@@ -11,13 +11,13 @@ from swecli.core.playbook.bullet import Bullet, Guard, Trigger
 from swecli.core.playbook.retrieval import (
     MOST,
     MOST_TOKENS,
+    bullets_text,
     fitting,
     for_failure,
     for_message,
     proven,
     split_withheld,
     tokens_of,
-    told,
 )
 from swecli.core.playbook.trials import Count, Step, Trials, verdict_of
 
@@ -81,11 +81,11 @@ def test_no_more_is_told_than_has_room() -> None:
     many = [replace(TESTS, id=f"tes-{n:05d}") for n in range(30)]
     kept = fitting(many)
     assert 0 < len(kept) <= MOST
-    assert tokens_of(told(kept)) <= MOST_TOKENS
+    assert tokens_of(bullets_text(kept)) <= MOST_TOKENS
     long = [replace(one, content="`x/y` " + "é" * 190) for one in many]
-    assert tokens_of(told(fitting(long))) <= MOST_TOKENS
-    assert told([]) == ""
-    assert note(told(kept)).startswith(PLAYBOOK_NOTE)
+    assert tokens_of(bullets_text(fitting(long))) <= MOST_TOKENS
+    assert bullets_text([]) == ""
+    assert note(bullets_text(kept)).startswith(PLAYBOOK_NOTE)
 
 
 def test_the_prompt_has_the_proven_ones_in_the_same_bytes() -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
-from swecli.core.permissions.shell.losses import ENOUGH, Loss, beyond_files, counted, of_git
+from swecli.core.permissions.shell.losses import Extent, Loss, beyond_files, counted, extent, of_git
 from swecli.core.permissions.shell.offers import spelled_out
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord
@@ -35,21 +35,12 @@ def matching(path: str, facts: FileFacts) -> list[str]:
     return [posixpath.join(folder or "/", each) for each in sorted(found)] or [path]
 
 
-def blast_radius_lines(paths: Iterable[str], facts: FileFacts, *, filtered: bool = False) -> tuple[str, ...]:
+def blast_radius_lines(found: Extent, *, filtered: bool = False) -> tuple[str, ...]:
     """One line with count and bytes, then the paths, for people. ``filtered``: only part of it is meant."""
-    unique = list(dict.fromkeys(paths))
-    there = [path for path in unique if facts.kind(path) != "missing"]
-    total = BlastRadius()
-    for path in there:
-        if total.files + total.folders >= ENOUGH:
-            # Listing more only costs time: the size is clear by now.
-            total += BlastRadius(whole=False)
-            break
-        total += facts.blast_radius(path)
-    shown = unique[:MAX_SHOWN]
-    more = [f"… and {len(unique) - len(shown):,} more"] if len(unique) > len(shown) else []
-    summary = _summary(total, bool(there))
-    return (f"a part of {summary}" if filtered and there else summary, *shown, *more)
+    shown = found.paths[:MAX_SHOWN]
+    more = [f"… and {len(found.paths) - len(shown):,} more"] if len(found.paths) > len(shown) else []
+    summary = _summary(found.amount, bool(found.there))
+    return (f"a part of {summary}" if filtered and found.there else summary, *shown, *more)
 
 
 def _summary(total: BlastRadius, anything: bool) -> str:
@@ -164,9 +155,8 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     yield from _protected(item, place)
 
 
-def _deletion(paths: Sequence[str], place: Place, *, some: bool = False) -> Loss | None:
-    loss = counted("deletes", paths, place.facts, place.bases[0], some=some)
-    return loss if loss.paths else None
+def _deletion(found: Extent, place: Place, *, some: bool = False) -> Loss | None:
+    return counted("deletes", found, place.facts, place.bases[0], some=some) if found.there else None
 
 
 def _loss(item: Started, place: Place) -> Loss | None:
@@ -262,8 +252,9 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
         reason = "removes files permanently"
     if reason is not None:
         known = all(target.known and "{}" not in target.text for target in targets) and place.certain
-        loss = _deletion(_removed(targets, place), place) if known else None
-        yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, place), loss=loss)
+        found = extent(_removed(targets, place), place.facts)
+        loss = _deletion(found, place) if known else None
+        yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, found), loss=loss)
 
 
 def _possible_paths(target: ScanWord, place: Place) -> list[str]:
@@ -297,18 +288,18 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
             special = _never_removed(path, place)
             if special is not None and not filters:
                 yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
-    evidence = _blast_radius(starts or [ScanWord(".")], place, filtered=bool(filters))
+    found = extent(_removed(starts or [ScanWord(".")], place), place.facts)
+    evidence = _blast_radius(starts, found, filtered=bool(filters))
     known = all(start.known for start in starts) and place.certain
-    loss = _deletion(_removed(starts or [ScanWord(".")], place), place, some=bool(filters)) if known else None
+    loss = _deletion(found, place, some=bool(filters)) if known else None
     yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence, loss=loss)
 
 
-def _blast_radius(targets: Sequence[ScanWord], place: Place, *, filtered: bool = False) -> tuple[str, ...]:
-    """The paths that the words match now, with count and bytes; a computed word can't be counted."""
+def _blast_radius(targets: Sequence[ScanWord], found: Extent, *, filtered: bool = False) -> tuple[str, ...]:
+    """What was found for the words, with count and bytes; a computed word can't be counted."""
     unknown = any(not target.known or "{}" in target.text for target in targets)
-    found = _removed(targets, place)
     note = ("Part of what it removes is computed at run time.",) if unknown else ()
-    return (*note, *(blast_radius_lines(found, place.facts, filtered=filtered) if found else ()))
+    return (*note, *(blast_radius_lines(found, filtered=filtered) if found.paths else ()))
 
 
 def _removed(targets: Sequence[ScanWord], place: Place) -> tuple[str, ...]:
@@ -371,7 +362,7 @@ def _redirects(item: Started, place: Place) -> Iterable[Danger]:
             resolved = place.facts.resolve(path)
             yield from _written(path, resolved, place)
             if item.found.truncates and place.facts.size(resolved):
-                loss = counted("overwrites", (resolved,), place.facts, place.bases[0])
+                loss = counted("overwrites", extent((resolved,), place.facts), place.facts, place.bases[0])
                 reason = f"The output would replace {resolved}, which has content."
                 yield Danger(reason, evidence=(resolved,), loss=loss)
             elif inside(resolved, place.roots) is None and inside(resolved, ("/tmp",)) is None:

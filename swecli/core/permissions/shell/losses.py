@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.facts import BlastRadius, FileFacts
 
 What = Literal["deletes", "overwrites", "discards changes in", ""]
 
@@ -66,20 +66,32 @@ class Loss(Struct, frozen=True):
         return "; ".join(parts)
 
 
-def counted(
-    what: What, paths: Iterable[str], facts: FileFacts, cwd: str, *, some: bool = False, beyond: str = ""
-) -> Loss:
-    """The loss of everything now at and below ``paths``."""
-    unique = [path for path in dict.fromkeys(paths) if facts.kind(path) != "missing"]
-    files, entries, whole = 0, 0, True
-    for path in unique:
-        if entries >= ENOUGH:
-            whole = False
+class Extent(Struct, frozen=True):
+    """What of ``paths``, each named once, is there now, and how much is at and below it."""
+
+    paths: tuple[str, ...]
+    there: tuple[str, ...]
+    amount: BlastRadius
+
+
+def extent(paths: Iterable[str], facts: FileFacts) -> Extent:
+    unique = tuple(dict.fromkeys(paths))
+    there = tuple(path for path in unique if facts.kind(path) != "missing")
+    amount = BlastRadius()
+    for path in there:
+        if amount.files + amount.folders >= ENOUGH:
+            # Counting more only costs time: the size is clear by now.
+            amount += BlastRadius(whole=False)
             break
-        found = facts.blast_radius(path)
-        files, entries, whole = files + found.files, entries + found.files + found.folders, whole and found.whole
-    unknown = facts.unknown_to_git(unique, cwd) if whole else None
-    return Loss(what, files, unknown, whole, some, tuple(unique), beyond)
+        amount += facts.blast_radius(path)
+    return Extent(unique, there, amount)
+
+
+def counted(what: What, found: Extent, facts: FileFacts, cwd: str, *, some: bool = False, beyond: str = "") -> Loss:
+    """The loss of everything that was found."""
+    amount = found.amount
+    unknown = facts.unknown_to_git(found.there, cwd) if amount.whole else None
+    return Loss(what, amount.files, unknown, amount.whole, some, found.there, beyond)
 
 
 _STRONGEST: Final[tuple[What, ...]] = ("deletes", "overwrites", "discards changes in")
@@ -148,11 +160,12 @@ def _of_clean(rest: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
         return None
     letters = {letter for option in options if not option.startswith("--") for letter in option[1:]}
     wanted = "".join(sorted(letters & set("dxX")))
-    found = facts.git_lines(cwd, ("clean", f"-n{wanted}", "--", *paths))
-    if found is None:
+    lines = facts.git_lines(cwd, ("clean", f"-n{wanted}", "--", *paths))
+    if lines is None:
         return None
-    names = [line.removeprefix("Would remove ") for line in found if line.startswith("Would remove ")]
-    return counted("deletes", [posixpath.normpath(posixpath.join(cwd, name)) for name in names], facts, cwd)
+    names = [line.removeprefix("Would remove ") for line in lines if line.startswith("Would remove ")]
+    found = extent((posixpath.normpath(posixpath.join(cwd, name)) for name in names), facts)
+    return counted("deletes", found, facts, cwd)
 
 
 def _of_changes(

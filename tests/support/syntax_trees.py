@@ -1,0 +1,27 @@
+"""Python files as syntax trees, and all nodes of one: tests look at the whole program and all tests."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def nodes_of(tree: ast.AST) -> list[ast.AST]:
+    """The tree and all nodes below it, breadth first as ``ast.walk`` does it, in half of the time: without those that
+    have no parts, which are operators and whether a name is read or set."""
+    found = [tree]
+    add = found.append
+    for node in found:
+        for name in node._fields:
+            part = getattr(node, name, None)
+            if isinstance(part, list):
+                for one in part:
+                    if isinstance(one, ast.AST):
+                        add(one)
+            elif isinstance(part, ast.AST) and part._fields:
+                add(part)
+    return found
