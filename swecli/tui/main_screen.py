@@ -324,13 +324,11 @@ class MainScreen(Screen[None]):
         yield self.status
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        if not self._styled:  # the first time, each widget has just got its styles
+        if not self._styled:  # mounting has just styled each widget
             self._styled, event.refresh_styles = True, False
 
     def on_resize(self, event: events.Resize) -> None:
-        if (
-            event.size == self.outer_size
-        ):  # Textual tells the size several times at the start; the layout is made for it
+        if event.size == self.outer_size:  # Textual reports the size several times at the start
             event.prevent_default()
 
     @on(TodoPanel.Resized)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from swecli.tui.status_bar import ActivityLine
 from tests.support.thorough import THOROUGH
 from tests.support.waiting import PATIENCE
 from tests.tui.frames import FRAMES
-from tests.tui.kept import Kept
 from tests.tui.settled import Threads
 
 
@@ -51,10 +52,17 @@ def read_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def kept() -> Iterator[None]:
-    """All applications have the same style sheets and the same handlers of messages. ``make soak`` works them out each
-    time."""
+def parsed() -> Iterator[None]:
+    """Each application reads the same style sheets with the same variables; they are parsed for the first one only."""
+    parse = Stylesheet._parse_rules
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def parse_once(sheet: Stylesheet, css: str, *given: Any, **named: Any) -> Any:
+        key = (css, given, tuple(named.items()), tuple(sheet._variables.items()))
+        if key not in known:
+            known[key] = parse(sheet, css, *given, **named)
+        return known[key]
+
     with pytest.MonkeyPatch.context() as patch:
-        if not THOROUGH:
-            Kept().watch(patch)
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
         yield
