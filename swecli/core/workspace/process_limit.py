@@ -19,6 +19,8 @@ from swecli.core.workspace.process_tree import is_running
 PROCESSES = 1_024
 LOOK = 0.1
 """Seconds between two polls of a command."""
+_COUNT_EVERY = 10
+"""Polls after which its processes are counted in any case."""
 _SPARE = 16
 """RLIMIT_NPROC's allowance beyond the limit: other programs of the user count there, too."""
 _NAME = "swecli-"
@@ -34,6 +36,7 @@ class ProcessLimit:
         self.most = most
         self._group = _new_group(most)
         self._lowest = _tasks_of_machine()
+        self._polls = 0
 
     @property
     def prefix(self) -> Sequence[str]:
@@ -75,13 +78,16 @@ class ProcessLimit:
         return [process for pid in pids if (process := tree.inspect(int(pid))) is not None]
 
     def reached(self, members: Callable[[], Sequence[tree.Process]]) -> bool:
-        """Whether the command tried to exceed the limit. Cheap while the machine has few new processes; ``members`` is
-        called only otherwise."""
+        """Whether the command tried to exceed the limit. Cheap while the machine has few new processes: ``members`` is
+        called otherwise, and now and then, because as many may end elsewhere as the command starts."""
         if self._group is not None:
             return _refused(self._group)
         now = _tasks_of_machine()
         self._lowest = min(self._lowest, now)
-        return now - self._lowest >= self.most and sum(process.threads for process in members()) > self.most
+        self._polls += 1
+        if now - self._lowest < self.most and self._polls % _COUNT_EVERY:
+            return False
+        return sum(process.threads for process in members()) > self.most
 
     def shut(self) -> None:
         """Forbid new processes, if the kernel enforces the limit."""

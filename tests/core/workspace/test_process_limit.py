@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -92,6 +93,15 @@ async def test_the_timeout_that_was_asked_for_ends_what_it_left_behind(
     await jobs.wait("j1", PATIENCE)
     assert (changes[-1].status, changes[-1].note) == ("killed", "ended at its command's timeout")
     assert running_with(f"7904.{ME}") == []
+
+
+def test_processes_that_end_elsewhere_hide_no_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_limit, "_new_group", lambda most: None)
+    monkeypatch.setattr(process_limit, "_tasks_of_machine", lambda: 500)
+    few, many = ProcessLimit(60), ProcessLimit(40)
+    members: list[Any] = [SimpleNamespace(threads=25), SimpleNamespace(threads=25)]
+    assert not any(few.reached(lambda: members) for _ in range(20))
+    assert sum(many.reached(lambda: members) for _ in range(20)) == 2
 
 
 def groups() -> list[str]:
