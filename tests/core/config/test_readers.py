@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -23,8 +23,6 @@ TELLING = (
     *(ast.NamedExpr, ast.Attribute, ast.Call),
 )
 
-PASSING_ON = ("values", "items", "get")
-"""Methods of a table whose results hold what it holds."""
 Kinds = dict[str, set[type[Section]]]
 
 
@@ -43,26 +41,6 @@ def inner_sections(annotation: object) -> set[type[Section]]:
     return {found for part in get_args(annotation) for found in inner_sections(part)}
 
 
-def telling(tree: ast.Module, fields: Set[str]) -> list[ast.AST]:
-    """The nodes to look at. What an attribute is of and what a call calls is looked at with them."""
-    found = [node for node in nodes_of(tree) if isinstance(node, TELLING)]
-    within = {id(node.value) for node in found if isinstance(node, ast.Attribute)}
-    within |= {id(node.func) for node in found if isinstance(node, ast.Call)}
-    return [node for node in found if id(node) not in within and may_read(node, fields)]
-
-
-def may_read(node: ast.AST, fields: Set[str]) -> bool:
-    """Whether it may read a field: of attributes and calls only those do that name one or read by name."""
-    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
-        if isinstance(node, ast.Call):
-            node = node.func
-        elif isinstance(node, ast.Attribute) and (node.attr in fields or node.attr == "model_dump"):
-            return True
-        else:
-            node = node.value
-    return not isinstance(node, ast.Name) or node.id == "getattr"
-
-
 class Readers:
     """Follows settings through the program by annotations, assignments, loops and results of functions. A name that
     holds a section somewhere in a file counts as one in all of the file; attributes and functions in all files."""
@@ -77,17 +55,16 @@ class Readers:
         self.words: dict[ast.expr, frozenset[str]] = {}
 
     def follow(self) -> None:
-        fields = {name for section in self.known.values() for name in section.model_fields}
-        nodes = {file: telling(tree, fields) for file, tree in self.trees.items()}
+        nodes = {
+            file: [node for node in nodes_of(tree) if isinstance(node, TELLING)] for file, tree in self.trees.items()
+        }
         for _ in range(ROUNDS):
             for file, found in nodes.items():
                 for node in found:
                     self._node(node, self.names[file])
 
     def _node(self, node: ast.AST, names: Kinds) -> None:
-        if isinstance(node, (ast.Attribute, ast.Call)):  # most
-            self._kinds(node, names)
-        elif isinstance(node, ast.arg):
+        if isinstance(node, ast.arg):
             note(names, node.arg, self._annotated(node.annotation))
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             note(self.functions, node.name, self._annotated(node.returns))
@@ -109,6 +86,8 @@ class Readers:
                 self._bind(node.target, kinds, names)
         elif isinstance(node, ast.NamedExpr):
             self._bind(node.target, self._kinds(node.value, names), names)
+        elif isinstance(node, ast.expr):
+            self._kinds(node, names)
 
     def _assign(self, target: ast.expr, value: ast.expr, names: Kinds) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
@@ -129,8 +108,6 @@ class Readers:
     def _annotated(self, annotation: ast.expr | None) -> set[type[Section]]:
         if annotation is None:
             return set()
-        if isinstance(annotation, ast.Name):  # most
-            return {self.known[annotation.id]} if annotation.id in self.known else set()
         if annotation not in self.words:
             self.words[annotation] = frozenset(re.findall(r"[\w.]+", ast.unparse(annotation)))
         return {self.known[word] for word in self.words[annotation] if word in self.known}
@@ -141,13 +118,11 @@ class Readers:
             return names.get(node.id, set())
         if isinstance(node, ast.Attribute):
             owners = self._kinds(node.value, names)
-            if not owners:  # most
-                return owners if node.attr in PASSING_ON else self.attributes.get(node.attr, set())
             fields = [(owner, owner.model_fields[node.attr]) for owner in owners if node.attr in owner.model_fields]
             self.read |= {(owner, node.attr) for owner, _ in fields}
             if fields:
                 return {inner for _, field in fields for inner in inner_sections(field.annotation)}
-            return owners if node.attr in PASSING_ON else self.attributes.get(node.attr, set())
+            return owners if node.attr in ("values", "items", "get") else self.attributes.get(node.attr, set())
         if isinstance(node, ast.Call):
             return self._called(node, names)
         if isinstance(node, ast.Subscript):
