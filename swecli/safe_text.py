@@ -101,6 +101,14 @@ def safe_line(text: str) -> SafeText:
     return sanitise(text, keep_newlines=False, tabs=1)
 
 
+def printable_line(text: str) -> str:
+    """The text on one line, without control characters or anything else that a terminal or model could interpret: for
+    what is kept or goes to the model. A screen shows a stand-in for each, with ``safe_line``."""
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(text.split())
+
+
 def _bound_marks(match: re.Match[str]) -> str:
     kept: list[str] = []
     run = dropped = 0

@@ -21,6 +21,7 @@ from swecli.core.memory.session_notes import DECISIONS, FILES, GOAL, ISSUES, LON
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import FileChanged
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.safe_text import printable_line
 
 CHECKS = re.compile(
     r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|gradlew?|mvn|ninja|make|cmake|tsc|ruff|"
@@ -266,10 +267,7 @@ def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:
 
 
 def _one_line(text: str, longest: int) -> str:
-    shown = text.replace("<!--", "").replace("-->", "")
-    if not shown.isprintable():
-        shown = "".join(char if char.isprintable() else " " for char in shown)
-    plain = " ".join(shown.split()).lstrip("#> ")
+    plain = printable_line(text.replace("<!--", "").replace("-->", "")).lstrip("#> ")
     return plain if len(plain) <= longest else plain[: longest - 1].rstrip() + "…"
 
 

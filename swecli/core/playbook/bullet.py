@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from swecli.safe_text import printable_line
+
 Tag = Literal["helpful", "harmful", "neutral"]
 Kind = Literal["command", "gotcha", "convention", "preference", "location"]
 Status = Literal["probation", "active", "core", "off", "archived", "deleted"]
@@ -137,13 +139,6 @@ def wilson(helpful: int, harmful: int) -> float:
     return (middle - spread) / (1 + square / number)
 
 
-def plain(text: str) -> str:
-    """The text on one line, without control characters or anything else that a terminal or model could interpret."""
-    if not text.isprintable():
-        text = "".join(character if character.isprintable() else " " for character in text)
-    return " ".join(text.split())
-
-
 def content_key(section: str, content: str) -> str:
     """Hash of a sentence, independent of case, spacing and a final full stop."""
     said = " ".join(content.casefold().split()).rstrip(".!")
@@ -207,11 +202,11 @@ def from_record(record: object) -> Bullet:
     if not (isinstance(name, str) and isinstance(section, str) and isinstance(content, str)):
         raise ValueError("id, section and content must be strings")
     status = data.get("status")
-    if plain(content) != content or (not content and status != "deleted") or len(content) > LONGEST:
+    if printable_line(content) != content or (not content and status != "deleted") or len(content) > LONGEST:
         raise ValueError(f"the content must be one line of at most {LONGEST} characters")
-    if not _ID.fullmatch(name) and plain(name) != name:
+    if not _ID.fullmatch(name) and printable_line(name) != name:
         raise ValueError("the id must be one line")
-    bullet = Bullet(name[:40], plain(section)[:40] or "other", content)
+    bullet = Bullet(name[:40], printable_line(section)[:40] or "other", content)
     for number in _NUMBERS:
         setattr(bullet, number, int(_number(data.get(number), 1_000_000)))
     for time in _TIMES:
@@ -251,7 +246,7 @@ def _list(value: object) -> Sequence[object]:
 
 
 def _word(value: object) -> str:
-    return plain(value)[:_WORDS_LONGEST] if isinstance(value, str) else ""
+    return printable_line(value)[:_WORDS_LONGEST] if isinstance(value, str) else ""
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from swecli.core.playbook.bullet import LONGEST, PREFERENCES, Bullet, Expiry, Guard, Source, Trigger, plain
+from swecli.core.playbook.bullet import LONGEST, PREFERENCES, Bullet, Expiry, Guard, Source, Trigger
 from swecli.core.playbook.commands import is_usual, parsed
 from swecli.core.playbook.evidence import Evidence
 from swecli.core.playbook.likeness import words
+from swecli.safe_text import printable_line
 
 LONGEST_COMMAND: Final = 90
 _SECTIONS: Final = {"test": "testing"}
@@ -87,7 +88,9 @@ def _files_of(command: str) -> tuple[str, ...]:
 
 def _fits(*commands: str) -> bool:
     """Whether commands fit into a sentence: one short line of plain text each."""
-    return all(plain(one) == one and one and len(one) <= LONGEST_COMMAND and "`" not in one for one in commands)
+    return all(
+        printable_line(one) == one and one and len(one) <= LONGEST_COMMAND and "`" not in one for one in commands
+    )
 
 
 def _keywords(evidence: Evidence, *commands: str) -> tuple[str, ...]:
@@ -143,7 +146,7 @@ def _changed(evidence: Evidence) -> Bullet | None:
 
 
 def _corrected(evidence: Evidence) -> Bullet | None:
-    said = plain(_OPENING.sub("", plain(evidence.words)))
+    said = printable_line(_OPENING.sub("", printable_line(evidence.words)))
     if not said or len(said.split()) < 2:
         return None
     said = f"{said[0].upper()}{said[1:]}".rstrip(".! ")

@@ -8,11 +8,12 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from swecli.core.playbook.bullet import PREFERENCES, Bullet, Trigger, plain
+from swecli.core.playbook.bullet import PREFERENCES, Bullet, Trigger
 from swecli.core.playbook.claims import CORRECTED, PROVEN, SAID
 from swecli.core.playbook.likeness import words
 from swecli.core.playbook.novelty import Known, judge
 from swecli.core.playbook.playbook import VOTE, Playbook, deleted, settle
+from swecli.safe_text import printable_line
 
 Change = Callable[[Playbook, Bullet, float], str]
 
@@ -86,7 +87,7 @@ def edit_to(text: str, masked: Callable[[str], str], *, anyway: bool = False) ->
     insists (``anyway``), and must not contain a secret."""
 
     def edit(playbook: Playbook, bullet: Bullet, now: float) -> str:
-        content = plain(text)
+        content = printable_line(text)
         if reason := _refusal(content, masked, CORRECTED, f"edit {bullet.id}", anyway=anyway):
             raise ChangeRefused(f"{bullet.id} is unchanged: {reason}.")
         same = playbook.same(bullet.section, content)
@@ -109,7 +110,7 @@ def written_down(
     Raises:
         ChangeRefused: it is not specific to this project (without ``anyway``), or contains a secret.
     """
-    content = plain(content)
+    content = printable_line(content)
     if reason := _refusal(content, masked, SAID, "add", anyway=anyway):
         raise ChangeRefused(f"Nothing was added: {reason}.")
     trigger = Trigger(keywords=tuple(dict.fromkeys(words(content)))[:14])

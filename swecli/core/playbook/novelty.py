@@ -13,9 +13,10 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from swecli.core.playbook.bullet import LONGEST, plain
+from swecli.core.playbook.bullet import LONGEST
 from swecli.core.playbook.claims import ungrounded
 from swecli.core.playbook.likeness import alike, held_by, sentences, trigrams
+from swecli.safe_text import printable_line
 
 ALIKE: Final = 0.8
 """Share of common trigrams at which two sentences about the same commands and names count as equal."""
@@ -53,7 +54,7 @@ def judge(content: str, known: Known | None = None, support: float = 0.0) -> Ver
     known = known or Known()
     if len(content) < SHORTEST or len(content) > LONGEST:
         return Verdict(f"it has {len(content)} characters, not {SHORTEST} to {LONGEST}")
-    if plain(content) != content:
+    if printable_line(content) != content:
         return Verdict("it is more than one line of plain text")
     if reason := unfit(content, known.masked):
         return Verdict(reason)

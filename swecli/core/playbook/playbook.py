@@ -16,10 +16,10 @@ from swecli.core.playbook.bullet import (
     content_key,
     from_record,
     identifier,
-    plain,
     to_record,
 )
 from swecli.core.playbook.commands import parsed
+from swecli.safe_text import printable_line
 
 MOST_LIVE: Final = 120
 MOST_IN_SECTION: Final = 20
@@ -60,7 +60,7 @@ class Playbook:
         Raises:
             ValueError: the content is empty or too long.
         """
-        content = plain(content)
+        content = printable_line(content)
         if not content or len(content) > LONGEST:
             raise ValueError(f"a strategy has 1 to {LONGEST} characters; this one has {len(content)}")
         known = self.same(section, content)
@@ -113,7 +113,7 @@ class Playbook:
 
     def same(self, section: str, content: str) -> Bullet | None:
         """The bullet with this content, in any state."""
-        return self.with_key(content_key(section, plain(content)))
+        return self.with_key(content_key(section, printable_line(content)))
 
     def with_key(self, key: str) -> Bullet | None:
         """The bullet with this content hash, or with this one before its deletion."""

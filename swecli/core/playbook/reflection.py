@@ -15,12 +15,13 @@ from typing import Any, Final, Literal, cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.playbook.bullet import KINDS, TAGS, Bullet, Guard, Kind, Source, Tag, Trigger, one_of, plain
+from swecli.core.playbook.bullet import KINDS, TAGS, Bullet, Guard, Kind, Source, Tag, Trigger, one_of
 from swecli.core.playbook.claims import specific_tokens
 from swecli.core.playbook.likeness import words
 from swecli.core.playbook.novelty import Known, judge
 from swecli.core.playbook.playbook import Playbook, settle
 from swecli.core.playbook.support import Cited, support, together
+from swecli.safe_text import printable_line
 
 Operation = Literal["ADD", "UPDATE", "TAG", "REMOVE", "MERGE"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
@@ -94,7 +95,7 @@ def _delta(data: Mapping[str, Any]) -> Delta | None:
         op,
         _texts(data.get("evidence")),
         _texts(ids),
-        plain(str(data.get("content", ""))),
+        printable_line(str(data.get("content", ""))),
         re.sub(r"[^a-z0-9_]", "_", str(data.get("section", "")).casefold())[:40] or "other",
         one_of(data.get("type"), KINDS, "convention"),
         one_of(data.get("tag"), TAGS, "neutral"),
