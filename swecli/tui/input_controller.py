@@ -277,7 +277,7 @@ class InputController:
         from swecli.tui.terminal_programs import needs_terminal
 
         command, own = shell.command, shell.in_terminal or needs_terminal(shell.command, os.environ)
-        if self._session.state.busy or (self._session.port is not None and self._session.port.view.busy):
+        if self._session.busy:
             self._screen.prompt.put_back(f"!{'!' * shell.in_terminal}{command}")
             self._flash_busy("Your command")
             return
@@ -297,7 +297,7 @@ class InputController:
         if port is None:
             self._actions.open("quit")  # the one command that needs no session
             return
-        if not command.while_busy and (self._session.state.busy or port.view.busy):
+        if not command.while_busy and self._session.busy:
             self._screen.prompt.put_back(title)
             self._flash_busy(f"/{command.name}")
             return

@@ -151,15 +151,15 @@ def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProx
 
 def _changed(paths: Mapping[str, bool]) -> str:
     """The newest changed files; one that came and went is no change."""
+    from swecli.core.workspace.text_file import shown_path
     from swecli.safe_text import safe_line
 
     here = Path.cwd()
     names: list[str] = []
-    for path, existed in ((Path(path), existed) for path, existed in paths.items()):
+    for path, existed in paths.items():
         there = os.path.lexists(path)
         if there or existed:
-            name = str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-            names.append(safe_line(name) + ("" if there else " (deleted)"))
+            names.append(safe_line(shown_path(path, here)) + ("" if there else " (deleted)"))
     more = f"{len(names) - LAST_FILES} more, " if len(names) > LAST_FILES else ""
     return more + ", ".join(names[-LAST_FILES:])
 

@@ -219,9 +219,9 @@ class SessionController:
         self._turns = SHOWN_TURNS
         """Minimum number of newest turns shown."""
         self._place: Callable[[], bool] | None = None
+        """Restores the scroll position once its content is shown again; returns whether it could."""
         self.before_call: Callable[[], None] | None = None
         """Called once, before the next tool call appears."""
-        """Restores the scroll position once its content is shown again; returns whether it could."""
         self._newest = self._replayed = 0
         """Sequence numbers of the newest shown event, and of the newest when the number of shown turns last changed."""
         self._showing: asyncio.Task[None]
@@ -229,6 +229,11 @@ class SessionController:
     @property
     def view(self) -> SessionView | None:
         return None if self.port is None else self.port.view
+
+    @property
+    def busy(self) -> bool:
+        """Whether work goes on in the session, shown already or not."""
+        return self.state.busy or (self.port is not None and self.port.view.busy)
 
     @property
     def mentionable_words(self) -> tuple[str, ...]:

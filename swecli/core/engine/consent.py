@@ -563,8 +563,9 @@ class Consents:
     async def _counted(self, call: PreparedCall, decision: Decision) -> Decision:
         """The decision with what git knows: what a dangerous command would destroy, or which files a diff would show.
         Asks git in a thread, because that takes time in a large repository."""
-        asks = bool(decision.danger) or decision.git_knows
-        return await asyncio.to_thread(self.decide, call, counted=True) if asks else decision
+        if not decision.danger and not decision.git_knows:
+            return decision
+        return await asyncio.to_thread(self.decide, call, counted=True)
 
     def decide(self, call: PreparedCall, mode: Mode | None = None, *, counted: bool = False) -> Decision:
         """The permission decision under the current rules and mode, or under another mode. Starts git only if

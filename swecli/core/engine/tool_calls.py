@@ -271,7 +271,8 @@ class ToolCalls:
             outcome = replace(outcome, text=call.with_note(text))  # in full, regardless of the stored part
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
-            self._requests.reconsider()  # another call may have asked because of the files before this one
+            if call.effects.opaque or call.effects.writes:
+                self._requests.reconsider()  # another call may have asked because of the files before this one
         except Rejected as rejected:
             outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
             self._end(call.item, call.part, "rejected", outcome)

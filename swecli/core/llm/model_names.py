@@ -78,15 +78,10 @@ def chats(name: str) -> bool:
 
 def chatting(offers: Sequence[ModelOffer], wanted: Sequence[str] = ()) -> tuple[ModelOffer, ...]:
     """The offers to show: without models that do not chat, unless ``wanted`` or their server has no other."""
-    by_server: dict[str, bool] = {}
-    for offer in offers:
-        server = offer.ref.partition("/")[0]
-        by_server[server] = by_server.get(server, False) or chats(offer.ref)
-    return tuple(
-        offer
-        for offer in offers
-        if chats(offer.ref) or offer.ref in wanted or not by_server[offer.ref.partition("/")[0]]
-    )
+    able = {offer.ref for offer in offers if chats(offer.ref)}
+    served = {ref.partition("/")[0] for ref in able}
+    kept = able.union(wanted)
+    return tuple(offer for offer in offers if offer.ref in kept or offer.ref.partition("/")[0] not in served)
 
 
 @cache
