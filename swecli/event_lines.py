@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -44,6 +43,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.hook_words import hook_line, running_words
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, usage_words
 from swecli.figures import duration, tokens
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import sanitise
 
 MAX_LINES = 60
@@ -52,8 +52,8 @@ MAX_OTHER_LINES = 12
 """The same for all other blocks."""
 MAX_EARLIER_LINES = 8
 """The same for blocks from before a session was continued."""
-_BAR = re.compile(r"[\u2580-\u259f]+")
-_DRAWN = re.compile(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
+_BAR = lazy_pattern(r"[\u2580-\u259f]+")
+_DRAWN = lazy_pattern(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
 """A line of only box-drawing characters and blocks."""
 _MARKS = {"pending": "to do", "in_progress": "in progress", "completed": "done"}
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Final
+
+from swecli.lazy_pattern import lazy_pattern
 
 _EIGHTHS: Final = ("", "▎", "▎", "▍", "▌", "▋", "▊", "▉")
 """Pieces of a partly filled cell; one eighth looks like the end of the bar, so it counts as two."""
 
 
-BAR: Final = re.compile("▕[█▉▊▋▌▍▎ ]+▏")
+BAR: Final = lazy_pattern("▕[█▉▊▋▌▍▎ ]+▏")
 """A bar within a text, for front-ends that can draw its background."""
 
 

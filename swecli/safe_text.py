@@ -11,6 +11,8 @@ import re
 import unicodedata
 from typing import Final
 
+from swecli.lazy_pattern import lazy_pattern
+
 MAX_MARKS: Final = 8
 """Most combining marks after one character; scripts in use need fewer."""
 
@@ -30,10 +32,10 @@ _INVISIBLE = (
 )
 """Characters without a glyph of their own: fillers, joiners, selectors, marks of direction, tags."""
 
-_UNSAFE = re.compile(f"[\x80-\x9f\ud800-\udfff{_INVISIBLE}]")
-_UNSAFE_ASCII = re.compile("[\x00-\x09\x0b-\x1f\x7f]")
+_UNSAFE = lazy_pattern(f"[\x80-\x9f\ud800-\udfff{_INVISIBLE}]")
+_UNSAFE_ASCII = lazy_pattern("[\x00-\x09\x0b-\x1f\x7f]")
 _PICTURES = (*((chr(code), chr(0x2400 + code)) for code in range(0x20)), ("\x7f", "␡"))
-_NOT_WORDS = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
+_NOT_WORDS = lazy_pattern(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
 """Candidates for a run of marks: marks are neither letters, digits, space nor ASCII."""
 
 _EMOJI = (
@@ -41,7 +43,7 @@ _EMOJI = (
     "\u2934\u2935\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
 _TONE = "\U0001f3fb-\U0001f3ff"
-_EMOJI_JOIN = re.compile(
+_EMOJI_JOIN = lazy_pattern(
     rf"(?<=[{_EMOJI}{_TONE}])\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}{_TONE}]\ufe0f)\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}0-9#*])\ufe0f"
@@ -49,7 +51,7 @@ _EMOJI_JOIN = re.compile(
 """A joiner between two pictures and a selector after one: parts of a single glyph."""
 
 
-_SEQUENCE: Final = re.compile(
+_SEQUENCE: Final = lazy_pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)"  # titles, links, device strings
     r"|\x1b[ -/]*[0-~]",

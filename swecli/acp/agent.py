@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -71,6 +70,7 @@ from swecli.core.protocol.events import Mode
 from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from swecli.lazy_pattern import lazy_pattern
 from swecli.output import Output, Writer, log_in_lines
 from swecli.stopping import Stop
 
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 Given = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 ORIGIN = "the editor"
-_UNUSABLE = re.compile(r"[^A-Za-z0-9_.-]+")
+_UNUSABLE = lazy_pattern(r"[^A-Za-z0-9_.-]+")
 
 
 def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -27,11 +26,12 @@ from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import readable_size
 from swecli.core.tools.read_file import MAX_IMAGE, image_type
 from swecli.core.workspace.mentions import mentioned
+from swecli.lazy_pattern import lazy_pattern
 
 ContentBlock = (
     TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
 )
-_LINES = re.compile(r"L?(\d+)(?:[-:]L?(\d+))?")
+_LINES = lazy_pattern(r"L?(\d+)(?:[-:]L?(\d+))?")
 
 
 class BadPrompt(Exception):

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
 from swecli.input_lines import InputLines
+from swecli.lazy_pattern import lazy_pattern
 from swecli.output import ROOM, Output, Writer
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line; a longer one is an error."""
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 DELETE = "session/delete"
 """A request of the protocol for which the SDK has no route. With a ``_`` prefix, as an extension, it reaches the
 agent."""

@@ -22,6 +22,7 @@ from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.assembly.session_list import Expired, Folder, Retention
@@ -331,10 +332,10 @@ def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object)
     return json.dumps(fields | more)
 
 
-_AGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([hdw]?)", re.IGNORECASE)
+_AGE = lazy_pattern(r"(\d+(?:\.\d*)?|\.\d+)\s*([hdw]?)", re.IGNORECASE)
 _MAX_BYTES = 1e18
 """Sizes from here on are invalid."""
-_BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_BYTES = lazy_pattern(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 def _days(text: str) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -26,6 +25,7 @@ from swecli.core.protocol.messages import Usage
 from swecli.core.tools.read_result import NOTHING_RECALLED
 from swecli.figures import bar, dollars, percent, portion
 from swecli.figures import tokens as short
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
@@ -575,7 +575,7 @@ def _clock(at: float) -> str:
     return time.strftime("%H:%M", time.localtime(at))
 
 
-_ID = re.compile(r"\[?[a-z]\d+(\.result)?(\s*[-–,]\s*[a-z]\d+(\.result)?)*\]?|r[0-9a-f]{12}")
+_ID = lazy_pattern(r"\[?[a-z]\d+(\.result)?(\s*[-–,]\s*[a-z]\d+(\.result)?)*\]?|r[0-9a-f]{12}")
 _FOR_THE_MODEL = "recall(id=…) returns one in full."
 
 

@@ -17,6 +17,7 @@ from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.text_file import shown_path, usable_folder
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.core.checkpoints.journal import Operation
@@ -206,8 +207,8 @@ ADD_DIR = SlashCommand(
 USAGE = "/undo reverts the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
 _SHOWN = 20
 _NAMED_FILES = 6
-_CALL = re.compile(r"t\d+")
-_TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
+_CALL = lazy_pattern(r"t\d+")
+_TURN = lazy_pattern(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 
 
 async def _run_undo(session: Session, arguments: str) -> CommandResult:

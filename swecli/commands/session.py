@@ -34,6 +34,7 @@ from swecli.export.destination import (
     write_export,
 )
 from swecli.figures import dollars, percent
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -162,7 +163,7 @@ TURNS = 20
 
 
 PRICE_FORM = "INPUT OUTPUT [CACHED], in dollars per million tokens"
-_RATE = re.compile(r"\$?(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9})\$?")
+_RATE = lazy_pattern(r"\$?(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9})\$?")
 
 
 def price_of(text: str) -> Price | None:
@@ -440,8 +441,8 @@ JOBS = SlashCommand(
 
 
 COPY_USAGE = "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one."
-_WANTED = re.compile(r"(?:(answer)|(code)(?:\s+(\d{1,4}))?)?", re.IGNORECASE)
-_FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_WANTED = lazy_pattern(r"(?:(answer)|(code)(?:\s+(\d{1,4}))?)?", re.IGNORECASE)
+_FENCE = lazy_pattern(r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
 async def _run_copy(session: Session, arguments: str) -> CommandResult:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
+from swecli.lazy_pattern import lazy_pattern
+
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 MOST_PROBLEMS = 5
-_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)\n\1\s*$", re.DOTALL | re.MULTILINE)
+_FENCED = lazy_pattern(r"^(`{3,}|~{3,})[^\n]*\n(.*?)\n\1\s*$", re.DOTALL | re.MULTILINE)
 
 
 class SchemaProblem(ValueError):

@@ -22,6 +22,7 @@ from swecli.core.permissions.paths import SECRET_EXPRESSION
 from swecli.core.retrieval.project import OpenProject, open_project, refreshed
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.search import ListingError, SearchError, SearchRequest, list_tree, search
+from swecli.lazy_pattern import lazy_pattern
 
 MOST_MATCHES: Final = 10
 """Matches of one pattern to keep."""
@@ -67,8 +68,8 @@ class Entities(Struct, frozen=True):
     needs_file_listing: bool = False
 
 
-_FILE = re.compile(r"(?<![\w/.:@-])((?:~?/|\./)?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?![\w/@])")
-_LISTING = re.compile(
+_FILE = lazy_pattern(r"(?<![\w/.:@-])((?:~?/|\./)?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?![\w/@])")
+_LISTING = lazy_pattern(
     r"\b(?:list|show|which|what)\b[^.?!\n]{0,30}\b(?:files|folders|directories)\b|\b(?:project|folder|directory|repo\w*)"
     r" (?:structure|layout|overview)\b|\bstructure of\b",
     re.IGNORECASE,

@@ -27,6 +27,7 @@ from swecli.core.protocol.codec import to_text
 from swecli.core.protocol.events import MAIN, Event
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
 from swecli.export.transcript import heading_of
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import sanitise
 
 FORMAT: Final = "swecli-handoff"
@@ -41,7 +42,7 @@ _SHORT_TEXT: Final = 600
 """Characters of every other text."""
 _MAX_ENTRIES: Final = 200
 """Entries of a list."""
-_FENCE: Final = re.compile(r"^```json swecli-handoff[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+_FENCE: Final = lazy_pattern(r"^```json swecli-handoff[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 
 
 class HandoffError(Exception):

@@ -11,13 +11,14 @@ from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, 
 from swecli.core.protocol.messages import ImagePart, usage_words
 from swecli.export.transcript import Entry, Transcript, Turn
 from swecli.figures import dollars, duration, percent
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, without_sequences
 
 LONGEST = 20_000
 """Characters of one output. The JSON export has all of it."""
 _TARGET = 160
 """Characters of a call's target."""
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
+_SPECIAL = lazy_pattern(r"([\\`*_\[\]<>|#])")
 
 
 def markdown_of(transcript: Transcript) -> str:

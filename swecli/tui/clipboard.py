@@ -6,7 +6,6 @@ import asyncio
 import base64
 import binascii
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from textual.app import App
 from textual.widgets import TextArea
 
 from swecli.core.atomic_text import make_private, write_whole
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 from swecli.tui.terminal import through
 
@@ -99,7 +99,7 @@ _TEXT = (
     ("", ("pbpaste",)),
     ("WSL_DISTRO_NAME", (*_POWERSHELL, "Get-Clipboard -Raw")),
 )
-_APPLE_DATA = re.compile(rb"data PNGf([0-9A-Fa-f]+)")
+_APPLE_DATA = lazy_pattern(rb"data PNGf([0-9A-Fa-f]+)")
 
 
 class ClipboardContent(Struct, frozen=True):

@@ -26,6 +26,8 @@ from typing import Any
 from msgspec import Struct
 from textual.app import App, SuspendNotSupported
 
+from swecli.lazy_pattern import lazy_pattern
+
 USUAL = ("sensible-editor", "nano", "vim", "vi")
 """Editors to look for if neither VISUAL nor EDITOR is set."""
 
@@ -132,9 +134,9 @@ _LOOK = 0.2
 """Seconds between checks of the window size and the command's end."""
 _BEGIN = 0.01, 2.0
 """Seconds between checks whether the command owns its terminal; seconds after which keys no longer wait for that."""
-_ELSEWHERE = re.compile(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
+_ELSEWHERE = lazy_pattern(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
 """Output on the alternate screen, as drawn by editors and pagers."""
-_MOVES = re.compile(
+_MOVES = lazy_pattern(
     r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\[[<-?][0-?]*[ -/]*m|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)"
     r"|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b\Z|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\x80-\x9f]"
 )

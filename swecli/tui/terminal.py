@@ -23,6 +23,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from swecli import stopping
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
@@ -35,22 +36,22 @@ if TYPE_CHECKING:
 
 PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 
-_REPORT = re.compile(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
-_PARTIAL = re.compile(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b?)?)?)\Z")
-_ALT = re.compile(r"\x1b([a-z0-9\x7f\r\n])")
+_REPORT = lazy_pattern(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
+_PARTIAL = lazy_pattern(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b?)?)?)\Z")
+_ALT = lazy_pattern(r"\x1b([a-z0-9\x7f\r\n])")
 _ALT_NAMES = {"\x7f": "backspace", "\r": "enter", "\n": "enter"}
 _REST_OF_ALT_ENTER = "[13;3u"
 """What follows Esc if a terminal reports Alt+Enter as a sequence."""
-_XTERM_KEY = re.compile(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
+_XTERM_KEY = lazy_pattern(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
 """A modified key in xterm's older form."""
 _BOUND_NEWLINE = "\\\r\n"
 """Sequence that some editors' terminals are configured to send for Shift+Enter; counts as one newline."""
-_RUN = re.compile(r"[^\x00-\x1f\x7f-\x9f]{33,}")
+_RUN = lazy_pattern(r"[^\x00-\x1f\x7f-\x9f]{33,}")
 """More letters than a person types between two reads: a paste from a terminal without bracketed paste."""
 _LONGEST_TYPED = 32
-_SEQUENCE = re.compile(r"\[[0-?]*[ -/]*[@-~]|O[ -~]")
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*)?\Z")
-_NOT_A_NUMBER = re.compile(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")
+_SEQUENCE = lazy_pattern(r"\[[0-?]*[ -/]*[@-~]|O[ -~]")
+_UNFINISHED = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*)?\Z")
+_NOT_A_NUMBER = lazy_pattern(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")
 
 
 class Keys(Struct, frozen=True):

@@ -11,10 +11,11 @@ from msgspec import Struct, toml
 
 from swecli.core.permissions.shell.scan import ScanError
 from swecli.core.permissions.shell.unpack import Started, started
+from swecli.lazy_pattern import lazy_pattern
 
 _ABOUT_ITSELF = frozenset(("--help", "-help", "--version", "-version", "-V", "-v"))
 """Options with which a program only describes itself."""
-_MISSED = re.compile(
+_MISSED = lazy_pattern(
     r"not a (?:tty|terminal)|not a valid tty|(?:terminal|tty) is required|no tty|requires? a (?:tty|terminal)|/dev/tty"
     r"|must be run (?:from|in) a terminal|input device is not|inappropriate ioctl|could not read (?:username|password)"
     r"|terminal is dumb|error opening terminal|TERM environment variable",

@@ -203,7 +203,10 @@ def _load(left_out: tuple[str, ...]) -> None:
                 if hasattr(value, "cache_info") and not inspect.signature(value).parameters:
                     value()
     from swecli.core.tools.base import Params, compact_schema
+    from swecli.lazy_pattern import LazyPattern
 
+    for pattern in [one for one in gc.get_objects() if isinstance(one, LazyPattern)]:
+        pattern.compile()
     kinds = Params.__subclasses__()
     while kinds:
         kind = kinds.pop()

@@ -23,6 +23,7 @@ from swecli.commands.init.scan import FILE_NAME
 from swecli.core.context_management.codebase import TOP, Section, sections
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.llm.json_values import as_object
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_TOKENS = 3_000
 FULL_CHARS = 24_000
@@ -30,9 +31,9 @@ LEAN_CHARS = 9_000
 _MAX_TEXT = 900
 _MAX_LINE = 220
 
-_RECORD = re.compile(r"^<!-- swecli init:([^>]*)-->[ \t]*$", re.MULTILINE)
-_SPAN = re.compile(r"`([^`]+)`")
-_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_RECORD = lazy_pattern(r"^<!-- swecli init:([^>]*)-->[ \t]*$", re.MULTILINE)
+_SPAN = lazy_pattern(r"`([^`]+)`")
+_PLACEHOLDER = lazy_pattern(r"\{\{(\w+)\}\}")
 # Order of shortening when the guide is too long. Commands come last because an agent needs them most.
 _SHORTEN = ("structure", "dependencies", "patterns", "key_files", "overview", "rules")
 

@@ -16,15 +16,16 @@ from swecli.commands.init.ecosystems import Language, Purpose, Rule, ecosystems
 from swecli.commands.init.scan import Scan, count_files
 from swecli.core.git import git_facts, head_commit
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
+from swecli.lazy_pattern import lazy_pattern
 
 _MAX_KEY_FILES = 14
 _README_CHARS = 3_000
 _NODE = ("npm", "yarn", "pnpm", "bun")
 _AGENT_FILES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".cursorrules")
 
-_OPERATORS = re.compile(r"[;|<>`$\\{}]|(?<!&)&(?!&)")
-_SPAN = re.compile(r"`([^`\n]+)`")
-_PATH = re.compile(r"(?<![\w/.:@-])((?:\.{0,2}/)?(?:[\w.@-]+/)+[\w.@-]*|[\w-]+\.[A-Za-z]\w{0,5})(?![\w/(])")
+_OPERATORS = lazy_pattern(r"[;|<>`$\\{}]|(?<!&)&(?!&)")
+_SPAN = lazy_pattern(r"`([^`\n]+)`")
+_PATH = lazy_pattern(r"(?<![\w/.:@-])((?:\.{0,2}/)?(?:[\w.@-]+/)+[\w.@-]*|[\w-]+\.[A-Za-z]\w{0,5})(?![\w/(])")
 _NO_PROSE = r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$|<[^>]+>|!?\[!\[[^\n]*|!\[[^\]]*\]\([^)]*\)"
 
 

@@ -12,6 +12,7 @@ from swecli.core.context_management.instructions import read_head
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, definitions, ending_of
 from swecli.core.retrieval.index import kind_of
 from swecli.core.workspace.walk import GENERATED, walk
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_ENTRIES = 20_000
 MAX_SECONDS = 3.0
@@ -23,7 +24,7 @@ MAX_OUTLINED = 40
 FILE_NAME = "OPENCLI.md"
 
 _LIKE_SOURCE = SOURCE_ENDINGS | {".md"}
-_FIRST_TEXT = re.compile(r"\A(?:#!.*\n)?\s*(?:[rRuU]?\"\"\"|'''|/\*\*?|//[/!]?|#)\s*(?:\*\s*)?([^\n\"]{3,160})")
+_FIRST_TEXT = lazy_pattern(r"\A(?:#!.*\n)?\s*(?:[rRuU]?\"\"\"|'''|/\*\*?|//[/!]?|#)\s*(?:\*\s*)?([^\n\"]{3,160})")
 
 
 class Scan:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sqlite3
 import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -21,10 +20,11 @@ from swecli.core.permissions.types import Effects
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.text_file import shown_path
+from swecli.lazy_pattern import lazy_pattern
 
 MOST = 32
 """Watched paths per command."""
-_WORD = re.compile(r"""(?:[^\s'"<>|&;()=]|"[^"]*"|'[^']*')+""")
+_WORD = lazy_pattern(r"""(?:[^\s'"<>|&;()=]|"[^"]*"|'[^']*')+""")
 _SYSTEM = ("/dev", "/proc", "/sys", "/bin", "/sbin", "/usr", "/lib", "/lib64")
 
 

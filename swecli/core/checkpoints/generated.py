@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from swecli.core.git import repository_of, tracked_names
 from swecli.core.workspace.walk import GENERATED, IgnoreRules, ignore_root
+from swecli.lazy_pattern import lazy_pattern
 
 LEFT_OUT = frozenset(("generated folder", "ignored folder"))
 """Reasons why folders of built or downloaded files are not tracked."""
@@ -23,7 +23,7 @@ _BUILT: Final = GENERATED | {
     *(".eggs", ".next", ".nuxt", ".svelte-kit", ".turbo", ".parcel-cache", ".gradle", ".cache", ".hypothesis"),
     *(".terraform", ".dart_tool", ".bundle", ".ipynb_checkpoints", ".import_linter_cache", ".nyc_output"),
 }
-_ENDINGS: Final = re.compile(r".*(?:\.egg-info|\.dist-info|[._-]cache)")
+_ENDINGS: Final = lazy_pattern(r".*(?:\.egg-info|\.dist-info|[._-]cache)")
 """Folder names for build results, with any prefix."""
 _MAX_NAMED: Final = 4
 """Folders that a line names."""

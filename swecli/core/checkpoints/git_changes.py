@@ -4,7 +4,6 @@ it in a thread. git starts only if its configuration is known to run no program.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.workspace.text_file import decode, open_regular, read_all
+from swecli.lazy_pattern import lazy_pattern
 
 MOST_FILES: Final = 200
 """Files whose texts are read."""
@@ -121,7 +121,7 @@ _LINK: Final = "120000"
 _MODULE: Final = "160000"
 
 
-_REVISION: Final = re.compile(r"[A-Za-z0-9@_/.][^\s\x00-\x1f:?*\[\\]{0,200}")
+_REVISION: Final = lazy_pattern(r"[A-Za-z0-9@_/.][^\s\x00-\x1f:?*\[\\]{0,200}")
 
 
 def _tree(git: _Git, revision: str) -> str:

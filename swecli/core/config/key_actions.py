@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
+
+from swecli.lazy_pattern import lazy_pattern
 
 Place = Literal["everywhere", "prompt", "list", "screen", "context", "transcript", "approval"]
 
@@ -158,7 +159,7 @@ _MODIFIERS = ("ctrl", "alt", "shift", "super")
 _EDITING = ("enter", "escape", "tab", "space", "backspace", "delete", "insert", "underscore", "@")
 _MOVING = ("home", "end", "pageup", "pagedown", "up", "down", "left", "right")
 _NAMED = frozenset((*_EDITING, *_MOVING))
-_NAME = re.compile(r"f([1-9]|1[0-9]|2[0-4])")
+_NAME = lazy_pattern(r"f([1-9]|1[0-9]|2[0-4])")
 _NEVER_APPROVES = frozenset(("enter", "space", "escape", "tab"))
 
 

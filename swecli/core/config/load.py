@@ -31,6 +31,7 @@ from swecli.core.config.settings import (
     unknown_references,
 )
 from swecli.core.config.trust import Consent, PendingItem, without_links
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_BYTES = 1_000_000
 
@@ -176,12 +177,12 @@ def key_parts(text: str) -> tuple[str, ...]:
     return tuple(parts) if tree == 0 else ()
 
 
-_HEADER = re.compile(r"\s*\[\[?(?P<name>[^\[\]]+)\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(
+_HEADER = lazy_pattern(r"\s*\[\[?(?P<name>[^\[\]]+)\]\]?\s*(?:#.*)?$")
+_KEY = lazy_pattern(
     r"""\s*(?P<name>(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*="""
 )
-_PART = re.compile(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
-_TOKEN = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"|'[^']*'|#.*|[\[\]{}]""")
+_PART = lazy_pattern(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
+_TOKEN = lazy_pattern(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"|'[^']*'|#.*|[\[\]{}]""")
 
 
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
@@ -254,7 +255,7 @@ _NESTED = (*NAMED, "models")
 """Sections with tables as values."""
 _RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
 _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": "flag", "user": "user"}
-_USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
+_USER_OF_ADDRESS = lazy_pattern(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
 SAFE = (

@@ -1,18 +1,20 @@
-"""Settings: every section and key that has an effect, with its default and allowed values."""
+"""Settings: every section and key that has an effect, with its default and allowed values.
 
-from __future__ import annotations
+There is no ``from __future__ import annotations``, because pydantic would evaluate 300 strings at each start.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 from swecli.core.config.key_actions import ACTIONS, normal, problem
 from swecli.core.protocol.events import Mode, RotKind
+from swecli.lazy_pattern import lazy_pattern
 
-_WORD = re.compile(r"[A-Za-z0-9_.-]+")
+_WORD = lazy_pattern(r"[A-Za-z0-9_.-]+")
 
 
 def word(value: str) -> str:
@@ -113,7 +115,7 @@ class RetentionSettings(Section):
         return f"{' '.join(about) or 'everything'}: {name}{'' if value is True else f' {value}'}"
 
     @model_validator(mode="after")
-    def _one_action(self) -> RetentionSettings:
+    def _one_action(self) -> Self:
         given = [name for name in RETENTION_ACTIONS if getattr(self, name)]
         if len(given) != 1:
             found = f"not {' and '.join(given)}" if given else "it has none"
@@ -201,10 +203,10 @@ class ContextSettings(Section):
 
 Protocol = Literal["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate", "ollama-chat"]
 
-_MODEL = re.compile(r"[^/\s]+/\S+")
-_REFERENCE = re.compile(r"[A-Za-z0-9_.-]+|[^/\s]+/\S+")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_MODEL = lazy_pattern(r"[^/\s]+/\S+")
+_REFERENCE = lazy_pattern(r"[A-Za-z0-9_.-]+|[^/\s]+/\S+")
+_VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = lazy_pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def _model(value: str) -> str:
@@ -436,7 +438,7 @@ class _Checked(Section):
         return {name: getattr(self, name) for name in sorted(self.model_fields_set)}
 
     @model_validator(mode="after")
-    def _without_conflict(self) -> _Checked:
+    def _without_conflict(self) -> Self:
         if found := problem(self.changes):
             raise ValueError(found)
         return self

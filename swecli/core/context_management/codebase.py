@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from swecli.lazy_pattern import lazy_pattern
+
 TOP = "top"
 """Key of the text before the first section: title and first paragraph."""
-_HEADING = re.compile(r"^## +(.+?)[ \t]*#*[ \t]*$")
-_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
-_SPAN = re.compile(r"`([^`]+)`")
-_PAIR = re.compile(r"^[-*] +(?:\*\*)?([^:`]+?)(?:\*\*)?: +(.+)$")
+_HEADING = lazy_pattern(r"^## +(.+?)[ \t]*#*[ \t]*$")
+_FENCE = lazy_pattern(r"^ {0,3}(```+|~~~+)")
+_SPAN = lazy_pattern(r"`([^`]+)`")
+_PAIR = lazy_pattern(r"^[-*] +(?:\*\*)?([^:`]+?)(?:\*\*)?: +(.+)$")
 _FOLDERS = ("structure", "project-structure", "layout")
 _FILES = ("key-files", "important-files")
 _PATTERNS = ("patterns", "code-patterns", "architecture-patterns")

@@ -43,6 +43,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -111,7 +112,7 @@ _SCRIPTS: dict[str, tuple[str, float, float]] = {
 }
 """Scripts besides Latin: their letters, tokens per word, and tokens per letter."""
 _LETTERS = " | ".join(f"(?P<{name}>[{letters}]+)" for name, (letters, _, _) in _SCRIPTS.items())
-_PIECES = re.compile(
+_PIECES = lazy_pattern(
     rf"""
       (?P<word>    [ ]?[A-Za-z]++(?![{_ACCENTED}]) )
     | (?P<foreign> [ ]?[A-Za-z{_ACCENTED}]+ )
@@ -124,13 +125,13 @@ _PIECES = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_HUMP = re.compile("[a-z][A-Z]")
-_PACKED = re.compile("[A-Za-z0-9+/]{20,}={0,2}")
-_HEX = re.compile("[0-9a-f]+|[0-9A-F]+")
-_SWITCH = re.compile("(?=[a-z][A-Z0-9]|[A-Z][a-z0-9]|[0-9][A-Za-z])")
-_RULE = re.compile(r"(.)\1{3,}")
-_VIETNAMESE = re.compile("[\u0110\u0111\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
-_RUSSIAN = re.compile("[\u042b\u044b\u042d\u044d]")
+_HUMP = lazy_pattern("[a-z][A-Z]")
+_PACKED = lazy_pattern("[A-Za-z0-9+/]{20,}={0,2}")
+_HEX = lazy_pattern("[0-9a-f]+|[0-9A-F]+")
+_SWITCH = lazy_pattern("(?=[a-z][A-Z0-9]|[A-Z][a-z0-9]|[0-9][A-Za-z])")
+_RULE = lazy_pattern(r"(.)\1{3,}")
+_VIETNAMESE = lazy_pattern("[\u0110\u0111\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
+_RUSSIAN = lazy_pattern("[\u042b\u044b\u042d\u044d]")
 
 # Weights in tokens, fitted against o200k_base on half of a set of repositories; on the other half the median error
 # of a text is 2.5 % for Python and 5 % for JSON. Those of other languages were fitted on the translations of a web

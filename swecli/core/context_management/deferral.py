@@ -14,6 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from swecli.core.llm.types import ToolSchema
+from swecli.lazy_pattern import lazy_pattern
 
 K1, B = 1.2, 0.6
 NAME, DESCRIPTION, PARAMETER = 3, 2, 1
@@ -29,8 +30,8 @@ SERVER = 1.2
 COVERED = 0.3
 """Part of a score that depends on the share of the query's words matched by the tool."""
 
-_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+")
-_PLURAL = re.compile(r"\b([A-Z]{2,})s\b")
+_WORDS = lazy_pattern(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+")
+_PLURAL = lazy_pattern(r"\b([A-Z]{2,})s\b")
 """Plural of an abbreviation."""
 _STOP_WORDS = """a an and any are as at be by can do does for from given has have how i if in into is it its me my of on
   one or our that the their them then there this to use used using want we what when which who will with you your"""

@@ -21,6 +21,7 @@ from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.permissions.paths import is_secret
 from swecli.core.workspace.text_file import open_regular
+from swecli.lazy_pattern import lazy_pattern
 
 
 class FileHead(Struct, frozen=True):
@@ -297,8 +298,8 @@ class _Reader:
 
 
 _PROSE = (".md", ".txt", ".rst", ".mdx")
-_IMPORT = re.compile(r"(?:^|(?<=[\s(\[]))@((?:~/|\.{0,2}/)?[\w.-][^\s`'\"<>|*?]*)")
-_CODE = re.compile(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1[^\n]*$|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTALL)
+_IMPORT = lazy_pattern(r"(?:^|(?<=[\s(\[]))@((?:~/|\.{0,2}/)?[\w.-][^\s`'\"<>|*?]*)")
+_CODE = lazy_pattern(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1[^\n]*$|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 
 def imported_paths(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
@@ -20,6 +19,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import ASSISTANT, ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, USER, Budget
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.lazy_pattern import lazy_pattern
 
 ItemState = Literal["live", "offloaded", "dropped", "summarised", "gone", "fixed"]
 """``fixed``: a part of every request, such as the system prompt. ``gone``: removed by a compaction without a
@@ -30,7 +30,7 @@ CONVERSATION: Final = (USER, ATTACHED, SUMMARIES, ASSISTANT, REASONING, CALLS, R
 SUMMARY: Final = "summary"
 """``ContextItem.kind`` of a compaction's text."""
 NO_AGENTS: Final[Mapping[str, str]] = {}
-_REPORT: Final = re.compile(r"<swecli-note>\n\[(\S+) \(")
+_REPORT: Final = lazy_pattern(r"<swecli-note>\n\[(\S+) \(")
 """Beginning of a background subagent's report in the form of a note."""
 _COMPONENTS: Final[Mapping[str, str]] = {
     "user": USER,

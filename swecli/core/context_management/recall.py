@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.ports import BlobError, BlobStore, TranscriptHit
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.lazy_pattern import lazy_pattern
 
 WINDOW = 800
 """Characters scored together; windows overlap by half."""
@@ -36,10 +36,10 @@ _PROXIMITY = 80
 """Distance in characters within which words belong together, about a sentence."""
 _EXAMINED_WINDOWS = 6
 """Windows of a document to examine closely."""
-_TOKEN = re.compile(r"\w+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-_STOP = re.compile(
+_TOKEN = lazy_pattern(r"\w+")
+_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_CJK = lazy_pattern("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_STOP = lazy_pattern(
     r"a|an|and|are|as|at|be|but|by|did|do|does|for|from|had|has|have|how|i|in|into|is|it|its|me|"
     r"my|of|on|or|our|that|the|their|them|then|there|this|to|was|we|were|what|when|where|which|who|why|will|with|you|your"
 )
@@ -226,7 +226,7 @@ def gone(ledger: Ledger, view: Sequence[ViewEntry]) -> dict[str, Gone]:
     return states
 
 
-_RANGE = re.compile(r"\s*(\S+?)\s*[-–—]\s*(\S+)\s*")
+_RANGE = lazy_pattern(r"\s*(\S+?)\s*[-–—]\s*(\S+)\s*")
 _MAX_STORED = 4_000_000
 """Characters of one stored result to search; read_result searches all of it."""
 STORED = ("result", "user", "attachment")

@@ -20,6 +20,7 @@ from swecli.core.context_management.work_log import error_lines
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Rewind
 from swecli.core.protocol.events import BY_HAND, ContextChange, ContextSuggested, RotKind
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.lazy_pattern import lazy_pattern
 
 TIMES = 3
 """Number of equal readings, failures, demands, or undone edits that makes a signal."""
@@ -156,8 +157,8 @@ def _copies(shown: Sequence[tuple[Touch, str]], live: frozenset[str]) -> list[st
 
 # --- the same failure again -------------------------------------------------------------------------------------
 
-_NUMBERS = re.compile(r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.IGNORECASE)
-_HEADER = re.compile(r"\Aexit status -?\d+ after .*$", re.MULTILINE)
+_NUMBERS = lazy_pattern(r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.IGNORECASE)
+_HEADER = lazy_pattern(r"\Aexit status -?\d+ after .*$", re.MULTILINE)
 _FAILURE_LINES = 12
 """Last lines of an output that identify it if none looks like an error."""
 
@@ -226,16 +227,16 @@ def _message_of(here: _Here, turn: int) -> Entry | None:
 
 # --- demands of the user ----------------------------------------------------------------------------------------
 
-_NEGATIVE = re.compile(r"\b(never|must(?:n't| not)|don'?t|do not|avoid|no longer|should(?:n't| not))\b", re.I)
-_POSITIVE = re.compile(
+_NEGATIVE = lazy_pattern(r"\b(never|must(?:n't| not)|don'?t|do not|avoid|no longer|should(?:n't| not))\b", re.I)
+_POSITIVE = lazy_pattern(
     r"\b(always|must|only|prefer|from now on|make sure|everywhere|should)\b|^(?:please )?use\b", re.I
 )
-_STRICT = re.compile(r"\b(never|always|from now on)\b", re.I)
-_INSTEAD = re.compile(r"^(.*?)(?:,? not |\binstead of\b|\b(?:over|rather than)\b)(.*)$", re.I | re.DOTALL)
-_LIMIT = re.compile(r"\b(at most|at least|max(?:imum)?|min(?:imum)?|up to|no more than|no less than|limit)\b", re.I)
-_WORD = re.compile(r"[\w.+#/'-]*\w")
-_NUMBER = re.compile(r"\d[\d.,_]*")
-_STOP_WORDS = re.compile(
+_STRICT = lazy_pattern(r"\b(never|always|from now on)\b", re.I)
+_INSTEAD = lazy_pattern(r"^(.*?)(?:,? not |\binstead of\b|\b(?:over|rather than)\b)(.*)$", re.I | re.DOTALL)
+_LIMIT = lazy_pattern(r"\b(at most|at least|max(?:imum)?|min(?:imum)?|up to|no more than|no less than|limit)\b", re.I)
+_WORD = lazy_pattern(r"[\w.+#/'-]*\w")
+_NUMBER = lazy_pattern(r"\d[\d.,_]*")
+_STOP_WORDS = lazy_pattern(
     r"a|an|and|any|are|as|at|be|but|by|do|does|for|from|have|here|i|if|in|into|is|it|its|me|my|now|of|on|or|our"
     r"|out|please|so|that|the|their|them|then|there|these|they|this|those|to|too|under|us|use|used|using|want|we"
     r"|when|with|you|your|never|always|must|mustn't|not|don't|dont|avoid|no|longer|only|prefer|make|sure|everywhere"
@@ -422,7 +423,7 @@ def _about(ledger: Ledger, entry: Entry) -> str:
     return target_of(call) if call is not None else entry.source
 
 
-_COMPOUND = re.compile(r"[./_]|[a-z][A-Z]")
+_COMPOUND = lazy_pattern(r"[./_]|[a-z][A-Z]")
 
 
 def _names(text: str) -> set[str]:

@@ -21,9 +21,10 @@ from swecli.core.memory.session_notes import DECISIONS, FILES, GOAL, ISSUES, LON
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import FileChanged
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import printable_line
 
-CHECKS = re.compile(
+CHECKS = lazy_pattern(
     r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|gradlew?|mvn|ninja|make|cmake|tsc|ruff|"
     r"mypy|pyright|basedpyright|eslint|clippy)\b|\b(npm|pnpm|yarn|bun|deno|cargo|go|swift|dotnet|bundle|mix|zig)\b.*"
     r"\b(test|build|check|vet|lint|run)\b|\btest[\w-]*\.\w+\b|\b(run_)?tests?\b"
@@ -34,16 +35,16 @@ ERROR_LINES = 12
 KEPT = 40
 """Newest requests and wishes of the user to remember."""
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
-_ERROR = re.compile(
+_ERROR = lazy_pattern(
     r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot"
     r"|not found|no such|no rule)\b",
     re.I,
 )
-_POINTS_ELSEWHERE = re.compile(r"\b(?:complete|full|debug|detailed) logs?\b|^for (?:more|further|full) \w+", re.I)
-_WISH = re.compile(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
+_POINTS_ELSEWHERE = lazy_pattern(r"\b(?:complete|full|debug|detailed) logs?\b|^for (?:more|further|full) \w+", re.I)
+_WISH = lazy_pattern(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
 _NOT_STARTED = (126, 127)
 """Exit statuses of a missing or non-executable command: it has checked nothing."""
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
 _USUAL_FAILURE = 1
 """The exit status of a completed check with findings."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -30,12 +29,13 @@ from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.tools.session_tools import SOURCE, SkillTool
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
 
 MOST_LISTED = 500
-_ENDING = re.compile(r"exit status (-?\d+) after [\d.]+ s\n")
+_ENDING = lazy_pattern(r"exit status (-?\d+) after [\d.]+ s\n")
 """First line of a command's result for the model."""
 
 

@@ -19,6 +19,7 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Notice, PlanChanged
 from swecli.core.protocol.messages import Message
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
+from swecli.lazy_pattern import lazy_pattern
 
 ACCEPTED = "plan accepted"
 """Reason for the change of mode."""
@@ -32,9 +33,9 @@ MOST_BYTES = 200_000
 _SLUG_WORDS = 6
 _SAME_DAY = 99
 """Most plans with the same title on one day."""
-_ITEM = re.compile(r"^(\s*)(?:(\d{1,3})[.)]|[-*+\u2022])\s+(?:\[[ xX]\]\s+)?(\S.*)$")
-_MARKS = re.compile(r"\*\*|__|`")
-_FENCE = re.compile(r"^\s*(```|~~~)")
+_ITEM = lazy_pattern(r"^(\s*)(?:(\d{1,3})[.)]|[-*+\u2022])\s+(?:\[[ xX]\]\s+)?(\S.*)$")
+_MARKS = lazy_pattern(r"\*\*|__|`")
+_FENCE = lazy_pattern(r"^\s*(```|~~~)")
 
 
 class ProposedPlan(Struct, frozen=True):

@@ -24,6 +24,7 @@ from swecli.core.protocol.commands import Steer
 from swecli.core.protocol.events import Notice, Option, Question
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.registry import ToolRegistry
+from swecli.lazy_pattern import lazy_pattern
 
 Kind = Literal["failing", "looking", "running"]
 """Kind of a loop: a call that fails; calls that only read inside the workspace; calls that partly run a program or ask
@@ -36,8 +37,8 @@ ASKED = {"failing": 5, "looking": 5, "running": 20}
 """Rounds after which the user decides whether it continues."""
 
 _KEPT = LONGEST_CYCLE * (max(ASKED.values()) + 1)
-_HEADER = re.compile(r"\Aexit status (-?\d+) after \d+\.\d+ s$", re.MULTILINE)
-_VARYING = re.compile(r"\b\d+\.\d+ ?(?:s|ms|seconds?)\b|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b", re.IGNORECASE)
+_HEADER = lazy_pattern(r"\Aexit status (-?\d+) after \d+\.\d+ s$", re.MULTILINE)
+_VARYING = lazy_pattern(r"\b\d+\.\d+ ?(?:s|ms|seconds?)\b|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b", re.IGNORECASE)
 """Differences between two runs that fail for the same reason: durations with fractions, addresses, ids."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -28,8 +27,9 @@ from swecli.core.memory.session_notes import Lines, NotesError, write_notes
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import MemoryLoaded, Notice
 from swecli.core.protocol.messages import TextPart
+from swecli.lazy_pattern import lazy_pattern
 
-_TOLD = re.compile(r'<(?:instructions|quoted) path="([^"]+)"')
+_TOLD = lazy_pattern(r'<(?:instructions|quoted) path="([^"]+)"')
 _Stamp = tuple[int, int] | None
 
 

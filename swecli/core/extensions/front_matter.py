@@ -13,13 +13,17 @@ from typing import TypeAlias, cast
 
 from msgspec import Struct, field
 
+from swecli.lazy_pattern import lazy_pattern
+
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
 
 MOST_LINES = 1_000
 """Maximum lines of front matter."""
 _DEEPEST = 8
-_KEY = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s:#\[\]{},&*!|>%@`"'-][^:#]*?|-[^\s:#][^:#]*?))\s*:(?:[ \t]+(.*))?$""")
-_BLOCK = re.compile(r"([|>])(?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$")
+_KEY = lazy_pattern(
+    r"""(?:"([^"]*)"|'([^']*)'|([^\s:#\[\]{},&*!|>%@`"'-][^:#]*?|-[^\s:#][^:#]*?))\s*:(?:[ \t]+(.*))?$"""
+)
+_BLOCK = lazy_pattern(r"([|>])(?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/", "0": "\0", " ": " "}
 
 

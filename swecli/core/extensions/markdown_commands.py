@@ -24,6 +24,7 @@ from swecli.core.extensions.skills import (
 )
 from swecli.core.extensions.sources import FoundFile, Origin, as_name
 from swecli.core.workspace.mentions import mentioned
+from swecli.lazy_pattern import lazy_pattern
 
 DEEPEST = 5
 """Maximum nesting of commands."""
@@ -105,13 +106,13 @@ class InvocationError(Exception):
     """The call failed; the message gives the reason and what was not done."""
 
 
-_SHELL = re.compile(r"(?:(?<=^)|(?<=[\s(\[{:>*|]))!`([^`\n]+)`|^```!\s*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_PLACEHOLDER = re.compile(
+_SHELL = lazy_pattern(r"(?:(?<=^)|(?<=[\s(\[{:>*|]))!`([^`\n]+)`|^```!\s*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_PLACEHOLDER = lazy_pattern(
     r"\\(\$(?:ARGUMENTS\b|[1-9](?!\d)))|\$ARGUMENTS\b(?:\[(\d)\])?|\$([1-9])(?!\d)"
     r"|\$\{(?:CLAUDE_)?(SKILL_DIR)\}"
 )
-_CALL = re.compile(r"^/([A-Za-z][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
+_CALL = lazy_pattern(r"^/([A-Za-z][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
+_FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
 
 
 def invocation(called: Invocable, arguments: str, lookup: Lookup) -> Invocation:

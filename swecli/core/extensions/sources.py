@@ -14,6 +14,7 @@ from msgspec import Struct
 from swecli.core.config.trust import EXTENSION_FOLDERS, EXTENSION_HOMES, trust_key
 from swecli.core.extensions.front_matter import Problem
 from swecli.core.workspace.text_file import open_regular
+from swecli.lazy_pattern import lazy_pattern
 
 Kind = Literal["skills", "commands", "agents"]
 
@@ -25,7 +26,7 @@ MOST_FILES = 2_000
 _DEEPEST = 4
 """Maximum folder depth, for the namespaces of commands."""
 _HEAD = 8_192
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_NAME = lazy_pattern(r"[a-z][a-z0-9_-]{0,63}")
 
 
 class Source(Struct, frozen=True):

@@ -17,6 +17,7 @@ from swecli.core.permissions.rules import RuleError, parse_rule
 from swecli.core.permissions.shell.scan import ScanError
 from swecli.core.permissions.shell.unpack import started
 from swecli.core.permissions.types import Effects
+from swecli.lazy_pattern import lazy_pattern
 
 HookEvent = Literal[
     "SessionStart",
@@ -77,7 +78,7 @@ class Hook(Struct, frozen=True):
         return not subjects or any(matches(self.matcher, subject) for subject in subjects)
 
 
-_NAMES = re.compile(r"[\w|, -]*")
+_NAMES = lazy_pattern(r"[\w|, -]*")
 
 
 def matches(matcher: str, subject: str) -> bool:
@@ -106,7 +107,7 @@ def matcher_problem(matcher: str) -> str:
 
 
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "SWECLI_PROJECT_DIR")
-_PROJECT = re.compile(r"\$(?:\{(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)(?::?[-?][^}]*)?\}"
+_PROJECT = lazy_pattern(r"\$(?:\{(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)(?::?[-?][^}]*)?\}"
                       r"|(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)\b)")  # fmt: skip
 _INTO = frozenset((">", ">>", ">|", "&>", "&>>"))
 """Operators that make the next word a file to write."""

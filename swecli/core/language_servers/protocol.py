@@ -17,6 +17,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
+from swecli.lazy_pattern import lazy_pattern
+
 LONGEST_MESSAGE: Final = 64_000_000
 """Bytes of one message."""
 LONGEST_HEADER: Final = 4_096
@@ -77,7 +79,7 @@ class ProtocolError(Exception):
     """A message from a server is invalid; the message gives the reason as a clause."""
 
 
-_LENGTH = re.compile(rb"content-length:[ \t]*([0-9]+)[ \t]*\r?\n?$", re.IGNORECASE)
+_LENGTH = lazy_pattern(rb"content-length:[ \t]*([0-9]+)[ \t]*\r?\n?$", re.IGNORECASE)
 _message = msgspec.json.Decoder(Message)
 _published = msgspec.json.Decoder(Published)
 _report = msgspec.json.Decoder(Report)

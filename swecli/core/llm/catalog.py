@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from swecli.core.protocol.messages import Usage
+from swecli.lazy_pattern import lazy_pattern
 
 _RATES = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 
@@ -101,12 +102,12 @@ def _within(moment: time, start: time, end: time) -> bool:
     return start <= moment < end if start < end else moment >= start or moment < end
 
 
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[.p](?=\d)")
-_DATE = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4})|-latest)$")
-_MAKER_PREFIX = re.compile(
+_BETWEEN_DIGITS = lazy_pattern(r"(?<=\d)[.p](?=\d)")
+_DATE = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4})|-latest)$")
+_MAKER_PREFIX = lazy_pattern(
     r"^(?:(?:[a-z]{2,6}\.)?(?:anthropic|meta|mistral|deepseek|qwen|openai|google|amazon)\.|meta-)"
 )
-_VERSION_PREFIX = re.compile(r"^(llama|qwen|glm|gemma|phi)-?v?(?=\d)")
+_VERSION_PREFIX = lazy_pattern(r"^(llama|qwen|glm|gemma|phi)-?v?(?=\d)")
 _ROUTERS = frozenset(("openrouter", "huggingface", "vercel"))
 
 _OTHER_PROVIDER_NAMES = {

@@ -40,19 +40,20 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from swecli.lazy_pattern import lazy_pattern
 
-_REFUSED = re.compile(
+_REFUSED = lazy_pattern(
     r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|not allowed|extra (?:inputs|fields)"
     r"|does not support|invalid (?:parameter|argument|field)|additional propert|not a valid|cannot be used"
     r"|no such|must be verified",
     re.IGNORECASE,
 )
-_NO_TOOLS = re.compile(
+_NO_TOOLS = lazy_pattern(
     r"does not support (?:the use of )?(?:tools?|function calling)|tools? (?:use |calling )?(?:is|are) not supported"
     r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja",
     re.IGNORECASE,
 )
-_UNKNOWN = re.compile(
+_UNKNOWN = lazy_pattern(
     r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|extra (?:inputs|fields)"
     r"|additional propert|no such",
     re.IGNORECASE,
@@ -171,17 +172,17 @@ def _position(text: str, parameter: str) -> int:
 
 _STEP = r"(?:\.\[?|\[|\s*->\s*|['\"],\s*)"
 _NEXT = r"(?:\.\[?|\[|\s*->\s*|['\"]?,\s*)"
-_PLACE = re.compile(
+_PLACE = lazy_pattern(
     rf"\b(?:messages|input|contents){_STEP}(\d+)\b\]?"
     rf"(?:{_NEXT}['\"]?(content|parts|output|tool_calls)\b(?:{_NEXT}(\d+)\b)?)?"
 )
 """Matches ``messages.5.content.0``, ``input[5]``, ``contents[5].parts[0]``, ``'messages', 5, 'content', 0`` and
 similar."""
-_THOUGHTS = re.compile(
+_THOUGHTS = lazy_pattern(
     r"signature|encrypted[_ ]content|without its required|`?(?:redacted_)?thinking`? blocks?|Item 'rs_",
     re.IGNORECASE,
 )
-_ARGUMENTS = re.compile(
+_ARGUMENTS = lazy_pattern(
     r"failed to parse tool[ _]call arguments"  # llama.cpp
     r"|(?:unterminated string|expecting |invalid (?:control character|\\)|extra data|illegal trailing comma)"
     r"[^\n]{0,80}: line \d+ column \d+"  # vLLM: the parser's own sentence
@@ -190,9 +191,9 @@ _ARGUMENTS = re.compile(
     re.IGNORECASE,
 )
 """The server fails to read the arguments of earlier calls."""
-_DOUBTFUL = re.compile(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
+_DOUBTFUL = lazy_pattern(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
 """JSON that only some parsers accept: lone surrogates, and numbers beyond 64 bits."""
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")
 _LISTS = ("messages", "input", "contents")
 
 Build = Callable[[ModelRequest], JsonObject]
@@ -342,7 +343,7 @@ def _name(part: Part) -> str:
             return "a text"
 
 
-_NO_IMAGES = re.compile(
+_NO_IMAGES = lazy_pattern(
     r"(?:does not|doesn't|do not|cannot|can't) (?:support|accept|process|handle|take) (?:the use of )?(?:an? )?"
     r"(?:image|vision|visual|multi-?modal)"
     r"|(?:image|vision)[a-z_ ]{0,30} (?:is|are) not (?:supported|available|enabled|allowed)"

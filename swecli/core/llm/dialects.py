@@ -77,7 +77,8 @@ class _Rule(Struct, frozen=True):
 
 
 def _matches(name: str, patterns: str | tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in ((patterns,) if isinstance(patterns, str) else patterns))
+    several = (patterns,) if isinstance(patterns, str) else patterns
+    return any(name == pattern or ("*" in pattern and fnmatchcase(name, pattern)) for pattern in several)
 
 
 def find_dialect(protocol: str, host: str, model: str) -> Dialect:

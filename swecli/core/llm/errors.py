@@ -26,6 +26,7 @@ from swecli.core.llm.json_values import (
     parse_event,
 )
 from swecli.core.llm.types import ErrorKind, ProviderError
+from swecli.lazy_pattern import lazy_pattern
 
 _DEPTH = 6
 """Depth of the search for wrapped errors."""
@@ -46,7 +47,7 @@ _WORDS = (
 """Keys of the error sentence, most usual first."""
 _HOLDERS = ("error", "errors", "detail", "details", "message", "body", "base_resp", "response", "cause", "innererror")
 """Keys that may wrap another error."""
-_AGAIN = re.compile(
+_AGAIN = lazy_pattern(
     r"(?:try again|retry|retry-after|wait)\W+(?:in|after|for)?\W*(?=\d)"
     r"(?:(?P<h>\d+) ?h(?:ours?)?)?\W*(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z]))?\W*"
     r"(?:(?P<n>\d+(?:\.\d+)?) ?(?P<unit>ms|milliseconds?|s|sec(?:ond)?s?)(?![a-z]))?",
@@ -470,7 +471,7 @@ _BY_STATUS: dict[int, ErrorKind] = {
 _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
     (
         "quota",
-        re.compile(
+        lazy_pattern(
             r"insufficient_(?:user_)?quota|exceeded (?:your|my|the) current quota|credit balance is too low"
             r"|billing_error|payment required"
             r"|insufficient (?:account )?(?:balance|credits?|funds)|insufficient_(?:balance|credits?|funds)"
@@ -485,27 +486,27 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
     ),
     (
         "too_large",
-        re.compile(
+        lazy_pattern(
             r"request_too_large|payload ?too ?large|request entity too large|request body too large|content too large",
             re.I,
         ),
     ),
     (
         "overloaded",
-        re.compile(
+        lazy_pattern(
             r"overloaded|at capacity|capacity[_ ]exceeded|server is busy|high demand|负载已饱和|no_?capacity", re.I
         ),
     ),
     (
         "rate_limit",
-        re.compile(
+        lazy_pattern(
             r"rate.?limit|too[_ ]many[_ ]requests|resource_exhausted|throttl|请求过于频繁|速率限制|concurrency limit",
             re.I,
         ),
     ),
     (
         "auth",
-        re.compile(
+        lazy_pattern(
             r"authentication_error|permission_error|invalid_?api_?key|invalid api key|incorrect api key"
             r"|api key (?:not valid|expired)|api_key_invalid|unauthenticated|unauthorized|permission_?denied"
             r"|no_db_connection|auth_error|invalid api token|无效的令牌",
@@ -514,7 +515,7 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
     ),
     (
         "not_found",
-        re.compile(
+        lazy_pattern(
             r"not_found_error|model_not_(?:found|exist|available)|modelnotfound|model (?:does )?not exist"
             r"|model(?:s/| [^\n]{1,80} )?(?:is )?not found|not a valid model id|unknown model\b|no such model"
             r"|invalid model name|deploymentnotfound|the model [^\n]{1,120}(?:does not exist|has been deprecated)"
@@ -524,11 +525,11 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
     ),
     (
         "bad_request",
-        re.compile(r"invalid_request|invalid_argument|bad_?request|validationexception|invalidparameter", re.I),
+        lazy_pattern(r"invalid_request|invalid_argument|bad_?request|validationexception|invalidparameter", re.I),
     ),
 )
 
-_MODERATED = re.compile(
+_MODERATED = lazy_pattern(
     r"content[ _]?(?:management|moderation|filter|policy|safety)|responsibleai|moderation|flagged"
     r"|data_inspection_failed|inappropriate content|usage policy|safety system|invalid_prompt",
     re.I,

@@ -13,12 +13,14 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from swecli.lazy_pattern import lazy_pattern
+
 _BOM = b"\xef\xbb\xbf"
-_LINE_END = re.compile(rb"\r\n|\n|\r")
-_STRUCTURE = re.compile(rb'[{}\[\]"]')
-_FILLING = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")++', re.DOTALL)
+_LINE_END = lazy_pattern(rb"\r\n|\n|\r")
+_STRUCTURE = lazy_pattern(rb'[{}\[\]"]')
+_FILLING = lazy_pattern(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")++', re.DOTALL)
 """Text between brackets, including whole strings."""
-_IN_STRING = re.compile(rb'["\\]')
+_IN_STRING = lazy_pattern(rb'["\\]')
 _FIELDS = frozenset(("data", "event", "id", "retry", "error"))
 
 

@@ -7,12 +7,14 @@ import math
 import re
 from typing import TypeAlias, TypeGuard, cast
 
+from swecli.lazy_pattern import lazy_pattern
+
 JsonObject: TypeAlias = dict[str, object]
 
 MAX_DEPTH = 200
 """Nesting levels accepted. Deeper values are an attack on the stack."""
 
-_BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_BRACKETS = lazy_pattern(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 """Brackets, and whole strings, the last of which may be unclosed: each character is examined once."""
 
 

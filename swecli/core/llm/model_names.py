@@ -13,6 +13,7 @@ from swecli.core.edit_distance import nearest
 from swecli.core.llm.catalog import common_name, spelling, tails, undated
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.providers import known_providers
+from swecli.lazy_pattern import lazy_pattern
 
 NAMED = 4
 """Candidates that a sentence names."""
@@ -65,7 +66,7 @@ def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) ->
     return tuple(sorted(offers, key=order))
 
 
-_NO_CHAT = re.compile(
+_NO_CHAT = lazy_pattern(
     r"embed|whisper|(?:^|[-_./])(?:tts|asr|bge|image|sdxl)(?:$|[-_./:\d])|dall-e|imagen|moderation|rerank|transcribe"
     r"|realtime|sora|stable-diffusion|flux|guard|babbage|davinci"
 )

@@ -43,6 +43,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     Usage,
 )
+from swecli.lazy_pattern import lazy_pattern
 
 # The format of a script: steps with text, calls, usage and faults.
 
@@ -187,7 +188,7 @@ _WORDS = {
     "stop": get_args(StopKind),
     "chunk": ("words", "whole", "a number of characters"),
 }
-_STEP_HEADER = re.compile(r"^\s*\[\[\s*step\s*\]\]")
+_STEP_HEADER = lazy_pattern(r"^\s*\[\[\s*step\s*\]\]")
 
 
 class ScriptError(ValueError):

@@ -5,31 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from swecli.lazy_pattern import lazy_pattern
+
 MASK = "***"
 SHORTEST = 6
 """Characters. Shorter values are too likely to be ordinary words."""
 
-_SHAPES = re.compile(
+_SHAPES = lazy_pattern(
     r"(?:\b|(?<=\\[nrt]))(?:(?:sk|pk|rk|gsk|xai|fw|hf|r8|pplx|csk|nvapi|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr])[-_][A-Za-z0-9_-]{16,}"
     r"|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}\b)|(?i:bearer) +[A-Za-z0-9._~+/-]{16,}"
 )
 """Shapes of well-known services' keys, also after an escaped line end in JSON text."""
 
-_KEY_BLOCK = re.compile(
+_KEY_BLOCK = lazy_pattern(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"|(?:(?:\\[nrt]|[\s\d|+:])*[A-Za-z0-9+/=]{16,})*)"
 )
 """A private key with its end; without it, including the lines that look like its text."""
-_OPEN_BLOCK = re.compile(r"-----BEGIN(?:(?!-----END [A-Z0-9 ]{1,40}-----)[\s\S]){0,20000}\Z")
+_OPEN_BLOCK = lazy_pattern(r"-----BEGIN(?:(?!-----END [A-Z0-9 ]{1,40}-----)[\s\S]){0,20000}\Z")
 
-_PASSWORD = re.compile(
+_PASSWORD = lazy_pattern(
     r"""((?:[Pp][Aa][Ss][Ss](?i:word|wd|phrase))(?:=|\\?["']\s{0,3}:\s{0,3}(?=\\?["'])))"""
     r"""(?:(\\?["'])((?![$%{<*])[^"'\s\\]{3,80})(?=\\?["'])"""
     r"""|((?![$%{<*])[^\s"'`\\&;,()\[\]{}<>|*=]{3,80})(?=[\s&;"'\\]|\Z))"""
 )
 """``password=value`` in settings, addresses and command lines, and its JSON form."""
-_NO_PASSWORD = re.compile(
+_NO_PASSWORD = lazy_pattern(
     r"(?i)(?:none|null|true|false|str|string|undefined|\w*pass(?:word|wd|phrase)\w*|[a-z_]\w*(?:\.[a-z_]\w*)+)"
 )
 """Non-secrets in that place in program text: names of variables and types."""

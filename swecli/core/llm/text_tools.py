@@ -14,6 +14,7 @@ from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import new_call_id
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
 from swecli.core.protocol.messages import Message, Part, Stop, TextPart, ToolCallPart
+from swecli.lazy_pattern import lazy_pattern
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 FENCE = "```"
@@ -21,7 +22,7 @@ FENCE = "```"
 _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _OTHERS = ("id", "type")
-_FENCE_START = re.compile(r"^```[\w-]*[ \t]*\n", re.MULTILINE)
+_FENCE_START = lazy_pattern(r"^```[\w-]*[ \t]*\n", re.MULTILINE)
 _MAX_ENDS = 50
 """Candidate ends of a block that are tried, because its JSON may contain similar text."""
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.config.settings import McpSettings
+from swecli.lazy_pattern import lazy_pattern
 
 Transport = Literal["stdio", "http", "sse"]
 Scope = Literal["user", "project"]
@@ -22,8 +23,8 @@ OTHER_FILES = (".cursor/mcp.json", ".vscode/mcp.json")
 LARGEST = 1_000_000
 """Bytes of a file of definitions."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_VARIABLE = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class DefinitionError(ValueError):

@@ -19,6 +19,7 @@ from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.tools.dynamic import DynamicTool, RawParams, portable_schema
 from swecli.core.tools.read_file import MAX_IMAGE, image_type
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     import mcp_types
@@ -31,7 +32,9 @@ MOST_TEXT: Final = 20_000_000
 """Characters of a result that are processed."""
 MOST_IMAGES: Final = 8
 _SHOWN = 4_000
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_HIDDEN = lazy_pattern(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 """Characters that are invisible to people but not to a model."""
 
 

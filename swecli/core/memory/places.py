@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from swecli.core.workspace.text_file import decode, read_bytes
+from swecli.lazy_pattern import lazy_pattern
 
 ROOT = "/memories"
 USER = "user"
@@ -25,7 +26,7 @@ MAX_FILES = 200
 """Maximum files in each of the two folders."""
 _MAX_PARTS = 8
 _MAX_NAME = 120
-_ENCODED = re.compile(r"%(?:2[ef]|5c|25|00)", re.IGNORECASE)
+_ENCODED = lazy_pattern(r"%(?:2[ef]|5c|25|00)", re.IGNORECASE)
 """A URL-encoded dot, slash, backslash, percent sign or NUL, which could escape the folder once decoded."""
 
 

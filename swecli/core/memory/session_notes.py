@@ -7,7 +7,6 @@ the same time, and a manual edit always wins.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from swecli.core.atomic_text import one_writer, write_whole
 from swecli.core.memory.places import NOTES, read_text
+from swecli.lazy_pattern import lazy_pattern
 
 GOAL = "Current Goal"
 DECISIONS = "Key Decisions"
@@ -34,9 +34,9 @@ MAX_BYTES = 256_000
 _NOT_SHARED = f"{NOTES}\n.*.lock\n.gitignore\n"
 """Notes are personal; other memories of a project may be shared."""
 
-_HEADING = re.compile(r"^### +(.+?)[ \t]*#*[ \t]*$")
-_RECORD = re.compile(r"^<!-- swecli notes:([ 0-9a-f]*)-->[ \t]*$")
-_RAN = re.compile(r"^- (?:\[ \]|Test or build command:) `([^`]+)`(?: exits with status |$)")
+_HEADING = lazy_pattern(r"^### +(.+?)[ \t]*#*[ \t]*$")
+_RECORD = lazy_pattern(r"^<!-- swecli notes:([ 0-9a-f]*)-->[ \t]*$")
+_RAN = lazy_pattern(r"^- (?:\[ \]|Test or build command:) `([^`]+)`(?: exits with status |$)")
 """A line about how a command ended."""
 
 Lines = Mapping[str, Sequence[str]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
-import re
 import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -30,8 +29,9 @@ from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.unpack import Started, started
 from swecli.core.permissions.types import Call, Policy, Rule
+from swecli.lazy_pattern import lazy_pattern
 
-_QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
+_QUOTED = lazy_pattern(r"""["']([^"'\n]{1,200})["']""")
 """Quoted text in code for an interpreter, which may be a file name."""
 
 

@@ -319,14 +319,17 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
         return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offers=offers, evidence=(path,))
     for path in effects.reads:
-        offers = _offered(policy, call, path_rule("Read", path, call.roots)) if one else ()
-        if is_secret_in(path, call.roots):
-            return Decision("ask", f"{path} may hold secrets.", offers=offers, evidence=(path,))
         known = (*call.roots, *policy.readable, *(policy.memory if call.tool == MEMORY_TOOL else ()))
-        if inside(path, known) is None:
-            return Decision("ask", f"{path} is outside the workspace.", offers=offers, evidence=(path,))
-        if is_git_settings(path) and policy.facts.credentials_in(path):
-            return Decision("ask", f"{path} may hold a password or token.", offers=offers, evidence=(path,))
+        if is_secret_in(path, call.roots):
+            reason = f"{path} may hold secrets."
+        elif inside(path, known) is None:
+            reason = f"{path} is outside the workspace."
+        elif is_git_settings(path) and policy.facts.credentials_in(path):
+            reason = f"{path} may hold a password or token."
+        else:
+            continue
+        offers = _offered(policy, call, path_rule("Read", path, call.roots)) if one else ()
+        return Decision("ask", reason, offers=offers, evidence=(path,))
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from msgspec import Struct
 from swecli.core.git import GitFailedError, read_git, repository_of, tracked_names
 from swecli.core.permissions.git_facts import credentials_in, git_problem, is_git_settings, settings_of
 from swecli.core.permissions.paths import inside, is_secret
+from swecli.lazy_pattern import lazy_pattern
 
 PathKind = Literal["file", "directory", "other", "missing"]
 
@@ -31,8 +31,8 @@ MAX_OUTPUT = 2_000_000
 """Bytes of git's output."""
 MAX_MENTIONING = 65_536
 """Bytes of a settings file that are read at most."""
-_ODD_NAME = re.compile(r"[\s'\"\\]|^-")
-_ODD_OR_WILD = re.compile(r"[\s'\"\\*?\[]|^-")
+_ODD_NAME = lazy_pattern(r"[\s'\"\\]|^-")
+_ODD_OR_WILD = lazy_pattern(r"[\s'\"\\*?\[]|^-")
 _VERSION_FILES = (".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise")
 _PYTHON_VERSION_FILES = (".python-version",)
 _OTHER_VERSION_FILES = (

@@ -18,13 +18,14 @@ from msgspec import Struct
 
 from swecli.core.git import MAX_INDEX, common_directory, git_directory, linked_target, read_text, repository_of
 from swecli.core.permissions.paths import inside
+from swecli.lazy_pattern import lazy_pattern
 
-_HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
-_VARIABLE = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
-_SETTINGS = re.compile(
+_HEADER = lazy_pattern(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
+_VARIABLE = lazy_pattern(r"\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
+_SETTINGS = lazy_pattern(
     r"(?:^|/)(?:\.git/(?:.*/)?config(?:\.worktree)?|\.git/fetch_head|\.gitmodules|\.gitconfig|git/config)$"
 )
-_CREDENTIALS = re.compile(
+_CREDENTIALS = lazy_pattern(
     r"""https?://[^/\s"'@]+@|://[^/\s"'@:]+:[^/\s"'@]+@|extraheader|(?:password|token|secret|apikey)\w*\s*=|\[include""",
     re.IGNORECASE,
 )

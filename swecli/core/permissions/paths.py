@@ -6,6 +6,8 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 
+from swecli.lazy_pattern import lazy_pattern
+
 _SECRET_PATTERNS = (
     ".env",
     ".env.*",
@@ -99,7 +101,7 @@ _SECRET_DIRECTORIES = frozenset(
     (".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".gcloud", "gcloud", ".password-store", "keyrings")
 )
 
-_OWN_PROJECT = re.compile(
+_OWN_PROJECT = lazy_pattern(
     r"(?:^|/)\.swecli/(?:config(?:\.[^/]*)?\.toml[^/]*|hooks(?:/.*)?|grants[^/]*|[^/]+\.db[^/]*)$"
 )
 
@@ -121,8 +123,8 @@ SECRET_EXPRESSION = (
     rf"|(?:^|/)(?!(?:{_either(_NOT_SECRET_PATTERNS)})/*$)(?:{_either(_SECRET_PATTERNS)})/*$"
 )
 """Matches a secret name (see ``is_secret``) in a lower-case path."""
-_SECRET = re.compile(SECRET_EXPRESSION)
-_PROCESS = re.compile(r"/+proc/[^/]+/(?:environ|mem|maps|cmdline|fd(?:/|$)|root(?:/|$)|cwd(?:/|$))")
+_SECRET = lazy_pattern(SECRET_EXPRESSION)
+_PROCESS = lazy_pattern(r"/+proc/[^/]+/(?:environ|mem|maps|cmdline|fd(?:/|$)|root(?:/|$)|cwd(?:/|$))")
 
 
 def is_secret(path: str) -> bool:

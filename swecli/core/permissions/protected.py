@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from swecli.core.permissions.paths import inside
+from swecli.lazy_pattern import lazy_pattern
 
 
 class ProtectedName(Struct, frozen=True):
@@ -80,13 +81,12 @@ PROTECTED_NAMES = (
 )
 """Every name except ``.swecli``, which has writable files."""
 
-_FREE_PROJECT = re.compile(
+_FREE_PROJECT = lazy_pattern(
     r"(?:^|/)\.swecli/(?:memory(?:/.*)?|notes(?:/.*)?|playbook\.jsonl|OPENCLI\.md)$", re.IGNORECASE
 )
-_BY_FIRST: dict[str, tuple[ProtectedName, ...]] = {
-    first: tuple(name for name in PROTECTED_NAMES if name.parts[0] == first)
-    for first in {name.parts[0] for name in PROTECTED_NAMES}
-}
+_BY_FIRST: dict[str, list[ProtectedName]] = {}
+for _name in PROTECTED_NAMES:
+    _BY_FIRST.setdefault(_name.parts[0], []).append(_name)
 _WILD = tuple(name for name in PROTECTED_NAMES if "*" in name.text)
 
 

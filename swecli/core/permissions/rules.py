@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from swecli.core.permissions.paths import inside, within_text
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -52,17 +53,17 @@ _NAMES = {name.casefold(): name for name in ALIASES} | {
     "fetch": "WebFetch",
 }
 
-_SHAPE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*(?:__\*)?)(?:\((.*)\))?", re.DOTALL)
-_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*")
-_MCP = re.compile(r"mcp__[A-Za-z0-9_.-]+(?:__\*)?")
+_SHAPE = lazy_pattern(r"([A-Za-z][A-Za-z0-9_.-]*(?:__\*)?)(?:\((.*)\))?", re.DOTALL)
+_HOST = lazy_pattern(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*")
+_MCP = lazy_pattern(r"mcp__[A-Za-z0-9_.-]+(?:__\*)?")
 _ANY = "\0"
 """``*`` in a parsed command: neither a command's words nor a rule's text can contain it."""
-_OPERATORS = re.compile(r"[|&;<>`()]|\$[({]")
-_OTHER_GRAMMAR = re.compile(r"\^|\.\0|/.*/$|[a-z]+:")
+_OPERATORS = lazy_pattern(r"[|&;<>`()]|\$[({]")
+_OTHER_GRAMMAR = lazy_pattern(r"\^|\.\0|/.*/$|[a-z]+:")
 """Start of a word in other grammars: regular expressions, and prefixes such as ``regex:`` or ``prefix:``."""
-_BRACES = re.compile(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
+_BRACES = lazy_pattern(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
 _MAX_BRACES = 6
-_GIT_SPECIAL = re.compile(r"([\\*?\[\]{}!#])")
+_GIT_SPECIAL = lazy_pattern(r"([\\*?\[\]{}!#])")
 
 
 class RuleError(ValueError):

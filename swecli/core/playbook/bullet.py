@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast, get_args
@@ -12,6 +11,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import printable_line
 
 Tag = Literal["helpful", "harmful", "neutral"]
@@ -145,7 +145,7 @@ def content_key(section: str, content: str) -> str:
     return hashlib.sha256(f"{section.casefold()}\0{said}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
-_NO_LETTER = re.compile(r"[^a-z0-9]")
+_NO_LETTER = lazy_pattern(r"[^a-z0-9]")
 
 
 def identifier(section: str, content: str, turn: int = 0) -> str:
@@ -156,7 +156,7 @@ def identifier(section: str, content: str, turn: int = 0) -> str:
     return f"{prefix}-{number:05d}"
 
 
-_ID = re.compile(r"[a-z0-9]{3}-\d{3,5}")
+_ID = lazy_pattern(r"[a-z0-9]{3}-\d{3,5}")
 _NUMBERS = ("helpful", "harmful", "neutral", "exposures", "withheld", "control")
 _TIMES = ("created_at", "last_used", "verified_at")
 _OWN = frozenset(Bullet.__struct_fields__) - {"extra"}

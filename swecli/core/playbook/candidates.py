@@ -16,6 +16,7 @@ from swecli.core.playbook.bullet import LONGEST, PREFERENCES, Bullet, Expiry, Gu
 from swecli.core.playbook.commands import is_usual, parsed
 from swecli.core.playbook.evidence import Evidence
 from swecli.core.playbook.likeness import words
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import printable_line
 
 LONGEST_COMMAND: Final = 90
@@ -30,8 +31,8 @@ _TOPICS: Final = {
     "build": ("build", "compile", "bundle"),
     "run": ("run", "start", "serve", "server"),
 }
-_ELSEWHERE: Final = re.compile(r"(?:^|[\s='\":`(,@])(?:/(?:home|Users|root|tmp|var|private|mnt)/|~/|[A-Za-z]:\\)")
-_OPENING: Final = re.compile(
+_ELSEWHERE: Final = lazy_pattern(r"(?:^|[\s='\":`(,@])(?:/(?:home|Users|root|tmp|var|private|mnt)/|~/|[A-Za-z]:\\)")
+_OPENING: Final = lazy_pattern(
     r"^(?:(?:no|nope|wrong|stop|actually|hey|ok|okay|please|well|and|but|so|sorry)\b[\s,.!:;-]*)+", re.IGNORECASE
 )
 _MOST_KEYWORDS: Final = 14
@@ -55,11 +56,11 @@ def candidate(evidence: Evidence, source: Source, cwd: str, holds: Callable[[Exp
 
 
 _RUNNERS: Final = (
-    (re.compile(r"make ([A-Za-z][\w.-]*)"), "Makefile", "{}:"),
-    (re.compile(r"just ([A-Za-z][\w-]*)"), "justfile", "{}"),
-    (re.compile(r"task ([A-Za-z][\w:-]*)"), "Taskfile.yml", "{}:"),
-    (re.compile(r"(?:npm|pnpm|yarn|bun) run ([\w:.-]+)"), "package.json", '"{}"'),
-    (re.compile(r"tox -e ([\w.-]+)"), "tox.ini", "{}"),
+    (lazy_pattern(r"make ([A-Za-z][\w.-]*)"), "Makefile", "{}:"),
+    (lazy_pattern(r"just ([A-Za-z][\w-]*)"), "justfile", "{}"),
+    (lazy_pattern(r"task ([A-Za-z][\w:-]*)"), "Taskfile.yml", "{}:"),
+    (lazy_pattern(r"(?:npm|pnpm|yarn|bun) run ([\w:.-]+)"), "package.json", '"{}"'),
+    (lazy_pattern(r"tox -e ([\w.-]+)"), "tox.ini", "{}"),
 )
 
 

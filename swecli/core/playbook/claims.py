@@ -8,7 +8,6 @@ Names count only by their form, so the weights contain no project.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from swecli.core.playbook.specificity import (
     weight_of_code,
     weight_of_piece,
 )
+from swecli.lazy_pattern import lazy_pattern
 
 ENOUGH: Final = 0.8
 """Sum at which a sentence counts as specific. Advice by an unseen author reaches it in one of a hundred cases."""
@@ -34,49 +34,49 @@ CORRECTED: Final = 3.1
 PROVEN: Final = math.inf
 """Bonus for a sentence that code derived from events."""
 
-_TICKED: Final = re.compile(r"`([^`]+)`")
-_TOKEN: Final = re.compile(r"`[^`]+`|[^\s`]+")
-_NUMBER: Final = re.compile(r"\d[\d.,]*%?")
-_LIKE_CODE: Final = re.compile(r"[/_.\d=@<>-]|[a-z][A-Z]|^[A-Z]{2,}")
-_HYPHENED: Final = re.compile(r"[A-Za-z]+-[a-z-]+")
+_TICKED: Final = lazy_pattern(r"`([^`]+)`")
+_TOKEN: Final = lazy_pattern(r"`[^`]+`|[^\s`]+")
+_NUMBER: Final = lazy_pattern(r"\d[\d.,]*%?")
+_LIKE_CODE: Final = lazy_pattern(r"[/_.\d=@<>-]|[a-z][A-Z]|^[A-Z]{2,}")
+_HYPHENED: Final = lazy_pattern(r"[A-Za-z]+-[a-z-]+")
 _NAME: Final = "◇"
 
 _KINDS: Final = {
-    "fails": re.compile(
+    "fails": lazy_pattern(
         r"(?i)(?<!can )(?<!may )(?<!might )(?<!could )\b"
         r"(?:fails?|breaks?|broken|crash(?:es)?|hangs?|deadlocks?|blocks|throws|raises|refuse[sd]?|rejects?|rejected"
         r"|drops|loses|lost|lacks?|miss(?:es|ing)|skip(?:s|ped)|ignore[sd]|no effect|vanish(?:es)?|leaves out"
         r"|times? out|exits with|killed|stale|wrong(?:ly)?|dead|fehlt|fehl|took|apply|forbidden)\b"
     ),
-    "demands": re.compile(
+    "demands": lazy_pattern(
         r"(?i)\b(?:must|needs?|needed|requires?|required|unless|until|or|else|otherwise|without|before"
         r"|muss|müssen|brauch(?:t|en)|sonst|vor)\b"
     ),
-    "contrasts": re.compile(
+    "contrasts": lazy_pattern(
         r"(?i)\b(?:not?|never|don'?t|only|instead|rather|but|except|while|plain|alone|nicht|statt|nur|kein\w*)\b|!="
     ),
-    "follows": re.compile(r"(?i)\b(?:because|since|as|so|therefore|where|which|such|denn|weil)\b|[;=]|:\s|->"),
-    "states": re.compile(
+    "follows": lazy_pattern(r"(?i)\b(?:because|since|as|so|therefore|where|which|such|denn|weil)\b|[;=]|:\s|->"),
+    "states": lazy_pattern(
         r"(?i)\b(?:is|are|was) (?:\w+ )?\w+(?:ed|en|pt|lt|un|et|ut)\b"
         r"|\b(?:is|are) (?:in|on|at|from|called|what|the|how|a|an)\b"
         r"|\b(?:checks|compares|enforces|listens|lives?|reads|writes|returns|converts|maps|fakes|replaces|runs|has|have"
         r"|contains|keeps?|comes?|fetch(?:es)?|sind|läuft|ist)\b"
     ),
-    "here": re.compile(r"(?i)\b(?:here|locally|CI|nightly|the user|nutzer|our|this (?:repo\w*|project|machine))\b"),
-    "opinion": re.compile(
+    "here": lazy_pattern(r"(?i)\b(?:here|locally|CI|nightly|the user|nutzer|our|this (?:repo\w*|project|machine))\b"),
+    "opinion": lazy_pattern(
         r"(?i)\b(?:usual(?:ly)?|often|most(?:ly)?|common(?:ly)?|typical(?:ly)?|many|nearly|in general|by default|should"
         r"|may|might|probably|good|better|best|faster|easier|clean|clear|readable|maintainable|meaningful|careful(?:ly)?"
         r"|thoroughly|gracefully|properly|completely|correctly|in production|suspicious|helper functions|of thumb)\b"
         r"|\bmeans? that\b|\bnothing breaks\b"
     ),
-    "purpose": re.compile(
+    "purpose": lazy_pattern(
         r"(?i)(?:\bin order|,| so that| ◇|\w) to (?:see|find|get|avoid|make|show|list|run|check|verify"
         r"|build|fix|debug|test|learn|keep|catch|create|follow|look|stop|prevent|ensure|reach|undo|update|view|confirm"
         r"|understand|share|copy|free|clean|recover|remove|replace|add|inspect|measure|handle|sample|compare|release"
         r"|save|improve|reduce|speed)\b"
     ),
-    "framework": re.compile(r"^(?:In|With|For|Since|From) [A-Z][\w.+#]*(?: [\d.]+)?,"),
-    "chore": re.compile(
+    "framework": lazy_pattern(r"^(?:In|With|For|Since|From) [A-Z][\w.+#]*(?: [\d.]+)?,"),
+    "chore": lazy_pattern(
         r"(?i)^(?:\W*(?:always|please|first|make sure(?: to)?|be sure to|remember(?: to)?|you should|try to"
         r"|never forget to|(?:before|after|when|while|if) [^,]+,)\W+)*"
         r"(?:list|check|verify|ensure|confirm|read|re-?read|open|view|inspect|review|examine|understand|search|explore"
@@ -84,16 +84,16 @@ _KINDS: Final = {
         r"|make a|add (?:type|tests?|comments?|doc)|write (?:unit )?(?:tests?|doc))\b"
         r"|^run ◇ (?:before|after|when)\b[^◇]*$"
     ),
-    "placed": re.compile(
+    "placed": lazy_pattern(
         r"^(?!The )(?:(?:Always|Never|Please|Do not|Don't) )?\w+ (?:[\w-]+ ){1,5}(?:in|of|for|from|under|inside|within)"
         r" ◇(?=\W*$|[,;.] | (?:with|by|so|because|to|when|before|after|if)\b)"
     ),
 }
 """Kinds of claims and of advice. A conditional statement ("when ...,") is not a claim about its condition."""
 _ADVICE: Final = frozenset(("opinion", "purpose", "framework", "chore", "placed"))
-_CONDITION: Final = re.compile(r"(?i)^(?:if|when|whenever|before|after|once|wenn|bei|vor|nach)\b[^,]*,")
-_BEGINS: Final = re.compile(r"(?!◇|(?:The|A|An|All|Every|Each|No|CI|This|These|Its?|\w+s|User)\b)\w")
-_FINITE: Final = re.compile(
+_CONDITION: Final = lazy_pattern(r"(?i)^(?:if|when|whenever|before|after|once|wenn|bei|vor|nach)\b[^,]*,")
+_BEGINS: Final = lazy_pattern(r"(?!◇|(?:The|A|An|All|Every|Each|No|CI|This|These|Its?|\w+s|User)\b)\w")
+_FINITE: Final = lazy_pattern(
     r"^\w+(?: [\w-]+){0,3}(?: (?:in|of|for|from|under) ◇)? (?:is|are|was|must|needs?|has|have|can't|takes?)\b"
 )
 
@@ -126,11 +126,11 @@ def _is_choice(content: str) -> bool:
     return not reasoned and any(one in tools and other in tools for one, other in pairs)
 
 
-_CONTRAST: Final = re.compile(
+_CONTRAST: Final = lazy_pattern(
     r"(?i)\b([\w+@-]+)`?(?:, (?:and )?(?:not|never)|,? (?:instead of|rather than)(?=.*(?:\b(?:here|this|our)\b|/`)))"
     r" (?:with |use |the |using |by )?`?([\w+@-]+)"
 )
-_GIVEN: Final = re.compile(r"(?i)\b(?:because|since|as|otherwise)\b|^an? ")
+_GIVEN: Final = lazy_pattern(r"(?i)\b(?:because|since|as|otherwise)\b|^an? ")
 
 
 @cache

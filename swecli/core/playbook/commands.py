@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from swecli.core.edit_distance import edit_distance
+from swecli.lazy_pattern import lazy_pattern
 
 _LOOKS: Final = frozenset(
     (
@@ -36,7 +37,7 @@ _INTENTS: Final = (
     ("build", r"\b(build|compile|bundle|cmake|ninja|gradlew?|mvn|webpack|vite)\b"),
     ("run", r"\b(serve|runserver|start|dev)\b"),
 )
-_INTENT: Final = tuple((name, re.compile(pattern)) for name, pattern in _INTENTS)
+_INTENT: Final = tuple((name, lazy_pattern(pattern)) for name, pattern in _INTENTS)
 _OF_THEIR_OWN: Final = frozenset(
     (
         *("aws", "chmod", "cp", "curl", "docker", "gcloud", "gh", "git", "kubectl", "ln", "mkdir", "mv", "psql", "rm"),
@@ -44,7 +45,7 @@ _OF_THEIR_OWN: Final = frozenset(
     )
 )
 """Programs whose arguments may contain any of the words below by chance."""
-_STRONG: Final = re.compile(r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|tests?)\b")
+_STRONG: Final = lazy_pattern(r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|tests?)\b")
 _WRAPPERS: Final = frozenset(
     (
         "sudo",
@@ -66,11 +67,11 @@ _WRAPPERS: Final = frozenset(
 _RUNNERS: Final = frozenset(
     ("poetry run", "uv run", "pipenv run", "hatch run", "pdm run", "rye run", "bundle exec", "pixi run", "npm exec")
 )
-_INTERPRETERS: Final = re.compile(r"(?:python|node|ruby|perl|php|bash|sh|zsh|deno|bun)[\d.]*")
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
-_PIPE: Final = re.compile(r"\s\|&?\s.*$|\s2?>(?:&\d|>?\s*\S+)", re.DOTALL)
-_PARTS: Final = re.compile(r"[^A-Za-z0-9]+")
+_INTERPRETERS: Final = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|deno|bun)[\d.]*")
+_ASSIGNMENT: Final = lazy_pattern(r"[A-Za-z_]\w*=")
+_SEPARATORS: Final = lazy_pattern(r"\s*(?:&&|\|\||;|\n)\s*")
+_PIPE: Final = lazy_pattern(r"\s\|&?\s.*$|\s2?>(?:&\d|>?\s*\S+)", re.DOTALL)
+_PARTS: Final = lazy_pattern(r"[^A-Za-z0-9]+")
 
 
 class Parsed(Struct, frozen=True):
@@ -159,7 +160,7 @@ def same_intent(one: str, other: str) -> bool:
     return _related(a, b)
 
 
-_NOT_THERE: Final = re.compile(
+_NOT_THERE: Final = lazy_pattern(
     r"no tests ran|collected 0 items|no tests found|no such file|not found|can't open file|cannot find module",
     re.IGNORECASE,
 )
@@ -215,7 +216,7 @@ def begins(command: str, prefix: str) -> bool:
 
 _NAME = r"[\w@./:+-]{1,40}"
 _SIGNATURES: Final = tuple(
-    re.compile(pattern, re.IGNORECASE if insensitive else 0)
+    lazy_pattern(pattern, re.IGNORECASE if insensitive else 0)
     for pattern, insensitive in (
         (rf"No module named ['\"]?{_NAME}['\"]?", False),
         (rf"Cannot find module ['\"]{_NAME}['\"]", False),
@@ -250,7 +251,7 @@ _SIGNATURES: Final = tuple(
 _EXIT: Final = {126: "exit status 126", 127: "exit status 127"}
 _LONGEST_SIGNATURE: Final = 70
 _MOST_READ: Final = 20_000
-_HYPHENS: Final = re.compile(r"[-_ /.]+")
+_HYPHENS: Final = lazy_pattern(r"[-_ /.]+")
 
 
 def signature(output: str, status: int | None = None) -> str:
@@ -279,7 +280,7 @@ def is_usual(command: str) -> bool:
     return bool(_USUAL.fullmatch(shown(command)))
 
 
-_USUAL: Final = re.compile(
+_USUAL: Final = lazy_pattern(
     r"(?:(?:python3? -m )?pytest(?: -[qvx]+)*|(?:npm|yarn|pnpm|bun)(?: run)? (?:test|build|lint|install|start|dev)"
     r"|npm (?:ci|i)|yarn|cargo (?:test|build|check|clippy|fmt|run)|go (?:test|build|vet)(?: \./\.\.\.)?"
     r"|make(?: (?:test|check|build|all|lint))?|mvn (?:test|package)|(?:\./gradlew|gradle) (?:test|build)"

@@ -40,6 +40,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart
+from swecli.lazy_pattern import lazy_pattern
 
 What = Literal[
     "fixed",
@@ -93,7 +94,7 @@ READS: Final = 3
 EMPTY_SEARCHES: Final = 2
 FAILED_EDITS: Final = 2
 
-_CORRECTION: Final = re.compile(
+_CORRECTION: Final = lazy_pattern(
     r"(?:^|[.!?:;,]\s+|\n)(?:no|nope|wrong|stop|actually|not like that|that'?s (?:wrong|not right)"
     r"|i (?:said|meant|told you)|(?:please )?(?:don'?t|do not))\b"
     r"|\b(?:never|always|prefer|from now on|in (?:this|our) (?:repo|project|code ?base)|we (?:use|don'?t|never|always)"
@@ -101,25 +102,25 @@ _CORRECTION: Final = re.compile(
     re.IGNORECASE,
 )
 """A correction or a rule. A task that describes how to do something this time is neither."""
-_RULE: Final = re.compile(
+_RULE: Final = lazy_pattern(
     r"\b(?:don'?t|do not|never|always|use|run|prefer|instead|rather|not|must|only|keep|avoid|we)\b", re.IGNORECASE
 )
-_ONCE: Final = re.compile(
+_ONCE: Final = lazy_pattern(
     r"\b(?:later|(?<!from )now|not yet|this time|just once|today|tomorrow|tonight|at the moment|meanwhile|until"
     r"|for the (?:moment|time being)|(?:in|with) this (?:turn|step|task|change|commit))\b",
     re.IGNORECASE,
 )
 """An instruction for this occasion, which no later session should follow."""
-_LASTS: Final = re.compile(
+_LASTS: Final = lazy_pattern(
     r"\b(?:never|always|from now on|every|each|in (?:this|our) (?:repo|project|code ?base))\b", re.I
 )
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_SYMBOL: Final = re.compile(
+_SENTENCE: Final = lazy_pattern(r"(?<=[.!?;])\s+|\n+")
+_SYMBOL: Final = lazy_pattern(
     r"\b(?:async def|def|class|function|func|fn|interface|struct|enum|trait|impl"
     r"|module)\s+(?:\([^)]*\)\s*)?([A-Za-z_]\w{2,60})"
 )
-_PLAIN: Final = re.compile(r"[\w][\w .-]{2,39}")
-_KILLED: Final = re.compile(r"killed after (\d+)")
+_PLAIN: Final = lazy_pattern(r"[\w][\w .-]{2,39}")
+_KILLED: Final = lazy_pattern(r"killed after (\d+)")
 
 
 def _is_rule(text: str) -> bool:

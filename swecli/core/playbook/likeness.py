@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-_WORD: Final = re.compile(r"[A-Za-z0-9]+")
-_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+from swecli.lazy_pattern import lazy_pattern
+
+_WORD: Final = lazy_pattern(r"[A-Za-z0-9]+")
+_CAMEL: Final = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 STOP_WORDS: Final = frozenset(
     (

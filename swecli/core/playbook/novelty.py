@@ -7,7 +7,6 @@ glance, and not be known already.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,6 +15,7 @@ from msgspec import Struct, field
 from swecli.core.playbook.bullet import LONGEST
 from swecli.core.playbook.claims import ungrounded
 from swecli.core.playbook.likeness import alike, held_by, sentences, trigrams
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import printable_line
 
 ALIKE: Final = 0.8
@@ -80,22 +80,22 @@ def unfit(content: str, masked: Callable[[str], str] = lambda text: text) -> str
     return ""
 
 
-_TICKED: Final = re.compile(r"`([^`]+)`")
-_SECRET: Final = re.compile(
+_TICKED: Final = lazy_pattern(r"`([^`]+)`")
+_SECRET: Final = lazy_pattern(
     r"(?i)\b(?:api[_-]?key|secret|token|passwd|password|bearer)\b\s*[=:]\s*\S{4,}|://[^/\s:@]+:[^/\s@]+@"
     r"|\b(?=[A-Za-z0-9+/_-]*\d)(?=[A-Za-z0-9+/_-]*[a-z])(?=[A-Za-z0-9+/_-]*[A-Z])[A-Za-z0-9+/_-]{32,}\b"
 )
-_ORDERS: Final = re.compile(
+_ORDERS: Final = lazy_pattern(
     r"(?i)\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:previous|above|prior|earlier|all|any|your"
     r"|system)\b.{0,30}"
     r"\b(?:instructions?|prompts?|rules?|messages?|directives?)\b|\bsystem prompt\b|\byou are (?:now|an?)\b"
     r"|\b(?:auto[- ]?approve|--yolo|jailbreak)\b|<\s*/?\s*(?:(?-i:[a-z][a-z_-]*|[A-Z_-]{2,})|system|user|assistant)\s*>"
 )
-_LOOSENS: Final = re.compile(
+_LOOSENS: Final = lazy_pattern(
     r"(?i)\b(?:without|skip|bypass|disable)\b.{0,20}\b(?:asking|approval|permission|confirmation|sandbox)\b"
 )
-_NEVER: Final = re.compile(r"(?i)\b(?:never|not|don'?t|no)\b")
-_ONE_LOOK: Final = re.compile(
+_NEVER: Final = lazy_pattern(r"(?i)\b(?:never|not|don'?t|no)\b")
+_ONE_LOOK: Final = lazy_pattern(
     r"(?i)^(?:the )?(?:file |class |function |method |module |constant |variable |type |project "
     r"|repo(?:sitory)? |code(?:base)? )?"
     r"[`'\"]?[\w./:-]*[`'\"]?(?:\(\))?,? (?:is|are|lives?|resides?) (?:defined |located |found |implemented "
@@ -106,6 +106,6 @@ _ONE_LOOK: Final = re.compile(
     r"|depends on) [^;:]{0,60}\.?$)"
     r"|^[`'\"]?[\w./-]+[`'\"]? (?:exists|contains|holds|has(?! to\b)) (?:the )?[\w ,`./-]{0,50}\.?$"
 )
-_WHY: Final = re.compile(
+_WHY: Final = lazy_pattern(
     r"(?i)\b(?:because|since|so that|otherwise|or else|must|never|not|only|fails?|breaks?|needs?)\b|;|:\s"
 )

@@ -6,13 +6,13 @@ Its findings apply to most projects. A program decides what to keep; swecli's ow
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from swecli.core.playbook.commands import parsed
+from swecli.lazy_pattern import lazy_pattern
 
 Outcome = str
 """``success``; any other value means that something failed."""
@@ -46,8 +46,8 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "write": frozenset(("write_file", "edit_file", "create_file", "apply_patch", "write", "edit", "str_replace")),
     "run": frozenset(("run_command", "bash", "shell", "shell_exec", "execute_command")),
 }
-_TEST_FILE: Final = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec))\.\w+$|(?:^|/)tests?/")
-_FILE_ERROR: Final = re.compile(r"(?i)not found|no such file|does not exist|is a directory|cannot open|enoent")
+_TEST_FILE: Final = lazy_pattern(r"(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*\.(?:test|spec))\.\w+$|(?:^|/)tests?/")
+_FILE_ERROR: Final = lazy_pattern(r"(?i)not found|no such file|does not exist|is a directory|cannot open|enoent")
 
 
 class _Seen(Struct, frozen=True):

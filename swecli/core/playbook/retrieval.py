@@ -15,6 +15,7 @@ from swecli.core.playbook.bullet import Bullet
 from swecli.core.playbook.commands import begins, parsed, same_intent, signature
 from swecli.core.playbook.likeness import bm25, words
 from swecli.core.playbook.playbook import PROBATION, Playbook, rank
+from swecli.lazy_pattern import lazy_pattern
 
 MOST: Final = 8
 MOST_TOKENS: Final = 400
@@ -75,7 +76,7 @@ def _document(bullet: Bullet) -> list[str]:
     return [*words(bullet.content), *(stem for word in bullet.trigger.keywords for stem in words(word))]
 
 
-_PATH: Final = re.compile(r"[\w@.-]+(?:/[\w@.-]+)+|[\w-]+\.[A-Za-z]\w{0,5}")
+_PATH: Final = lazy_pattern(r"[\w@.-]+(?:/[\w@.-]+)+|[\w-]+\.[A-Za-z]\w{0,5}")
 
 
 def triggered(bullet: Bullet, message: str, paths: Collection[str] = ()) -> bool:

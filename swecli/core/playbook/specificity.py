@@ -6,13 +6,13 @@ libraries. A command of a common program weighs as much as its targets.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from swecli.core.playbook.commands import signature
+from swecli.lazy_pattern import lazy_pattern
 
 HARD: Final = 3
 """A path, file or package of this project."""
@@ -21,50 +21,52 @@ NAME: Final = 2
 MILD: Final = 1
 """A number, a version, an unusual word, or a textbook name (``create_user``, ``src/utils/format.ts``)."""
 
-_TICKED: Final = re.compile(r"`([^`]+)`")
-_TOKEN: Final = re.compile(r"(?<![\w`])[\w@~.$%{}*+/:=<>-]*[\w/}*>]")
+_TICKED: Final = lazy_pattern(r"`([^`]+)`")
+_TOKEN: Final = lazy_pattern(r"(?<![\w`])[\w@~.$%{}*+/:=<>-]*[\w/}*>]")
 _ENDS: Final = ".,;:!?)]}'\""
-_SPLIT: Final = re.compile(r"[\s=,()\[\]<>'\"|&;!?]+")
-_PARTS: Final = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
+_SPLIT: Final = lazy_pattern(r"[\s=,()\[\]<>'\"|&;!?]+")
+_PARTS: Final = lazy_pattern(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
 _ENDINGS: Final = (
     r"asm|avsc|bat|bin|cc?|cfg|conf|cpp|cs|css|csv|db|diff|dvc|ebnf|env|ex|exs|ftl|go|gradle|graphql|h|hcl|hpp|html|ini"
     r"|ipynb|java|jinja|json|jsonl|jsx?|kts?|less|lock|log|lua|md|mjs|mk|mli?|parquet|pdf|php|pl|png|po|proto|ps1|pyi?|rb|rs"
     r"|rst|sbt|scala|scss|sh|snap|sqlite3?|sql|svelte|svg|swift|tf|tfvars|tmpl|toml|tsx?|txt|vue|xlsx|xml|ya?ml|zig"
 )
 _FORMS: Final = (
-    (HARD, re.compile(r"(?:\.{0,2}/)?[\w@.{}*+-]+(?:/[\w@.{}*+-]+)+/?(?::[\w-]+)?|[\w.-]+/")),  # a path
-    (HARD, re.compile(rf"\.?[\w*-][\w.*-]*\.(?:{_ENDINGS})")),
-    (NAME, re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+")),
-    (NAME, re.compile(r"[A-Za-z]\w*_\w*|_\w+")),  # snake_case, a variable of the environment
-    (NAME, re.compile(r"[a-z]+\d*(?:[A-Z][a-z0-9]*)+|(?:[A-Z][a-z0-9]+){2,}|[A-Z]{2,}[a-z]+\w*")),  # camelCase
-    (NAME, re.compile(r"[A-Z][a-z]*(?:-[A-Z][a-z\d]*)+")),  # a header
-    (MILD, re.compile(r"(?:https?://)?[\w.-]*:\d{2,5}\S*|[\w.-]+:[\w.:-]+|@[\w.]+|\.[a-z][\w-]+")),
-    (NAME, re.compile(r"v?\d+\.\d+\.\d+")),
-    (NAME, re.compile(r"\.[a-z]+rc\.[\w.-]+")),
-    (MILD, re.compile(r"v?\d+\.\d+(?:\.\d+)*|[<>=~^]=?\d[\w.]*|[A-Z]{1,4}\d{2,5}|[A-Z]{2,}-\d+|#\d+|0x[0-9a-fA-F]+")),
-    (MILD, re.compile(r"[a-z]+\d+[a-z\d]*|[a-z][a-z\d]*-(?:[a-z\d]*\d[a-z\d]*)(?:-[a-z0-9]+)*")),
+    (HARD, lazy_pattern(r"(?:\.{0,2}/)?[\w@.{}*+-]+(?:/[\w@.{}*+-]+)+/?(?::[\w-]+)?|[\w.-]+/")),  # a path
+    (HARD, lazy_pattern(rf"\.?[\w*-][\w.*-]*\.(?:{_ENDINGS})")),
+    (NAME, lazy_pattern(r"[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+")),
+    (NAME, lazy_pattern(r"[A-Za-z]\w*_\w*|_\w+")),  # snake_case, a variable of the environment
+    (NAME, lazy_pattern(r"[a-z]+\d*(?:[A-Z][a-z0-9]*)+|(?:[A-Z][a-z0-9]+){2,}|[A-Z]{2,}[a-z]+\w*")),  # camelCase
+    (NAME, lazy_pattern(r"[A-Z][a-z]*(?:-[A-Z][a-z\d]*)+")),  # a header
+    (MILD, lazy_pattern(r"(?:https?://)?[\w.-]*:\d{2,5}\S*|[\w.-]+:[\w.:-]+|@[\w.]+|\.[a-z][\w-]+")),
+    (NAME, lazy_pattern(r"v?\d+\.\d+\.\d+")),
+    (NAME, lazy_pattern(r"\.[a-z]+rc\.[\w.-]+")),
+    (MILD, lazy_pattern(r"v?\d+\.\d+(?:\.\d+)*|[<>=~^]=?\d[\w.]*|[A-Z]{1,4}\d{2,5}|[A-Z]{2,}-\d+|#\d+|0x[0-9a-fA-F]+")),
+    (MILD, lazy_pattern(r"[a-z]+\d+[a-z\d]*|[a-z][a-z\d]*-(?:[a-z\d]*\d[a-z\d]*)(?:-[a-z0-9]+)*")),
 )
-_PACKAGE: Final = re.compile(
+_PACKAGE: Final = lazy_pattern(
     r"@(?!types/|babel/|angular/|testing-library/|vue/|aws-sdk/|nestjs/|mui/)[\w-]+/[\w-]+|//[\w./-]+(?::[\w-]+)?"
     r"|(?::[\w-]+){2,}|test_[a-z\d]+_\w+"
 )
 """A package, a build target, a test: named by the project's authors, in any words."""
-_PLACEHOLDER: Final = re.compile(
+_PLACEHOLDER: Final = lazy_pattern(
     r"(?:.*/)?path/to/.*|\.github/.*|(?:your|my|some|new|old|the|foo|bar|baz|example|sample)[-_.]?\w*(?:\.\w+)?"
     r"|(?:file|input|output|in|out|a|b|x|temp|tmp|log|notes?|report|hello|script|module|package|container)\d?\.\w{1,5}"
     r"|-+[\w-]*|(?:\./)?\.{3}|\d{1,3}|\$?[A-Z]|localhost(?::\d+)?/?\w*"
 )
-_PORT: Final = re.compile(
+_PORT: Final = lazy_pattern(
     r"(?i)\bports? `?(\d{2,5})\b|(?<=:)(\d{4,5})\b|\b(\d{4,5}) ?= ?[a-z]|\b(?:on|to|at) (\d{4,5})\b|PORT\w*=(\d{4,5})\b"
 )
-_QUANTITY: Final = re.compile(
+_QUANTITY: Final = lazy_pattern(
     r"(?i)\b\d+(?:\.\d+)? ?(?:s|ms|sec(?:onds?)?|min(?:utes?)?|h|[KMG]i?B|tokens|characters|columns|times)\b"
 )
-_VERSION: Final = re.compile(r"` v?(\d+\.\d+(?:\.\d+)*)")
+_VERSION: Final = lazy_pattern(r"` v?(\d+\.\d+(?:\.\d+)*)")
 """Version of the program named right before."""
-_EXAMPLE: Final = re.compile(r"\b(?:such as|for example|for instance|e\.g\.|like),? `[^`]+`(?:(?:,| or| and) `[^`]+`)*")
+_EXAMPLE: Final = lazy_pattern(
+    r"\b(?:such as|for example|for instance|e\.g\.|like),? `[^`]+`(?:(?:,| or| and) `[^`]+`)*"
+)
 """Names given as examples."""
-_QUOTED: Final = re.compile(r'"([^"`]+ [^"`]+)"')
+_QUOTED: Final = lazy_pattern(r'"([^"`]+ [^"`]+)"')
 
 
 @cache
@@ -123,14 +125,14 @@ def _pieces(code: str) -> Iterator[str]:
     return (piece.rstrip(".,:;") for piece in _SPLIT.split(code) if piece.rstrip(".,:;"))
 
 
-_TARGET: Final = re.compile(
+_TARGET: Final = lazy_pattern(
     r"^(?:(?:npm|pnpm|yarn|bun|hatch|pdm) run|make|just|task|mage|invoke|rake|mix|yarn|tox -e|nox -s"
     r"|cargo xtask) ([a-z][\w:.-]*)"
 )
 """A task runner's target, named by the project's authors."""
-_SET: Final = re.compile(r"(?:^|\s)(?:--?[\w-]+=|--[\w-]+ )([A-Za-z][^\s=]+)(?:\s|$)")
-_ASSIGNED: Final = re.compile(r"^(?!NODE|DOCKER|DEBIAN|NPM)[A-Z][A-Z0-9_]+=(?=\S*[./:-]|\S+ \S)(\S*[A-Za-z]\S*)")
-_CHOICE: Final = re.compile(r"[A-Za-z]+/[A-Za-z]+")
+_SET: Final = lazy_pattern(r"(?:^|\s)(?:--?[\w-]+=|--[\w-]+ )([A-Za-z][^\s=]+)(?:\s|$)")
+_ASSIGNED: Final = lazy_pattern(r"^(?!NODE|DOCKER|DEBIAN|NPM)[A-Z][A-Z0-9_]+=(?=\S*[./:-]|\S+ \S)(\S*[A-Za-z]\S*)")
+_CHOICE: Final = lazy_pattern(r"[A-Za-z]+/[A-Za-z]+")
 """Two alternatives outside code (and/or)."""
 
 
@@ -155,8 +157,8 @@ def _stands_for_any(name: str | None) -> bool:
     )
 
 
-_EXTENSION: Final = re.compile(rf"\.(?:{_ENDINGS})$")
-_LIBRARIES: Final = re.compile(
+_EXTENSION: Final = lazy_pattern(rf"\.(?:{_ENDINGS})$")
+_LIBRARIES: Final = lazy_pattern(
     r"(?:sys|os|json|re|logging|math|random|datetime|time|timezone|pathlib|path|subprocess|collections|typing|functools"
     r"|itertools|asyncio|threading|unittest|pytest|np|numpy|pd|pandas|react|array|object|string|promise|document|window"
     r"|number|console|process|fs|http|https|fmt|strings|errors|context|sync|std|self|this|cls|super"

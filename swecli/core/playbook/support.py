@@ -6,13 +6,13 @@ between the command that worked and the one that failed, names from an error, or
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from swecli.core.playbook.likeness import words
+from swecli.lazy_pattern import lazy_pattern
 
 
 class Cited(Struct, frozen=True):
@@ -35,7 +35,7 @@ def together(events: Iterable[Cited]) -> Cited:
     )
 
 
-_TOKEN: Final = re.compile(r"[A-Za-z0-9_-][\w./:@=<>-]*[\w=]|\d+")
+_TOKEN: Final = lazy_pattern(r"[A-Za-z0-9_-][\w./:@=<>-]*[\w=]|\d+")
 _DIFFERENCE: Final = 0.75
 _FROM_AN_ERROR: Final = 0.75
 _FAILED_AND_DIFFERENT: Final = 0.65

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar, cast, get_args
 
 import msgspec
@@ -12,10 +12,11 @@ import msgspec
 from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import PROTOCOL_VERSION, Body, Event, Unknown
 from swecli.core.protocol.messages import Message
+from swecli.lazy_pattern import lazy_pattern
 
 T = TypeVar("T")
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 class CodecError(ValueError):
@@ -24,9 +25,23 @@ class CodecError(ValueError):
 
 KNOWN_TYPES: frozenset[str] = frozenset(str(cls.__struct_config__.tag) for cls in get_args(Body))
 
-_BODY: msgspec.json.Decoder[Body] = msgspec.json.Decoder(cast("type[Body]", Body))
-_MESSAGES = msgspec.json.Decoder(tuple[Message, ...])
-_COMMAND: msgspec.json.Decoder[Command] = msgspec.json.Decoder(cast("type[Command]", Command))
+
+# Made when first used: a new session decodes nothing, and to make the three takes a fiftieth of its start.
+
+
+@cache
+def _bodies() -> msgspec.json.Decoder[Body]:
+    return msgspec.json.Decoder(cast("type[Body]", Body))
+
+
+@cache
+def _message_lists() -> msgspec.json.Decoder[tuple[Message, ...]]:
+    return msgspec.json.Decoder(tuple[Message, ...])
+
+
+@cache
+def _commands() -> msgspec.json.Decoder[Command]:
+    return msgspec.json.Decoder(cast("type[Command]", Command))
 
 
 def to_text(value: Any) -> str:
@@ -50,7 +65,7 @@ def decode_body(text: str | bytes) -> Body | Unknown:
         CodecError: not a JSON object, no type, or fields that do not fit the type.
     """
     try:
-        return _BODY.decode(text)
+        return _bodies().decode(text)
     except (ValueError, RecursionError):
         # Slower: accepts what only Python's parser reads, and reports what is wrong.
         return _to_body(_object(text if isinstance(text, str) else text.decode("utf-8", "replace")))
@@ -68,9 +83,9 @@ def decode_messages(text: str) -> tuple[Message, ...]:
         CodecError: the text is not a list of messages.
     """
     try:
-        return _MESSAGES.decode(text)
+        return _message_lists().decode(text)
     except (ValueError, RecursionError):
-        return _converted(_json(text), _MESSAGES, "messages")
+        return _converted(_json(text), _message_lists(), "messages")
 
 
 def _to_body(data: Mapping[str, Any]) -> Body | Unknown:
@@ -79,7 +94,7 @@ def _to_body(data: Mapping[str, Any]) -> Body | Unknown:
         raise CodecError("event body without a type")
     if kind not in KNOWN_TYPES:
         return Unknown(kind, data)
-    return _converted(data, _BODY, f"event body {kind}")
+    return _converted(data, _bodies(), f"event body {kind}")
 
 
 def encode_event(event: Event) -> str:
@@ -109,7 +124,7 @@ def decode_command(text: str) -> Command:
         CodecError: the line is not a command; the message names the field.
     """
     data = _object(text)
-    return _converted(data, _COMMAND, f"command {data.get('type', '')}".strip())
+    return _converted(data, _commands(), f"command {data.get('type', '')}".strip())
 
 
 def json_schema() -> dict[str, Any]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Final
 
+from swecli.lazy_pattern import lazy_pattern
+
 MOST: Final = 400
 """Definitions to keep of one file, the first ones."""
 _LONGEST_LINE: Final = 2_000
@@ -85,7 +87,7 @@ _SOURCES: Final[Mapping[str, str]] = {
     **dict.fromkeys((".lua", ".ex", ".exs", ".erl", ".pl", ".pm", ".jl", ".nim", ".zig", ".hs", ".ml", ".clj"), _OTHER),
 }
 _PATTERNS: Final = {
-    ending: re.compile(pattern, re.MULTILINE) for ending, pattern in (*_SOURCES.items(), (".md", _HEADING))
+    ending: lazy_pattern(pattern, re.MULTILINE) for ending, pattern in (*_SOURCES.items(), (".md", _HEADING))
 }
 SOURCE_ENDINGS: Final = frozenset((*_SOURCES, ".css", ".scss", ".sass", ".less", ".tcss", ".sql", ".proto", ".graphql"))
 """Endings of source files; files with other endings are documents or data."""

@@ -7,7 +7,6 @@ one by one, so the index needs about as much memory as disk.
 from __future__ import annotations
 
 import json
-import re
 import struct
 import zlib
 from array import array
@@ -22,13 +21,14 @@ from msgspec import Struct, field
 
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, Definition, definitions, ending_of
 from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, terms_of
+from swecli.lazy_pattern import lazy_pattern
 
 Kind = Literal["source", "test", "other"]
 Field = Literal["b", "s", "p", "h", "c"]
 """Place of a term: the body of a file, names that it defines, its path, messages of commits that changed it; or the
 message of one commit, by the number of the commit."""
 
-_TEST = re.compile(
+_TEST = lazy_pattern(
     r"(?:^|/)(?:tests?|__tests__|testing|specs?|fixtures?|testdata|test_\w+|mocks?|__mocks__|__snapshots__|snapshots?"
     r"|e2e|integration-tests?|evals?|benchmarks?|benches|examples?)/|(?:^|/)(?:test_[^/]*|conftest\.py)$"
     r"|[^/]*(?:_test|_tests|_spec|\.test|\.spec|Tests?|TestCase)\.\w+$"

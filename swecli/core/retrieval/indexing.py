@@ -16,6 +16,7 @@ from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
 from swecli.core.retrieval.index import Document, FileState, Index, document, kind_of
 from swecli.core.workspace.text_file import read_bytes
 from swecli.core.workspace.walk import IGNORE_FILES, Entry, IgnoreRules, ignore_root, walk
+from swecli.lazy_pattern import lazy_pattern
 
 LARGEST: Final = 400_000
 """Bytes of the largest source file to read; larger ones are indexed by name only."""
@@ -35,7 +36,7 @@ _NO_TEXT_ENDINGS = """
     .svg .tar .tgz .tif .tiff .ttf .wasm .wav .webm .webp .whl .woff .woff2 .xz .zip .zst .snap .po .pot .log .csv .tsv
     .jsonl .ipynb .min.js .pem .key .crt .p12 .keystore"""
 _NO_TEXT = frozenset(_NO_TEXT_ENDINGS.split())
-_NO_TEXT_NAMES = re.compile(
+_NO_TEXT_NAMES = lazy_pattern(
     r"(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go\.sum|[^/]*\.min\.(?:js|css)|\.env(?:\.[^/]*)?"
     r"|\.netrc|\.npmrc|\.pypirc|id_[a-z0-9]+|[^/]*_pb2(?:_grpc)?\.pyi?|[^/]*\.pb\.go|[^/]*\.generated\.\w+"
     r"|[^/]*secrets?\.[^/]*|credentials[^/]*)$|(?:^|/)(?:node_modules|vendor|third_party|bower_components|\.git|\.venv"

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
+from swecli.lazy_pattern import lazy_pattern
 
 _LONGEST_TEXT: Final = 100_000
 """Characters of a text to search: its beginning and its end, because traces end with the relevant part."""
@@ -16,28 +17,28 @@ MOST: Final = 20
 
 _PATH = r"(?:[A-Za-z]:(?=[\\/]))?[\w./\\@+~\[\]$-]{0,240}\w\.[A-Za-z]\w{0,9}"
 _BEFORE = r"(?<![\w@/\\.:$~+-])"
-_PYTHON = re.compile(r"""File ["']([^"'\n]{1,300})["'], line (\d{1,7})""")
-_JAVA = re.compile(r"\bat (?:[\w.-]+/)*((?:[\w$]+\.)+)[\w$<>]+\(([\w$]+\.(?:java|kt|scala|groovy))(?::(\d{1,7}))?\)")
-_WRITTEN = re.compile(
+_PYTHON = lazy_pattern(r"""File ["']([^"'\n]{1,300})["'], line (\d{1,7})""")
+_JAVA = lazy_pattern(r"\bat (?:[\w.-]+/)*((?:[\w$]+\.)+)[\w$<>]+\(([\w$]+\.(?:java|kt|scala|groovy))(?::(\d{1,7}))?\)")
+_WRITTEN = lazy_pattern(
     rf"{_BEFORE}({_PATH})"
     r"(?::(?:line )?(\d{1,7})(?::\d+)?|#L(\d{1,7})|\((\d{1,7})(?:[,:]\d+)?\)|(?:,| on|:) line (\d{1,7}))?"
 )
-_NO_ENDING = re.compile(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,80}})(?![\w/.])")
+_NO_ENDING = lazy_pattern(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,80}})(?![\w/.])")
 """A path with a last name without ending."""
-_MODULE = re.compile(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\w/])")
-_BLOB = re.compile(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
-_ADDRESS = re.compile(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
+_MODULE = lazy_pattern(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\w/])")
+_BLOB = lazy_pattern(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
+_ADDRESS = lazy_pattern(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
 
-_LONG_RUN = re.compile(r"[!-~]{1000,}")
+_LONG_RUN = lazy_pattern(r"[!-~]{1000,}")
 """Too long for a path: searching one in it takes seconds."""
 
-_THIRD_PARTY = re.compile(
+_THIRD_PARTY = lazy_pattern(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|go/pkg/mod|lib/python\d|\.m2|gems"
     r"|usr/(?:lib|local/lib|share|include)|opt/homebrew|Library/Frameworks|jdk|internal/modules|\.venv|venv)(?:/|$)"
     r"|^(?:node:|<)|^[A-Za-z]:/(?:Program Files|Python\d)"
 )
 """Folders of third-party code: a frame there is not the project's, unless the project itself is installed there."""
-_INSTALLED = re.compile(r"/(?:site|dist)-packages/([^\n]+/[^\n]+)$")
+_INSTALLED = lazy_pattern(r"/(?:site|dist)-packages/([^\n]+/[^\n]+)$")
 _COMMON_NAMES_TEXT = """
     __init__.py __main__.py conftest.py setup.py main.py index.js index.ts index.tsx index.jsx index.html mod.rs
     lib.rs main.rs main.go doc.go package.json tsconfig.json README.md readme.md CHANGELOG.md LICENSE.md CONTRIBUTING.md

@@ -22,6 +22,7 @@ from swecli.core.retrieval.index import (
     kind_of,
 )
 from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, STOP_WORDS, TASK_WORDS, is_compound, stem, terms_of
+from swecli.lazy_pattern import lazy_pattern
 
 # The informative part of a text. Bug reports contain form headings, versions, output and code: many words that rarely
 # point to a place.
@@ -29,12 +30,12 @@ from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, STOP_WORDS, TASK_WO
 
 Part = Literal["title", "words", "code", "output"]
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_DETAILS = re.compile(r"</?(?:details|summary|br|p|kbd|sub|sup|img|pre|code|b|i|hr)\b[^>\n]{0,300}/?>", re.IGNORECASE)
-_FENCE = re.compile(r"^\s{0,12}(?:>\s?)?(`{3,}|~{3,})\s*([\w+#-]*)")
-_BOX = re.compile(r"^\s*[-*+] \[[ xX]?\]")
-_HEADING = re.compile(r"^\s{0,3}(?:#{1,6}\s+(.{1,90}?)[\s#:]*|\*\*([^*\n]{1,60}?):?\*\*:?|(?=\S)([^\n]{1,40}):)\s*$")
-_SURROUNDINGS = re.compile(
+_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_DETAILS = lazy_pattern(r"</?(?:details|summary|br|p|kbd|sub|sup|img|pre|code|b|i|hr)\b[^>\n]{0,300}/?>", re.IGNORECASE)
+_FENCE = lazy_pattern(r"^\s{0,12}(?:>\s?)?(`{3,}|~{3,})\s*([\w+#-]*)")
+_BOX = lazy_pattern(r"^\s*[-*+] \[[ xX]?\]")
+_HEADING = lazy_pattern(r"^\s{0,3}(?:#{1,6}\s+(.{1,90}?)[\s#:]*|\*\*([^*\n]{1,60}?):?\*\*:?|(?=\S)([^\n]{1,40}):)\s*$")
+_SURROUNDINGS = lazy_pattern(
     r"(?:(?:your|my|the|system|test|runtime|relevant|software) |output of `?)*"
     r"(?:environment|versions?|system(?: info(?:rmation)?| details)?|platform|setup info|os|dependencies|hardware"
     r"|browser|pip (?:list|freeze)|installed (?:packages|versions)|\w{0,10}\.?show_versions\(\)|system_info\(\)|doctor"
@@ -54,23 +55,23 @@ _FORM_WORDS = """
     want should instead have link links see anything else we know about this console"""
 _FORM = frozenset(_FORM_WORDS.split())
 """Words of generic headings in report forms."""
-_OF_MACHINE = re.compile(
+_OF_MACHINE = lazy_pattern(
     r"[-*+>|]*\s*[*_`]*(?:os|operating system|platform|(?:[\w.+-]+ ){0,2}versions?|python(?:-bits|_\w+)?|node(?:js)?"
     r"|npm|yarn|pnpm|go|java|jdk|rustc?|cargo|ruby|php|browser|shell|terminal|locale|lc_all|lang|byteorder|machine|processor"
     r"|kernel|arch(?:itecture)?|distro|cpu|gpu|ram|memory|commit|installation|installed (?:via|with|from)|os-release"
     r"|libhdf5|libnetcdf|ide|editor)[*_`]*\s*(?:[:=|]|==).{0,120}",
     re.IGNORECASE,
 )
-_PINNED = re.compile(
+_PINNED = lazy_pattern(
     r"(?:[-*+|]\s{0,4})?[\w.\[\]-]{2,40}(?: {0,20}(?:==|[:|]) {0,4}| {2,40}| (?=v?\d+\.\d+[\w.+-]*$))"
     r"v?\d+\.\d+[\w.+-]{0,40}(?:[ |].{0,40})?"
 )
 """A package with its version, as in lists of installed packages."""
-_SOURCE_TRACE = re.compile(r"""^\W*(?:INTERNALERROR>\s*)?File ["'][^"'\n]+["'], line \d+|^\s+at \S+.*[:(]\d+""")
-_ERROR = re.compile(
+_SOURCE_TRACE = lazy_pattern(r"""^\W*(?:INTERNALERROR>\s*)?File ["'][^"'\n]+["'], line \d+|^\s+at \S+.*[:(]\d+""")
+_ERROR = lazy_pattern(
     r"^\s*(?:E\s+)?(?:[\w.]*(?:Error|Exception|Warning|Panic)\b|error(?:\[\w+\])?:|fatal:|panic:|thread '.*' panicked)"
 )
-_SESSION = re.compile(r"^\s*(?:>>>|\.\.\.|In \[\d+\]:|Out\[\d+\]:)\s?")
+_SESSION = lazy_pattern(r"^\s*(?:>>>|\.\.\.|In \[\d+\]:|Out\[\d+\]:)\s?")
 _OUTPUT = frozenset(("text", "txt", "log", "console", "output", "pytb", "plain", "plaintext", "stacktrace", "trace"))
 _OUTPUT_LINES: Final = 25
 """Least number of lines of a block that is taken for output."""
@@ -175,12 +176,12 @@ ASIDE: Final[Mapping[Kind, float]] = {"source": 1.0, "test": 0.3, "other": 0.2}
 ASKED: Final[Mapping[Kind, float]] = {"source": 1.0, "test": 0.7, "other": 0.5}
 """Tests and documents rank lower, less so if the first line asks for them."""
 _ASKS: Final[Mapping[Kind, re.Pattern[str]]] = {
-    "test": re.compile(
+    "test": lazy_pattern(
         r"\b(?:(?:failing|flaky|unit|regression|integration|write|fix|the|these|those) tests?"
         r"|tests? (?:fail|suite|case|for)|test_\w+|spec|fixture|benchmark)\b",
         re.IGNORECASE,
     ),
-    "other": re.compile(
+    "other": lazy_pattern(
         r"\b(?:docs?|documentation|readme|markdown|json|ya?ml|toml|ini|html|template|config file|workflow|ci|docker\w*"
         r"|makefile|changelog|dependenc\w+|package|lock ?file)\b",
         re.IGNORECASE,
@@ -212,11 +213,11 @@ class Query(Struct, frozen=True):
     words: int
 
 
-_TRAILER = re.compile(
+_TRAILER = lazy_pattern(
     r"^(?:[\w-]+-by|co-authored-by|change-id|git-svn-id|fixes|closes|refs?): .*$", re.IGNORECASE | re.MULTILINE
 )
-_ADDRESS = re.compile(r"https?://\S+|\b[0-9a-f]{7,40}\b|#\d+|\S+@\S+\.\w+")
-_QUOTED = re.compile(r"`([^`\n]{2,80})`")
+_ADDRESS = lazy_pattern(r"https?://\S+|\b[0-9a-f]{7,40}\b|#\d+|\S+@\S+\.\w+")
+_QUOTED = lazy_pattern(r"`([^`\n]{2,80})`")
 _LONGEST: Final = 20_000
 """Characters of a text searched for words."""
 _MAX_TERMS: Final = 160

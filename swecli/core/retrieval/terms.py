@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-IDENTIFIER = re.compile(r"[^\W\d]\w+")
+from swecli.lazy_pattern import lazy_pattern
+
+IDENTIFIER = lazy_pattern(r"[^\W\d]\w+")
 """A name or a word of at least two letters."""
 LONGEST = 60
 """Longer names are data, such as keys and hashes."""
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_VOWEL = re.compile(r"[aeiouy]")
+_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_VOWEL = lazy_pattern(r"[aeiouy]")
 
 _STOP = """
     a about above after again all also although always am an and any are as at be because been before being below

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import json
 import os
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import cast
 
 from swecli.core.atomic_text import make_private
 from swecli.core.sandbox.plan import Mount, Placeholder, Plan
+from swecli.lazy_pattern import lazy_pattern
 
 _LOCK, _RECORD = "lock", "placeholders"
 
@@ -140,7 +140,7 @@ def _content(name: str, parent: int, size: int) -> bytes:
         os.close(descriptor)
 
 
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_VERSION = lazy_pattern(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr")
 """Entries of /proc with kernel settings that root may write even without capabilities."""
 DISABLE_USERNS = (0, 8, 0)

@@ -20,20 +20,21 @@ from swecli.core.permissions.paths import inside
 from swecli.core.sandbox import landlock, seatbelt
 from swecli.core.sandbox.bubblewrap import bwrap_argv, version_of
 from swecli.core.sandbox.plan import Disk, Layer, Plan
+from swecli.lazy_pattern import lazy_pattern
 
 _TAIL = 20_000
 """Characters of output that are examined."""
-_READ_ONLY = re.compile(r"read-only file system|\bEROFS\b|errno 30\b", re.IGNORECASE)
-_NETWORK = re.compile(
+_READ_ONLY = lazy_pattern(r"read-only file system|\bEROFS\b|errno 30\b", re.IGNORECASE)
+_NETWORK = lazy_pattern(
     r"network is unreachable|could not resolve host|temporary failure in name resolution|name or service not known|"
     r"\b(EAI_AGAIN|ENETUNREACH|ENOTFOUND|EAI_NONAME)\b|failed to resolve|name resolution|"
     r"no address associated with hostname|dial (tcp|udp)|unable to resolve|could not connect to server|"
     r"failed to lookup address|getaddrinfo|nodename nor servname",
     re.IGNORECASE,
 )
-_NOT_PERMITTED = re.compile(r"operation not permitted|\bEPERM\b|errno 1\]", re.IGNORECASE)
-_DENIED = re.compile(r"permission denied|\bEACCES\b|errno 13\b|invalid cross-device link|\bEXDEV\b", re.IGNORECASE)
-_BUSY = re.compile(r"device or resource busy|\bEBUSY\b|is a directory|\bEISDIR\b", re.IGNORECASE)
+_NOT_PERMITTED = lazy_pattern(r"operation not permitted|\bEPERM\b|errno 1\]", re.IGNORECASE)
+_DENIED = lazy_pattern(r"permission denied|\bEACCES\b|errno 13\b|invalid cross-device link|\bEXDEV\b", re.IGNORECASE)
+_BUSY = lazy_pattern(r"device or resource busy|\bEBUSY\b|is a directory|\bEISDIR\b", re.IGNORECASE)
 
 
 def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
@@ -61,7 +62,7 @@ def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
     return ""
 
 
-_RAN = re.compile(rb'"exit-code"\s*:')
+_RAN = lazy_pattern(rb'"exit-code"\s*:')
 _HELPER_FAILED = "swecli sandbox:"
 
 

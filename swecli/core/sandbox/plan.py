@@ -17,6 +17,7 @@ from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import PROTECTED_NAMES, held_in_sandbox
 from swecli.core.permissions.types import Sandbox as Level
 from swecli.core.sandbox.survey import Survey
+from swecli.lazy_pattern import lazy_pattern
 
 Kind = Literal["file", "directory", "link", "other", "missing"]
 _HEAD_BYTES = 65_536
@@ -87,7 +88,7 @@ _RUN_NEEDED = ("/run/current-system", "/run/wrappers", "/run/opengl-driver", "/r
 """Parts of ``/run`` that programs need on some systems."""
 _RUN_FOR_NETWORK = ("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf")
 _SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "GPG_AGENT_INFO", "XDG_RUNTIME_DIR")
-_SOCKET_PATH = re.compile(r"(?:^|unix:(?:path=)?(?://)?)(/[^,;:]+)")
+_SOCKET_PATH = lazy_pattern(r"(?:^|unix:(?:path=)?(?://)?)(/[^,;:]+)")
 _CACHES = (
     (("PIP_CACHE_DIR",), ("XDG_CACHE_HOME", "pip"), ".cache/pip"),
     (("UV_CACHE_DIR",), ("XDG_CACHE_HOME", "uv"), ".cache/uv"),
@@ -99,8 +100,8 @@ _CACHES = (
 )
 """Package caches: variables that name one, a variable plus a folder below it, the default below home."""
 
-_DOTENV = re.compile(r"\.env(\..*)?")
-_DOTENV_FREE = re.compile(r"\.env\.(example|sample|template|dist|defaults?)")
+_DOTENV = lazy_pattern(r"\.env(\..*)?")
+_DOTENV_FREE = lazy_pattern(r"\.env\.(example|sample|template|dist|defaults?)")
 
 
 def is_dotenv(name: str) -> bool:
@@ -146,8 +147,8 @@ def caches(environment: Mapping[str, str], home: str, disk: Disk) -> Iterator[st
 
 COMMON_CONTENT = b".\n"
 """Content of a placeholder ``commondir``: the directory itself, same as without the file."""
-_HOOKS_PATH = re.compile(r"^\s*hookspath\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
-_WORK_TREE = re.compile(r"^\s*worktree\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
+_HOOKS_PATH = lazy_pattern(r"^\s*hookspath\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
+_WORK_TREE = lazy_pattern(r"^\s*worktree\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
 
 
 class GitPlaces(Struct, frozen=True):

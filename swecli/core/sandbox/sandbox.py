@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -20,8 +19,9 @@ from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
 from swecli.core.sandbox.survey import Content, Surveyor, undo
 from swecli.core.workspace.process_tree import is_running
+from swecli.lazy_pattern import lazy_pattern
 
-_NAME = re.compile(r"swecli-sandbox-(\d+)-.*")
+_NAME = lazy_pattern(r"swecli-sandbox-(\d+)-.*")
 
 
 class PrivateTemporary:

@@ -32,6 +32,7 @@ from swecli.core.protocol.events import (
     StepStarted,
 )
 from swecli.core.protocol.messages import ImagePart, TextPart, ToolCallPart, ToolResultPart
+from swecli.lazy_pattern import lazy_pattern
 
 Entry = dict[str, Any]
 """One log line as a JSON object."""
@@ -287,7 +288,7 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[Entry]:
             yield {str(key): value for key, value in entry.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-_INVISIBLE: Final = re.compile(
+_INVISIBLE: Final = lazy_pattern(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 

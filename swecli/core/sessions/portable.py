@@ -11,7 +11,6 @@ import binascii
 import contextlib
 import itertools
 import json
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,13 +42,14 @@ from swecli.core.sessions.log import visible_json
 from swecli.core.sessions.results import ResultStore, result_reference
 from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore, new_session_id
 from swecli.core.sessions.titles import storable
+from swecli.lazy_pattern import lazy_pattern
 
 FORMAT: Final = "swecli-session"
 VERSION: Final = 1
 MAX_BYTES: Final = 512_000_000
 """Bytes of the largest document that is read."""
-_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
-_REFERENCE: Final = re.compile(r"r[0-9a-f]{12}")
+_ID: Final = lazy_pattern(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
+_REFERENCE: Final = lazy_pattern(r"r[0-9a-f]{12}")
 
 
 class PortableError(Exception):

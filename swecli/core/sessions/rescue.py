@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sqlite3
 import struct
 import time
@@ -19,11 +18,12 @@ from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStart
 from swecli.core.sessions.losses import Loss, loss_sentence, losses
 from swecli.core.sessions.schema import APPLICATION_ID, Migration
 from swecli.core.sessions.titles import line_of, title_of
+from swecli.lazy_pattern import lazy_pattern
 
 _HEADER = b"SQLite format 3\x00"
 _HEADER_SIZE = 100
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
-_ERROR_CODE = re.compile(r"error code=(\d+)")
+_ERROR_CODE = lazy_pattern(r"error code=(\d+)")
 _SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'index')"
 
 Schema = dict[tuple[str, str], str]

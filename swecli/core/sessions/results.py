@@ -13,15 +13,16 @@ from msgspec import Struct
 
 from swecli.core.ports import BlobError, BlobRef
 from swecli.core.sessions.database import Database
+from swecli.lazy_pattern import lazy_pattern
 
-_ERROR = re.compile(
+_ERROR = lazy_pattern(
     r"\b(?:errors?|failed|failures?|fatal|panic(?:ked)?|exception|traceback|undefined|unresolved|cannot|denied|"
     r"segmentation fault|no such file)\b|\w(?:Error|Exception)\b|\bassert|^E\s",
     re.IGNORECASE,
 )
 _LINE = 200
 """Characters of an error line that are shown."""
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 class Excerpt(Struct, frozen=True):

@@ -7,7 +7,6 @@ beyond the events, which hold no keys.
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from swecli.core.sessions.rescue import is_damage, lenient
+from swecli.lazy_pattern import lazy_pattern
 
 FILE = "search.db"
 _VERSION = 1
@@ -28,11 +28,11 @@ _SCHEMA = (
 )
 _MAX_SEARCHED = {"text": 50_000, "tool_result": 2_000, "tool_call": 1_000}
 """Searched characters of a part, by its type: the beginning of a result, since the rest is rarely the target."""
-_WORD = re.compile(r"[\w]+")
+_WORD = lazy_pattern(r"[\w]+")
 _SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-_SIGNS = re.compile(f"({_SIGN})")
+_SIGNS = lazy_pattern(f"({_SIGN})")
 """Signs of scripts without blanks between words: each counts as a word."""
-_BETWEEN = re.compile(f"(?<={_SIGN}) +(?={_SIGN})")
+_BETWEEN = lazy_pattern(f"(?<={_SIGN}) +(?={_SIGN})")
 _HITS = 4_000
 _MAX_SHOWN = 160
 """Characters of a match that are shown."""

@@ -6,6 +6,7 @@ import re
 
 from swecli.core.protocol.events import ItemCompleted
 from swecli.core.protocol.messages import TextPart
+from swecli.lazy_pattern import lazy_pattern
 
 TITLE_LENGTH = 64
 """Characters of the longest title."""
@@ -17,16 +18,16 @@ _MIN_REMAINING = 4
 """Characters that must remain without a courtesy."""
 _MAX_READ = 4_000
 """Characters of a message that are examined."""
-_COURTESIES = re.compile(
+_COURTESIES = lazy_pattern(
     r"(?:(?:hi|hello|hey)(?:\s+there|(?!\s+there\b))|ok(?:ay)?|so|please|(?:can|could|would|will)\s+you|kindly|"
     r"i(?:\s+would|'d|’d)\s+like\s+(?:you\s+)?to|i\s+(?:want|need)\s+(?:you\s+)?to|let(?:'|’)?s|help\s+me(?:\s+to)?)"
     r"(?:\s*[,!.:]+\s*|\s+)",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
-_MARKS = re.compile(r"^\s*(?:#{1,6}\s+|[-*+]\s+|>\s*|\d{1,3}[.)]\s+)+")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_]|[\"'(])|(?<=[。！？])")
-_EMPHASIS = re.compile(r"(\*\*|`)(?=\S)(.+?)(?<=\S)\1")
+_FENCE = lazy_pattern(r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_MARKS = lazy_pattern(r"^\s*(?:#{1,6}\s+|[-*+]\s+|>\s*|\d{1,3}[.)]\s+)+")
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+(?=[^\Wa-z_]|[\"'(])|(?<=[。！？])")
+_EMPHASIS = lazy_pattern(r"(\*\*|`)(?=\S)(.+?)(?<=\S)\1")
 """Without underscores, which names contain."""
 
 

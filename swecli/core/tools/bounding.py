@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
+
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_BYTES = 48_000
 MAX_LINES = 2_400
 _HEAD_SHARE = 0.4
 """The end of an output (a summary, a failure) usually says more than its beginning."""
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 class Bounded(Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -44,6 +43,7 @@ from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, at
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
 from swecli.core.workspace.text_file import FileState, TextFile, decode, read_bytes
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_FILE = 10_000_000
 """Largest file, in bytes, that the file tools change."""
@@ -217,7 +217,7 @@ def stale_edit(path: Path, text: str, sha256: str, lines: Sequence[int], old: st
     )
 
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 _ONE_BYTE_UNITS = frozenset(("utf-8", "latin-1", "cp1252"))
 
 

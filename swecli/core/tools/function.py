@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -15,9 +14,10 @@ from pydantic_core import PydanticSerializationError, to_json
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.dynamic import DynamicTool, RawParams, portable_schema
+from swecli.lazy_pattern import lazy_pattern
 
 Function = Callable[..., Any]
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 

@@ -27,6 +27,7 @@ from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo, JobsError, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, LaunchError, ProcessResult, run_process
 from swecli.core.workspace.text_file import read_bytes
+from swecli.lazy_pattern import lazy_pattern
 
 MOST_WAIT = 600.0
 _JOB_HEAD_BYTES = 200_000
@@ -169,14 +170,14 @@ _HEAD_BYTES = 1_000_000
 _TAIL_BYTES = 2_000_000
 """Bytes of output that are kept; the rest is only counted."""
 _BLOCK_BYTES = 200_000
-_NEEDS_TERMINAL = re.compile(
+_NEEDS_TERMINAL = lazy_pattern(
     r"a terminal is required|a password is required|no tty present|not a tty\b|not a terminal|"
     r"could not read (Username|Password)|terminal prompts disabled|/dev/tty: No such device|"
     r"EOF when reading a line|EOF on (stdin|standard input)|Error reading input|stdin is not a|"
     r"Host key verification failed|Inappropriate ioctl for device",
     re.IGNORECASE,
 )
-_PROMPT = re.compile(
+_PROMPT = lazy_pattern(
     r"(\[y(es)?/n(o)?\]|\(y(es)?/n(o)?(/\[fingerprint\])?\)|\bpassword( for [^:\n]*)?:|\bpassphrase[^\n]*:|"
     r"press (any key|enter|return)[^\n]*)[ ?:]*\Z",
     re.IGNORECASE,

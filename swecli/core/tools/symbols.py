@@ -16,12 +16,13 @@ from swecli.core.ports import CodeError, CodePlace, CodeServers
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
 from swecli.core.workspace.text_file import decode, read_bytes
+from swecli.lazy_pattern import lazy_pattern
 
 MOST: int = 100
 """Maximum number of listed places."""
 _MAX_FILE = 1_000_000
 _MOST_COLUMNS = 200
-_WORD = re.compile(r"\w")
+_WORD = lazy_pattern(r"\w")
 
 Action = Literal["definition", "references", "outline", "search"]
 

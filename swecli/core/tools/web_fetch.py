@@ -14,11 +14,12 @@ from swecli.core.protocol.blocks import TextBlock
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.web.fetch import FetchError, Limits, Page, fetch, host_of, parsed
 from swecli.core.workspace.command_output import as_read
+from swecli.lazy_pattern import lazy_pattern
 
-_TEXT = re.compile(
+_TEXT = lazy_pattern(
     r"text/|application/(json|xml|xhtml\+xml|javascript|toml|yaml|x-yaml|[\w.-]+\+(json|xml))", re.IGNORECASE
 )
-_CHARSET = re.compile(rb"""charset=["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_CHARSET = lazy_pattern(rb"""charset=["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _SHOWN = 4_000
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import re
 import socket
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 from msgspec import Struct
+
+from swecli.lazy_pattern import lazy_pattern
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -89,7 +90,7 @@ _HEADERS = {
     "accept-encoding": "identity",
     "user-agent": "swecli",
 }
-_ODD = re.compile(r"[\s\x00-\x1f\x7f\\]")
+_ODD = lazy_pattern(r"[\s\x00-\x1f\x7f\\]")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 

@@ -5,11 +5,12 @@ Imported with the first page, because the parser's table of character names take
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import suppress
 from html.parser import HTMLParser
 from urllib.parse import urljoin
+
+from swecli.lazy_pattern import lazy_pattern
 
 SECONDS = 5.0
 """Time limit for one page; the text parsed until then is used."""
@@ -35,8 +36,8 @@ _BLOCKS = frozenset(
         *("summary", "table", "tr", "ul"),
     )
 )
-_BLANKS = re.compile(r"[ \t\r\f\v\n]+")
-_LINES = re.compile(r"\n{3,}")
+_BLANKS = lazy_pattern(r"[ \t\r\f\v\n]+")
+_LINES = lazy_pattern(r"\n{3,}")
 
 
 class _Reader(HTMLParser):

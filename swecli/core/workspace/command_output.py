@@ -6,7 +6,6 @@ import asyncio
 import codecs
 import contextlib
 import os
-import re
 import signal
 import tempfile
 import threading
@@ -17,11 +16,12 @@ from typing import IO, Final
 from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import sanitise
 
-COLOURS: Final = re.compile("\x1b\\[([0-9;:]{0,60})m")
+COLOURS: Final = lazy_pattern("\x1b\\[([0-9;:]{0,60})m")
 """Sequences that set colours and weights."""
-_ERASURES: Final = re.compile("\x1b\\[[0-3]?[JK]|\x1b\\[\\?[0-9;]{1,12}[hl]|\x1b\\[[0-9]{0,4}[ABCDEFG]|\x1b\\(B")
+_ERASURES: Final = lazy_pattern("\x1b\\[[0-3]?[JK]|\x1b\\[\\?[0-9;]{1,12}[hl]|\x1b\\[[0-9]{0,4}[ABCDEFG]|\x1b\\(B")
 """Progress-bar sequences without meaning once each line is drawn only once: erasing, moving, modes."""
 
 

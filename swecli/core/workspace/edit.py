@@ -6,7 +6,6 @@ with LF. The new string then takes the line ends of its place.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
@@ -16,10 +15,11 @@ from difflib import SequenceMatcher
 from msgspec import Struct
 
 from swecli.core.workspace.text_file import TextFile
+from swecli.lazy_pattern import lazy_pattern
 
-_WORD = re.compile(r"\w+")
-_UNIT = re.compile(r"\w+|[^\w\s]")
-_NUMBERED = re.compile(r"\s*\d+\t")
+_WORD = lazy_pattern(r"\w+")
+_UNIT = lazy_pattern(r"\w+|[^\w\s]")
+_NUMBERED = lazy_pattern(r"\s*\d+\t")
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-", "\u00a0": " "})
 
 _MAX_LINES = 50_000

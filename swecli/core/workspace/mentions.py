@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from swecli.lazy_pattern import lazy_pattern
+
 MOST = 20
 """Files that one message may attach."""
 
-_MENTION = re.compile(r"""@(?<![^\s(\[{<"'`]@)(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))""")
+_MENTION = lazy_pattern(r"""@(?<![^\s(\[{<"'`]@)(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))""")
 """It begins with the sign itself, so that scanning megabytes without one is fast."""
-_RANGE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
-_FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
+_RANGE = lazy_pattern(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
+_FILE_NAME = lazy_pattern(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
 _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html ini ipynb java jpeg jpg js json jsx kt
   lock log lua md mjs pdf php png ps1 py pyi rb rs rst scss sh sql svg swift tex toml ts tsv tsx txt vue webp xml yaml
   yml"""

@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from swecli.core.workspace.edit import EditError, explain_miss, splice
 from swecli.core.workspace.text_file import TextFile
+from swecli.lazy_pattern import lazy_pattern
 
 BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
-_HEAD = re.compile(r"\*\*\* (Add|Update|Delete) File: *(.+?) *")
-_MOVE = re.compile(r"\*\*\* Move to: *(.+?) *")
-_HEREDOC = re.compile(r"(?:apply_patch\s+)?<<\s*(['\"]?)(\w+)\1\s*\n(.*)\n\2\s*", re.DOTALL)
-_FENCE = re.compile(r"```\w*\n(.*)\n```\s*", re.DOTALL)
+_HEAD = lazy_pattern(r"\*\*\* (Add|Update|Delete) File: *(.+?) *")
+_MOVE = lazy_pattern(r"\*\*\* Move to: *(.+?) *")
+_HEREDOC = lazy_pattern(r"(?:apply_patch\s+)?<<\s*(['\"]?)(\w+)\1\s*\n(.*)\n\2\s*", re.DOTALL)
+_FENCE = lazy_pattern(r"```\w*\n(.*)\n```\s*", re.DOTALL)
 
 
 class PatchError(Exception):

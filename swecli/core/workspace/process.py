@@ -26,8 +26,9 @@ from msgspec import Struct
 from swecli.core.workspace import process_tree as tree
 from swecli.core.workspace.command_output import HEAD, TAIL, CommandOutput, OutputPipe
 from swecli.core.workspace.process_limit import LOOK, PROCESSES, ProcessLimit
+from swecli.lazy_pattern import lazy_pattern
 
-_SECRET = re.compile(
+_SECRET = lazy_pattern(
     r".*_(KEY|TOKEN|SECRET|PAT|PASSPHRASE|AUTH)S?|.*(PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|SECRET_|_TOKEN_|_KEY_).*"
     r"|.*(APIKEY|ACCESSKEY|SECRETKEY|AUTHTOKEN)",
     re.IGNORECASE,

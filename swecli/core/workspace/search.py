@@ -16,6 +16,7 @@ from msgspec import Struct
 from swecli.core.workspace.command_output import Captured, capture
 from swecli.core.workspace.walk import Entry, IgnoreRules, ignore_root
 from swecli.core.workspace.worker import MAX_COLUMNS, leaving_out
+from swecli.lazy_pattern import lazy_pattern
 
 _BOOT = "import sys;sys.path[:0]={paths!r};from swecli.core.workspace.worker import main;sys.exit(main())"
 _GRACE = 1.0
@@ -98,7 +99,7 @@ async def list_tree(
 
 _SECONDS = 20.0
 _BYTES = 8_000_000
-_LINE = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
+_LINE = lazy_pattern(r"(\d+)([:-])(.*)", re.DOTALL)
 
 
 class SearchError(Exception):

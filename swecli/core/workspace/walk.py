@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from swecli.core.workspace.text_file import read_bytes
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -134,7 +134,7 @@ def left_out_by_ripgrep(directory: str) -> Callable[[str, bool], bool]:
     return left_out
 
 
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
 _MAX_ALTERNATIVES = 64
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.core.atomic_text import make_private
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MAX_BYTES = 5_000_000
 MAX_IMAGES = 20
 """Images that one paste may contain."""
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-_PLACEHOLDER = re.compile(r"\[Image #(\d+): [^\]\n]*\]")
+_PLACEHOLDER = lazy_pattern(r"\[Image #(\d+): [^\]\n]*\]")
 _MAX_TEXT = 8_000
 
 

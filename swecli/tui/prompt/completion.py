@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from swecli.lazy_pattern import lazy_pattern
 from swecli.tui.keymap import Keymap
 from swecli.tui.line_input import Row, Rows
 from swecli.tui.prompt.editor import PromptEditor
@@ -69,8 +70,8 @@ def best(query: str, names: Iterable[str], limit: int) -> list[str]:
 LIMIT = 8
 """Suggestions shown at once."""
 
-_SLASH = re.compile(r"/([A-Za-z0-9_:?-]*)\Z")
-_MENTION = re.compile(r"(?:^|(?<=\s))@([^\s@]*)\Z")
+_SLASH = lazy_pattern(r"/([A-Za-z0-9_:?-]*)\Z")
+_MENTION = lazy_pattern(r"(?:^|(?<=\s))@([^\s@]*)\Z")
 
 
 class Token(Struct, frozen=True):
@@ -128,8 +129,8 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
     ]
 
 
-_TESTS = re.compile(r"(?:^|/)(?:tests?|__tests__|specs?|testing)/|(?:^|/)test_[^/]*$|[_.](?:test|spec)\.[^/.]+$")
-_DOCS = re.compile(
+_TESTS = lazy_pattern(r"(?:^|/)(?:tests?|__tests__|specs?|testing)/|(?:^|/)test_[^/]*$|[_.](?:test|spec)\.[^/.]+$")
+_DOCS = lazy_pattern(
     r"(?:^|/)(?:docs?|examples?|samples?|\.[^/]+)/"
     r"|\.(?:md|rst|txt|adoc)$|(?:^|/)(?:README|LICEN[SC]E|COPYING|AUTHORS|CHANGELOG|CHANGES)$",
     re.IGNORECASE,

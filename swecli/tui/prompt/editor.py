@@ -14,6 +14,7 @@ from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
+from swecli.lazy_pattern import lazy_pattern
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.attachments import Attachments, image_paths
 
@@ -172,7 +173,7 @@ MOST_HELD = 64_000_000
 MOST_SAVED = 8_000_000
 """Largest paste, in characters, that is saved with the draft."""
 
-_PLACEHOLDER = re.compile(r"\[Pasted text #(\d+): [^\]\n]*\]")
+_PLACEHOLDER = lazy_pattern(r"\[Pasted text #(\d+): [^\]\n]*\]")
 
 
 class Pastes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -20,6 +19,7 @@ from textual.widgets import Input, Static
 
 from swecli.core.config.key_actions import Place
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.keymap import Keymap, keymap_of
@@ -391,7 +391,7 @@ def fitted(note: str, last: str, width: int) -> str:
     return BETWEEN.join((*kept, last))
 
 
-_KEY = re.compile(r"(?:(?:[\u2191\u2193]+|enter|esc|[Tt]ab|space|PgUp|PgDn|Home|End|[Cc]trl\+\w)(?: |$))+")
+_KEY = lazy_pattern(r"(?:(?:[\u2191\u2193]+|enter|esc|[Tt]ab|space|PgUp|PgDn|Home|End|[Cc]trl\+\w)(?: |$))+")
 
 
 def styled(note: str) -> Content:

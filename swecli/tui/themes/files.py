@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from swecli.core.config.load import ConfigError, ConfigProblem, key_lines, line_of, read_toml
+from swecli.lazy_pattern import lazy_pattern
 from swecli.tui.themes.scheme import Scheme, SchemeError, scheme_of
 
 MOST = 200
 """Maximum number of files read from one folder."""
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_NAME = lazy_pattern(r"[A-Za-z0-9_.-]+")
 
 
 @cache

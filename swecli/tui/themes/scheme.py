@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Literal
@@ -10,12 +9,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.lazy_pattern import lazy_pattern
+
 AA = 4.5
 """Text contrast required by WCAG 2.1, level AA."""
 
 BLACK, WHITE = "#000000", "#ffffff"
 
-_HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
+_HEX = lazy_pattern(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 
 
 def normal(colour: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -15,6 +14,7 @@ from rich.style import Style
 
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.workspace.line_diff import changed_spans
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.code import CodeLines, language_of
 from swecli.tui.transcript.palette import Palette
@@ -37,7 +37,7 @@ from swecli.tui.transcript.rows import (
 CONTEXT: Final = 3
 MAX_WORDS: Final = 600
 """Longer lines (in characters) are not compared word by word."""
-_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
+_WORD: Final = lazy_pattern(r"\w+|\s+|[^\w\s]")
 
 Sign = Literal[" ", "+", "-", "~"]
 

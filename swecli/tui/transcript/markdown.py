@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from rich.style import Style
 
 from swecli.core.protocol.blocks import MarkdownBlock, TableBlock
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.code import CodeLines
 from swecli.tui.transcript.palette import Palette
@@ -220,7 +221,7 @@ MAX_NESTING: Final = 40
 """Maximum nesting to draw; a deeper block is shown as source."""
 BULLETS: Final = ("• ", "◦ ", "▪ ")
 _LISTS: Final = ("bullet_list_open", "ordered_list_open")
-_BREAKING: Final = re.compile("\r\n|[\x00\r\ud800-\udfff]")
+_BREAKING: Final = lazy_pattern("\r\n|[\x00\r\ud800-\udfff]")
 
 
 class Unit(Struct, frozen=True):
@@ -440,7 +441,7 @@ def _code_lines(content: str) -> list[SafeText]:
 LARGE: Final = 8_000
 """Characters of unfinished text beyond which it is redrawn only after growing by ``1 / SLOW``."""
 SLOW: Final = 50
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
+_FENCE: Final = lazy_pattern(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
 
 
 class _Fence(Struct):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final, Literal, Protocol
@@ -13,14 +12,15 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import SafeText
 
-_SINGLE: Final = re.compile(
+_SINGLE: Final = lazy_pattern(
     "[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u0377\u037a-\u037f\u0388-\u038a\u0390-\u0482\u2010-\u2015\u2018-\u2022"
     "\u2026\u2190-\u2193\u2400-\u2421\u2500-\u25aa\u25e6\u2713-\u2714\u2717-\u2718\u2800-\u28ff\u27e8\u27e9]*"
 )
 """Frequent characters that are one cell wide and a grapheme of their own."""
-_SPACES = re.compile(" *")
+_SPACES = lazy_pattern(" *")
 ELLIPSIS: Final = "…"
 
 
@@ -322,7 +322,7 @@ def plain_rows(
     return out
 
 
-_LABEL = re.compile(r"\s*\S(?:.*?\S)??\s{2,}(?=\S)")
+_LABEL = lazy_pattern(r"\s*\S(?:.*?\S)??\s{2,}(?=\S)")
 
 
 def label_width(line: str, width: int) -> int:

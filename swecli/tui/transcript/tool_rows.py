@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -27,6 +26,7 @@ from swecli.core.protocol.blocks import (
 )
 from swecli.core.workspace.command_output import COLOURS, last_states
 from swecli.figures import BAR, duration
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.tool_words import words_for
 from swecli.tui.transcript.blocks import AgentFigures, ToolBlock
@@ -334,7 +334,7 @@ def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gu
 
 _TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "ref_id", "id", "name")
 """Arguments that best describe a call, in order of preference."""
-_PARTIAL: Final = re.compile(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
+_PARTIAL: Final = lazy_pattern(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
 MAX_PARSED: Final = 100_000
 
 

@@ -24,6 +24,7 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import PlanChanged
 from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
+from swecli.lazy_pattern import lazy_pattern
 
 OPENING = (
     "The older part of this conversation was compacted to make room. What follows replaces it. The requests in "
@@ -126,11 +127,11 @@ def _user_messages(
     return "\n\n".join(reversed(quotes)), tuple(reversed(kept)), tuple(reversed(shortened))
 
 
-CONSTRAINT = re.compile(
+CONSTRAINT = lazy_pattern(
     r"\b(never|always|must(?:n't| not)?|don'?t|do not|only|without|instead of|prefer|avoid|make sure|keep|no longer)\b",
     re.I,
 )
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
 ANCHORS_LONGEST = 300
 """Characters of one constraint."""
 MOST = 40

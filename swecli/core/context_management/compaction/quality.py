@@ -3,7 +3,6 @@ Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -11,8 +10,9 @@ from msgspec import Struct
 from swecli.core.context_management.compaction.package import SessionFacts, constraints, remembered
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.work_log import user_texts
+from swecli.lazy_pattern import lazy_pattern
 
-_IDENTIFIER = re.compile(r"`([^`\n]{2,60})`|\b([\w.-]*(?:[/_]|\.\w|[a-z][A-Z])[\w./:-]*\w)\b")
+_IDENTIFIER = lazy_pattern(r"`([^`\n]{2,60})`|\b([\w.-]*(?:[/_]|\.\w|[a-z][A-Z])[\w./:-]*\w)\b")
 """A name in the user's text: between backticks, or a path, a dotted or a compound word."""
 MOST_NAMED = 40
 """Newest names of the user that count."""
@@ -69,7 +69,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-_WORD = re.compile(r"[\w./:-]{3,}")
+_WORD = lazy_pattern(r"[\w./:-]{3,}")
 MOST_SOURCES = 2
 """Most sources of one line, which are sent with it."""
 CLOSE = 0.7
@@ -82,7 +82,7 @@ COMMON = 0.2
 """Share of the entries above which a common word is not significant."""
 
 
-_CITED = re.compile(r"(.*\S) \[([\w.]+(?:, [\w.]+)*)\]\s*")
+_CITED = lazy_pattern(r"(.*\S) \[([\w.]+(?:, [\w.]+)*)\]\s*")
 """A line with ids at its end."""
 
 

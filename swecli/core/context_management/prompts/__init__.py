@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.protocol.events import Mode
+from swecli.lazy_pattern import lazy_pattern
 
 PromptName = Literal[
     "base",
@@ -74,13 +75,13 @@ def unmarked(text: str) -> str:
 
 
 _POINTERS = note(POINTERS).removesuffix("\n</swecli-note>")
-_NOTE = re.compile(r"<(?=\s*/?\s*swecli-note\b)", re.IGNORECASE)
-_FRAME = re.compile(
+_NOTE = lazy_pattern(r"<(?=\s*/?\s*swecli-note\b)", re.IGNORECASE)
+_FRAME = lazy_pattern(
     r"<(?=\s*/?\s*(?:compacted|swecli-note|summary-so-far)\b|/?(?:file|environment|conversation)(?:[\s>/]|$))",
     re.IGNORECASE,
 )
-_QUOTE = re.compile(r"^(\s*)\[(?=[a-z]\d+\])", re.MULTILINE)
-_HEADING = re.compile(
+_QUOTE = lazy_pattern(r"^(\s*)\[(?=[a-z]\d+\])", re.MULTILINE)
+_HEADING = lazy_pattern(
     r"^#(?=\s+(?:Earlier messages of the user|Summary|What the user asked|State, from the record|Notes of swecli)\b)",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -101,7 +102,7 @@ def harmless(text: str) -> str:
     return _HEADING.sub(r"\\#", _QUOTE.sub(r"\1\\[", text))
 
 
-_SECTION_FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|instructions|quoted)\b)", re.IGNORECASE)
+_SECTION_FRAME = lazy_pattern(r"<(?=\s*/?\s*(?:memory|instructions|quoted)\b)", re.IGNORECASE)
 
 
 def framed(text: str) -> str:

@@ -11,15 +11,16 @@ from msgspec import Struct
 
 from swecli.core.llm.json_values import JsonObject, compact, is_object, parse_json, parse_loose
 from swecli.core.protocol.messages import Message
+from swecli.lazy_pattern import lazy_pattern
 
 IdAlphabet = Literal["any", "alnum9", "token40", "token64"]
 """Call ids that a host accepts: anything; exactly 9 letters and digits; up to 40 or 64 of ``[A-Za-z0-9_-]``."""
 
 _ACCEPTED: dict[IdAlphabet, re.Pattern[str]] = {
-    "any": re.compile(r".*", re.S),
-    "alnum9": re.compile(r"[A-Za-z0-9]{9}"),
-    "token40": re.compile(r"[A-Za-z0-9_-]{1,40}"),
-    "token64": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "any": lazy_pattern(r".*", re.S),
+    "alnum9": lazy_pattern(r"[A-Za-z0-9]{9}"),
+    "token40": lazy_pattern(r"[A-Za-z0-9_-]{1,40}"),
+    "token64": lazy_pattern(r"[A-Za-z0-9_-]{1,64}"),
 }
 
 

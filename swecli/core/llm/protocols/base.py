@@ -45,6 +45,7 @@ from swecli.core.protocol.messages import (
     ToolResultPart,
     Usage,
 )
+from swecli.lazy_pattern import lazy_pattern
 
 
 class StreamedText(Struct, kw_only=True):
@@ -369,7 +370,7 @@ class Answer(Transcript):
 
 
 _DONE = "[DONE]"
-_GATEWAY_PAGE = re.compile(r"<title>[^<]*\b(429|5\d\d)\b", re.IGNORECASE)
+_GATEWAY_PAGE = lazy_pattern(r"<title>[^<]*\b(429|5\d\d)\b", re.IGNORECASE)
 
 USUAL_OUTPUT: Mapping[str, int] = {"anthropic-messages": 8_192}
 """Default answer limit, in tokens, for protocols that require one."""

@@ -21,10 +21,11 @@ from swecli.core.permissions.shell.expand import (
 from swecli.core.permissions.shell.searched import check_git, check_grep, check_ripgrep, check_trees
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import Table
+from swecli.lazy_pattern import lazy_pattern
 
 _NAME_PATTERNS = frozenset(("-g", "--glob", "--iglob", "--include"))
 
-_SIGNATURES = re.compile(r"%G|%\(\*?signature|^(--sort=)?-?\*?signature")
+_SIGNATURES = lazy_pattern(r"%G|%\(\*?signature|^(--sort=)?-?\*?signature")
 """Options that make git check signatures, which starts another program."""
 
 _DEREFERENCE = frozenset(("-L", "-D", "-H", "--dereference", "--dereference-args"))

@@ -20,6 +20,7 @@ from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord
 from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.unpack import Started
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_SHOWN = 20
 
@@ -52,7 +53,7 @@ def _summary(total: BlastRadius, anything: bool) -> str:
     return f"{least}{files}{folders}, {total.size:,} bytes"
 
 
-_DEVICES = re.compile(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
+_DEVICES = lazy_pattern(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
 _IN_PLACE = frozenset(("sed", "perl", "ruby"))
 _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 
@@ -404,7 +405,7 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
 
 
 _SHELLS = ("sh", "bash", "dash", "zsh")
-_SKILL_FILE = re.compile(r"/\.(?:claude|agents|swecli)/skills/[^/]+/.", re.IGNORECASE)
+_SKILL_FILE = lazy_pattern(r"/\.(?:claude|agents|swecli)/skills/[^/]+/.", re.IGNORECASE)
 
 
 def _protected_path(item: Started, path: str, resolved: str, writer: bool, place: Place) -> Iterable[Danger]:

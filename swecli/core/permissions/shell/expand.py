@@ -14,6 +14,7 @@ from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import SECRET_EXAMPLES, inside, is_secret_in
 from swecli.core.permissions.shell.syntax import Script, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import may_be_shown
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_EXPANSIONS = 500
 PROCESS = "/dev/fd/63"
@@ -21,7 +22,7 @@ PROCESS = "/dev/fd/63"
 
 _ANY_TEXT, _ANY_CHARACTER = "**", "??"
 """Wildcards among single characters."""
-_BRACKET = re.compile(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
+_BRACKET = lazy_pattern(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
 
 
 class Situation(Struct, frozen=True):

@@ -28,8 +28,9 @@ from swecli.core.permissions.shell.syntax import (
     WordReader,
 )
 from swecli.core.permissions.shell.tables import is_plain_variable
+from swecli.lazy_pattern import lazy_pattern
 
-_ANSI = re.compile(r"\\(u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|x[0-9a-fA-F]{1,2}|[0-7]{1,3}|c.|.)", re.DOTALL)
+_ANSI = lazy_pattern(r"\\(u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|x[0-9a-fA-F]{1,2}|[0-7]{1,3}|c.|.)", re.DOTALL)
 
 
 def decode_ansi(body: str) -> str:
@@ -54,7 +55,7 @@ def _ansi_character(match: re.Match[str]) -> str:
     )
 
 
-_BRACES = re.compile(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)", re.DOTALL)
+_BRACES = lazy_pattern(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)", re.DOTALL)
 _MOST = 64
 
 
@@ -119,8 +120,8 @@ _REFUSED_KEYWORDS = frozenset(
         *("else", "elif", "fi", "}"),
     )
 )
-_KEYWORD = re.compile(r"[a-z{}!\[\]]+(?=[\s;&|<>()]|$)")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
+_KEYWORD = lazy_pattern(r"[a-z{}!\[\]]+(?=[\s;&|<>()]|$)")
+_ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
 _OPERATORS = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from swecli.core.permissions.facts import BlastRadius, FileFacts
+from swecli.lazy_pattern import lazy_pattern
 
 What = Literal["deletes", "overwrites", "discards changes in", ""]
 
@@ -150,7 +150,7 @@ def of_git(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
             return None
 
 
-_CLEAN: Final = re.compile(r"-[fdxXqn]+|--force|--quiet|--dry-run")
+_CLEAN: Final = lazy_pattern(r"-[fdxXqn]+|--force|--quiet|--dry-run")
 
 
 def _of_clean(rest: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:

@@ -9,11 +9,12 @@ from swecli.core.permissions.shell.expand import Situation, check_content, check
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.unpack import NAME_TO_COME, check_executed
+from swecli.lazy_pattern import lazy_pattern
 
 _ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|\[\^?(?:[^\]/\\\n]|\\[a-z])+\])*/I?)"
-_PREFIX = re.compile(rf"\s*(?:{_ADDRESS}\s*(?:,\s*(?:[+~]?\d+|{_ADDRESS})\s*)?)?!?\s*")
-_COMMAND = re.compile(r"[pPdDnNgGhHxlz=qQ]\s*\d*")
-_TEXT_COMMAND = re.compile(r"[aic][ \t]*[^\s\\\n][^\\\n]*")
+_PREFIX = lazy_pattern(rf"\s*(?:{_ADDRESS}\s*(?:,\s*(?:[+~]?\d+|{_ADDRESS})\s*)?)?!?\s*")
+_COMMAND = lazy_pattern(r"[pPdDnNgGhHxlz=qQ]\s*\d*")
+_TEXT_COMMAND = lazy_pattern(r"[aic][ \t]*[^\s\\\n][^\\\n]*")
 _PART = r"(?:(?!{d})[^\\\n\[]|\\[^\n]|\[\^?(?:(?!{d})[^\]\\\n]|\\[a-z])+\])*"
 _TEXT = r"(?:(?!{d})[^\\\n]|\\[^\n])*"
 
@@ -98,11 +99,11 @@ def _substitution(script: str, at: int) -> re.Match[str] | None:
     return re.compile(rf"{part}{quoted}{text}{quoted}[gpiI0-9]*\s*").match(script, at + 2)
 
 
-_EFFECT = re.compile(
+_EFFECT = lazy_pattern(
     r"system|getline|close|fflush|ENVIRON|ARG[VC]|ARGIND|PROCINFO|SYMTAB|FUNCTAB|extension|load|include|eval|exec|@|\\\n|&\||\|&"
 )
-_REGULAR = re.compile(r"/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]\[/\\\n]+\])*/")
-_BEFORE_REGULAR = re.compile(r"(?:^|[(,{};!~&|\n])[ \t]*$")
+_REGULAR = lazy_pattern(r"/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]\[/\\\n]+\])*/")
+_BEFORE_REGULAR = lazy_pattern(r"(?:^|[(,{};!~&|\n])[ \t]*$")
 _NO_OPERANDS = frozenset(
     (
         *("print", "printf", "return", "in", "else", "do", "while", "if", "for", "case", "default", "delete", "next"),
@@ -110,7 +111,7 @@ _NO_OPERANDS = frozenset(
     )
 )
 """Words after which a slash may start a regular expression instead of dividing."""
-_STRING = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
+_STRING = lazy_pattern(r'"(?:[^"\\\n]|\\[^\n])*"')
 
 
 def check_awk(arguments: list[str], situation: Situation) -> None:
@@ -243,7 +244,7 @@ def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
 # --- jq ------------------------------------------------------------------------------------------------------------
 
 _JQ_FLAGS = frozenset("rcsSneajMCR")
-_JQ_EFFECT = re.compile(r"(?<!\.)\benv\b|\$ENV|\$__|\b(import|include|input_filename|get_search_list|modulemeta)\b")
+_JQ_EFFECT = lazy_pattern(r"(?<!\.)\benv\b|\$ENV|\$__|\b(import|include|input_filename|get_search_list|modulemeta)\b")
 
 
 def _jq(arguments: list[str], situation: Situation) -> None:

@@ -32,8 +32,9 @@ from swecli.core.permissions.shell.syntax import (
 )
 from swecli.core.permissions.shell.tables import is_plain_variable, tables
 from swecli.core.permissions.shell.unpack import list_of_names, producer, unwrap_xargs, with_names
+from swecli.lazy_pattern import lazy_pattern
 
-_DURATION = re.compile(r"\d+(\.\d+)?[smhd]?")
+_DURATION = lazy_pattern(r"\d+(\.\d+)?[smhd]?")
 
 
 def unwrap(name: str, arguments: Sequence[str | None], harmless: Callable[[str, str], bool]) -> list[str | None] | None:
@@ -84,12 +85,12 @@ def _none_or_raise(name: str, arguments: Sequence[str | None]) -> None:
     raise UnprovenError(f"this use of {name} is not understood")
 
 
-_HARMLESS_VALUES = re.compile(r"[A-Za-z0-9_.@+-]*")
-_HARMLESS_NAMES = re.compile(r"LC_[A-Z]+|LANG|NO_COLOR|TERM|COLUMNS|FORCE_COLOR|CLICOLOR")
+_HARMLESS_VALUES = lazy_pattern(r"[A-Za-z0-9_.@+-]*")
+_HARMLESS_NAMES = lazy_pattern(r"LC_[A-Z]+|LANG|NO_COLOR|TERM|COLUMNS|FORCE_COLOR|CLICOLOR")
 _HARMLESS_EXACT = frozenset(
     (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_PAGER", ""), ("PAGER", ""), ("GIT_OPTIONAL_LOCKS", "0"))
 )
-_SETTINGS = re.compile(
+_SETTINGS = lazy_pattern(
     r"CI|DEBUG|VERBOSE|LOG_?LEVEL|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|MIX_ENV|FLASK_ENV|FLASK_DEBUG|RUST_LOG|RUST_BACKTRACE"
     r"|CARGO_TERM_COLOR|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|PYTHONUTF8|PYTHONIOENCODING"
     r"|PYTHONWARNINGS|HYPOTHESIS_PROFILE|UPDATE_SNAPSHOTS?|UPDATE_GOLDENS|PORT|TEST_ENV"

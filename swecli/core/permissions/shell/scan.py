@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from swecli.core.permissions.shell.lexer import decode_ansi, expanded, has_braces
+from swecli.lazy_pattern import lazy_pattern
 
 
 class ScanError(ValueError):
@@ -63,9 +64,9 @@ _KEYWORDS = frozenset(
         "function",
     )
 )
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_REDIRECT = re.compile(r"(?:\d+|&)?(?:<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)|&>>?")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=", re.DOTALL)
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_REDIRECT = lazy_pattern(r"(?:\d+|&)?(?:<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)|&>>?")
+_ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=", re.DOTALL)
 
 
 class _Current(Struct):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
+
+from swecli.lazy_pattern import lazy_pattern
 
 
 class UnprovenError(Exception):
@@ -159,16 +160,16 @@ def _of_command(command: Command) -> Iterator[Simple]:
 METACHARACTERS = frozenset(" \t\n;&|<>()")
 MAX_RANGE = 50
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_BRACES = re.compile(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
-_RANGE = re.compile(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
-_NUMBERS = re.compile(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
+NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_BRACED = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_BRACES = lazy_pattern(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
+_RANGE = lazy_pattern(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
+_NUMBERS = lazy_pattern(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
 """One piece of an arithmetic expression, except its parentheses."""
-_RECALLS = re.compile(r"(?<!\[)![A-Za-z0-9_./!$*^#?:-]")
+_RECALLS = lazy_pattern(r"(?<!\[)![A-Za-z0-9_./!$*^#?:-]")
 """An unquoted ``!`` with which a shell with history may recall an earlier command."""
-_RECALLS_IN_QUOTES = re.compile(r"!(?:[!$]|-?[0-9]|\*[\"\s])")
-_CHANGES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}=")
+_RECALLS_IN_QUOTES = lazy_pattern(r"!(?:[!$]|-?[0-9]|\*[\"\s])")
+_CHANGES = lazy_pattern(r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}=")
 
 
 def _without_braces(segments: list[Segment]) -> list[list[Segment]]:

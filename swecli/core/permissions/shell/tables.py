@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, cast
 
 from msgspec import Struct
+
+from swecli.lazy_pattern import lazy_pattern
 
 
 class Options(Struct, frozen=True):
@@ -135,7 +136,7 @@ def _table(entry: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) ->
     )
 
 
-_LOWER = re.compile(r"[a-z][a-z0-9_]*")
+_LOWER = lazy_pattern(r"[a-z][a-z0-9_]*")
 _SPECIAL = frozenset(("histchars", "auto_resume"))
 
 

@@ -17,6 +17,7 @@ from swecli.core.permissions.shell.scan import FoundCommand, ScanError, ScanWord
 from swecli.core.permissions.shell.searched import check_git, check_listed
 from swecli.core.permissions.shell.syntax import Command, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import tables
+from swecli.lazy_pattern import lazy_pattern
 
 NAME_TO_COME = "./{}"
 """Placeholder for each name of the list."""
@@ -24,7 +25,7 @@ _XARGS = "the text xargs passes on"
 _SHELL = "the text from $(…)"
 _UNDERSTOOD = "{} may not be file names"
 _GIT_OPTIONS = frozenset(("-z", "-c", "-m", "-o", "--cached", "--modified", "--others", "--exclude-standard", "--"))
-_SEARCH_OPTIONS = re.compile(
+_SEARCH_OPTIONS = lazy_pattern(
     r"-[rRlLiwEFPZsIu]+|--(include|exclude|exclude-dir|glob|type)=.*|--(files|files-with-matches|recursive|ignore-case"
     r"|null|hidden|no-ignore|word-regexp)|-e|-g|-t|-[gt].+"
 )
@@ -271,20 +272,20 @@ _SCRIPT_TAKERS = SHELLS | {
     *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl"),
     *(".", "source", "alias"),
 }
-_SPLIT_OPTION = re.compile(r"--split-string=|-S(?=.)")
-_PROGRAM_OPTION = re.compile(
+_SPLIT_OPTION = lazy_pattern(r"--split-string=|-S(?=.)")
+_PROGRAM_OPTION = lazy_pattern(
     r"(?:-I|-e|--(?:filter|to-command|use-compress-program|compress-program|rsh-command|info-script|new-volume-script"
     r"|checkpoint-action|rsh|pre|hostname-bin)(?:=|$))(?:exec=)?"
 )
 """An option of the programs below with the program it starts, which may be the next word."""
 _SHORT_OPTION = {"-I": ("tar", "gtar", "bsdtar"), "-e": ("rsync",)}
 _PROGRAM_OPTION_TAKERS = frozenset(("tar", "gtar", "bsdtar", "split", "sort", "rsync", "rg"))
-_GIT_KEYS = re.compile(
+_GIT_KEYS = lazy_pattern(
     r"alias|pager|editor|command|fsmonitor|external|textconv|helper|program|cmd|proxy|filter|driver|askpass|exec",
     re.IGNORECASE,
 )
-_SED_RUNS = re.compile(r"(?:^|[;{}\s\d$/!|,])e(?:\s|$)|[^\w\s\\][gpiImM0-9]*e[gpiImM0-9]*(?:[\s;}]|$)")
-_SED_OPTION = re.compile(r"-[nErsuz]*e?|--expression")
+_SED_RUNS = lazy_pattern(r"(?:^|[;{}\s\d$/!|,])e(?:\s|$)|[^\w\s\\][gpiImM0-9]*e[gpiImM0-9]*(?:[\s;}]|$)")
+_SED_OPTION = lazy_pattern(r"-[nErsuz]*e?|--expression")
 _GIT_RUNS = frozenset(("-x", "--exec", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter", "--env-filter"))
 _EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
 
@@ -414,7 +415,7 @@ def _scripts(name: str, words: tuple[ScanWord, ...], found: FoundCommand) -> tup
         arguments = arguments[1:] if arguments and arguments[0].text == "--" else arguments
         return [" ".join(word.text for word in arguments)], any(not word.known for word in arguments)
     scripts = [
-        re.sub(_SPLIT_OPTION, "", word.text)
+        _SPLIT_OPTION.sub("", word.text)
         for word in arguments
         if not word.text.startswith("-") or _SPLIT_OPTION.match(word.text)
     ]
