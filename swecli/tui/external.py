@@ -237,8 +237,11 @@ def _relay(process: subprocess.Popen[bytes], master: int, slave: int, screen: in
     latest = time.monotonic() + longest
     begun = False
     while True:
+        # Asked before looking for output: what a command wrote before its end is there then.
+        ended = process.poll() is not None
         begun = begun or _has_terminal(process, master) or time.monotonic() > latest
-        ready = select.select([0, master] if begun else [master], [], [], _LOOK if begun else pause)[0]
+        sources = [0, master] if begun and not ended else [master]
+        ready = select.select(sources, [], [], 0 if ended else _LOOK if begun else pause)[0]
         if 0 in ready and (keys := os.read(0, 65_536)):
             os.write(master, keys)
         if master in ready:
@@ -247,7 +250,7 @@ def _relay(process: subprocess.Popen[bytes], master: int, slave: int, screen: in
             taken += data
             if len(taken) > 2 * KEPT:
                 del taken[:-KEPT]
-        elif process.poll() is not None:
+        elif ended:
             return bytes(taken[-KEPT:])
         else:
             _fit(slave, screen)

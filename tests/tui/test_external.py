@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import subprocess
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +69,31 @@ async def test_a_command_has_the_terminal_and_its_output_is_taken_down(terminal:
     assert ran.output == f"yes\n{tmp_path}\n"
     assert ran.exit_status == 3
     assert not screen.away
+
+
+async def test_what_a_command_writes_at_its_end_is_taken_down(
+    terminal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command answers the keys and ends before they are known to be passed on."""
+    started: list[subprocess.Popen[bytes]] = []
+    start, write = external._start, os.write
+
+    def starts(*given: Any) -> subprocess.Popen[bytes]:
+        started.append(start(*given))
+        write(terminal, b"hello\n")
+        return started[-1]
+
+    def waits(descriptor: int, data: bytes) -> int:
+        written = write(descriptor, data)
+        if data == b"hello\n":
+            started[-1].wait()
+        return written
+
+    monkeypatch.setattr(external, "_start", starts)
+    monkeypatch.setattr(external.os, "write", waits)
+    ran = await run_in_terminal(cast("Any", Screen()), "read word; echo got=$word", tmp_path, ENVIRONMENT)
+    assert "got=hello\n" in ran.output
+    assert ran.exit_status == 0
 
 
 async def test_the_screen_comes_back_when_the_folder_is_gone(terminal: int, tmp_path: Path) -> None:
