@@ -44,7 +44,7 @@ _NAME: Final = "◇"
 _KINDS: Final = {
     "fails": lazy_pattern(
         r"(?i)(?<!can )(?<!may )(?<!might )(?<!could )\b"
-        r"(?:fails?|breaks?|broken|crash(?:es)?|hangs?|deadlocks?|blocks|throws|raises|refuse[sd]?|rejects?|rejected"
+        r"(?:fails?|breaks?|broken|crash(?:es)?|hangs?|deadlocks?|blocks|throws|raises|refuse[sd]?|rejects?|rejected|undid"
         r"|drops|loses|lost|lacks?|miss(?:es|ing)|skip(?:s|ped)|ignore[sd]|no effect|vanish(?:es)?|leaves out"
         r"|times? out|exits with|killed|stale|wrong(?:ly)?|dead|fehlt|fehl|took|apply|forbidden)\b"
     ),

@@ -179,7 +179,7 @@ def test_edits_that_did_not_apply_undo_lookups_and_slow_commands_are_evidence() 
     told.runs("make e2e", detail="killed after 120 s").runs("make e2e", seconds=340.2)
     assert [one.content for one in bullets(told)] == [
         "Edits of `gen/a.css` did not apply 2 times; read its current lines right before each edit.",
-        "The user rejected a change of `db/0042.sql`; ask before changing it again.",
+        "The user undid a change of `db/0042.sql`; ask before changing it again.",
         "A search for `limiter` finds nothing; its code is in `gw/throttle.go` (`TokenBucket`).",
         "`apply_all` took 3 reads of `big/core.py` to find; search for its name, the file is long.",
         "`make e2e` takes about 340 s here; give it a timeout above that or run it in the background.",
@@ -194,7 +194,7 @@ def test_an_undo_of_what_a_slash_command_wrote_is_no_evidence_against_the_model(
     if later:
         told.says("y").uses("edit_file", path="GUIDE.md")
     told.emit(FilesRestored("undo", files=(RestoredFile(f"{CWD}/GUIDE.md", "removed"),)))
-    expected = ["The user rejected a change of `GUIDE.md`; ask before changing it again."] if later else []
+    expected = ["The user undid a change of `GUIDE.md`; ask before changing it again."] if later else []
     assert [one.content for one in bullets(told)] == expected
 
 
