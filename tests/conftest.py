@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import gc
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -18,6 +19,9 @@ from swecli.core.context_management import counter
 
 # Where the environment forbids it, each worker compiles all tests and the program anew: two thirds of the collection.
 sys.dont_write_bytecode = False
+# A shell starts a job in the background with Ctrl+C ignored, and every program that the tests start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parents[1]
 # How long an example takes, and how long it takes to make some, depends on what else the machine does.
 settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

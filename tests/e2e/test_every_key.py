@@ -256,6 +256,8 @@ def test_a_turn_and_its_transcript(window: Window) -> None:
 
 
 def test_an_approval_by_keys(window: Window) -> None:
+    shows(window, "work\r", "esc to interrupt")  # leaves todos
+    idles(window, ctrl("C"))
     shows(window, "ask\r", "Run this command?", "make test")
     window.takes_keys()
     window.send("\r \t")  # these never approve
