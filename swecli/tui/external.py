@@ -134,6 +134,8 @@ _LOOK = 0.2
 """Seconds between checks of the window size and the command's end."""
 _BEGIN = 0.01, 2.0
 """Seconds between checks whether the command owns its terminal; seconds after which keys no longer wait for that."""
+_REST = 1 << 17
+"""Bytes read after a command's end: more than a terminal holds, so what follows comes from something left running."""
 _ELSEWHERE = lazy_pattern(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
 """Output on the alternate screen, as drawn by editors and pagers."""
 _MOVES = lazy_pattern(
@@ -236,6 +238,7 @@ def _relay(process: subprocess.Popen[bytes], master: int, slave: int, screen: in
     pause, longest = _BEGIN
     latest = time.monotonic() + longest
     begun = False
+    rest = _REST
     while True:
         # Asked before looking for output: what a command wrote before its end is there then.
         ended = process.poll() is not None
@@ -244,10 +247,11 @@ def _relay(process: subprocess.Popen[bytes], master: int, slave: int, screen: in
         ready = select.select(sources, [], [], 0 if ended else _LOOK if begun else pause)[0]
         if 0 in ready and (keys := os.read(0, 65_536)):
             os.write(master, keys)
-        if master in ready:
+        if master in ready and rest > 0:
             data = os.read(master, 65_536)
             os.write(screen, data)
             taken += data
+            rest -= len(data) if ended else 0
             if len(taken) > 2 * KEPT:
                 del taken[:-KEPT]
         elif ended:

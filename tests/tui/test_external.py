@@ -91,9 +91,18 @@ async def test_what_a_command_writes_at_its_end_is_taken_down(
 
     monkeypatch.setattr(external, "_start", starts)
     monkeypatch.setattr(external.os, "write", waits)
-    ran = await run_in_terminal(cast("Any", Screen()), "read word; echo got=$word", tmp_path, ENVIRONMENT)
+    ran = await run_in_terminal(app(Screen()), "read word; echo got=$word", tmp_path, ENVIRONMENT)
     assert "got=hello\n" in ran.output
     assert ran.exit_status == 0
+
+
+async def test_the_screen_comes_back_from_a_command_that_leaves_something_writing(
+    terminal: int, tmp_path: Path
+) -> None:
+    command = "setsid sh -c 'touch going; exec yes' & until [ -e going ]; do :; done; seq 50000"
+    ran = await run_in_terminal(app(Screen()), command, tmp_path, ENVIRONMENT)
+    assert ran.exit_status == 0
+    assert "y\ny\n" in ran.output
 
 
 async def test_the_screen_comes_back_when_the_folder_is_gone(terminal: int, tmp_path: Path) -> None:
