@@ -93,7 +93,7 @@ class PlayedSession:
     def __init__(self, items: int, folder: Path) -> None:
         self._folder = folder
         self._past = [
-            SessionStarted("/work", "bench/model", "default", "0"),
+            SessionStarted("/proj", "bench/model", "default", "0"),
             *history(items),
             *said("r", "text", READY),
         ]

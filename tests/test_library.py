@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def state(**changes: object) -> ContextState:
-    return ContextState.model_validate({"session_id": "s1", "working_dir": "/work", **changes})
+    return ContextState.model_validate({"session_id": "s1", "working_dir": "/proj", **changes})
 
 
 def test_a_fresh_state_has_the_usual_limits() -> None:

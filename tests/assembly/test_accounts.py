@@ -32,7 +32,7 @@ def keys(folder: Path) -> KeyStore:
 
 def supply(folder: Path, environment: Mapping[str, str], **settings: Any) -> ModelSupply:
     return ModelSupply(
-        LaunchOptions(Path("/work"), base_url=settings.pop("base_url", None)),
+        LaunchOptions(Path("/proj"), base_url=settings.pop("base_url", None)),
         Settings.model_validate(settings),
         environment,
         folder,

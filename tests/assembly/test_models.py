@@ -20,7 +20,7 @@ from swecli.core.llm.providers import known_providers
 from swecli.core.llm.windows import SECONDS, ModelList
 from swecli.launch import LaunchOptions, StartError
 
-OPTIONS = LaunchOptions(Path("/work"))
+OPTIONS = LaunchOptions(Path("/proj"))
 KEYS = {"OPENAI_API_KEY": "k", "OFFICE_KEY": "o"}
 
 
@@ -74,7 +74,7 @@ def test_an_alias_is_the_model_that_it_names() -> None:
 
 def test_a_base_url_of_the_command_line_holds_for_the_first_model_only() -> None:
     chosen = settings(model={"name": "openai/a"})
-    options = LaunchOptions(Path("/work"), base_url="http://127.0.0.1:1/v1")
+    options = LaunchOptions(Path("/proj"), base_url="http://127.0.0.1:1/v1")
     assert client("main", chosen, options).config.base_url == "http://127.0.0.1:1/v1"
     assert client("openai/b", chosen, options).config.base_url == "https://api.openai.com/v1"
 
@@ -92,7 +92,7 @@ def test_a_model_that_goes_on_is_asked_where_it_was_asked_before() -> None:
     away = supply(settings(), environment={"OPENAI_BASE_URL": "https://gateway.example/v1", "OPENAI_API_KEY": "k"})
     assert away.chosen("openai/x", here) == "openai/x"
     assert asked_at(away, "openai/x") == here
-    flagged = supply(settings(), LaunchOptions(Path("/work"), base_url="http://127.0.0.1:2/v1"))
+    flagged = supply(settings(), LaunchOptions(Path("/proj"), base_url="http://127.0.0.1:2/v1"))
     assert flagged.chosen("openai/x", here) == "openai/x"
     assert asked_at(flagged, "openai/x") == "http://127.0.0.1:2/v1"
 
@@ -104,7 +104,7 @@ def asked_at(models: ModelSupply, reference: str) -> str:
 
 
 def test_another_model_than_before_is_asked_elsewhere_only_with_a_word() -> None:
-    going = supply(settings(model={"name": "openai/y"}), LaunchOptions(Path("/work"), model="openai/y"))
+    going = supply(settings(model={"name": "openai/y"}), LaunchOptions(Path("/proj"), model="openai/y"))
     assert going.chosen("openai/x", "http://127.0.0.1:1/v1") == "openai/y"
     assert "went to http://127.0.0.1:1/v1 before; openai/y now uses the provider's own" in " ".join(going.notices)
 
@@ -118,7 +118,7 @@ def test_a_model_that_is_gone_is_told_and_replaced_unless_it_was_a_server_of_one
     assert own.chosen("gone/x", "http://127.0.0.1:1/v1") is None
     assert "go to another model only if you choose one" in " ".join(own.notices)
     with pytest.raises(StartError, match="session's model gone/x"):
-        supply(usual, LaunchOptions(Path("/work"), headless=True)).chosen("gone/x", "http://127.0.0.1:1/v1")
+        supply(usual, LaunchOptions(Path("/proj"), headless=True)).chosen("gone/x", "http://127.0.0.1:1/v1")
 
 
 def test_a_local_server_may_think_for_long_before_its_first_word() -> None:
@@ -148,13 +148,13 @@ def test_models_for_work_beside_the_conversation() -> None:
 def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
     assert supply(settings(), environment={}).chosen() is None
     with pytest.raises(StartError, match="OPENAI_API_KEY"):
-        supply(settings(), LaunchOptions(Path("/work"), headless=True), {}).chosen()
+        supply(settings(), LaunchOptions(Path("/proj"), headless=True), {}).chosen()
 
 
 @pytest.mark.parametrize("key", [{}, {"OPENAI_API_KEY": "k"}])
 def test_at_an_address_of_ones_own_a_model_has_to_be_named(key: Mapping[str, str]) -> None:
     environment = {**key, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
-    headless = LaunchOptions(Path("/work"), headless=True)
+    headless = LaunchOptions(Path("/proj"), headless=True)
     with pytest.raises(StartError) as raised:
         supply(settings(), headless, environment).chosen()
     text = str(raised.value)

@@ -22,12 +22,12 @@ from tests.support.closed import closed
 
 ELSEWHERE = Process(os.getppid(), "")
 """A process that lives."""
-CONTINUE = LaunchOptions(Path("/work"), continue_newest=True)
+CONTINUE = LaunchOptions(Path("/proj"), continue_newest=True)
 
 
 def begin(folder: Path, title: str, process: Process) -> str:
     with closing(SessionStore(open_database(folder / DATABASE), process=process)) as store:
-        session = store.create("/work", "fake/m", "1").id
+        session = store.create("/proj", "fake/m", "1").id
         store.append(list(user_turn(session, 1, title)))
         if process != ELSEWHERE:
             store.release(session)
@@ -68,7 +68,7 @@ def test_what_is_wrong_with_the_database_is_said_where_nothing_can_be_continued(
     ):
         open_storage(CONTINUE, tmp_path, "")
     open_database(database, migrations=(*MIGRATIONS, ("CREATE TABLE extra(x)",))).close()
-    for options in (CONTINUE, LaunchOptions(Path("/work"), continue_newest=True, look_only=True)):
+    for options in (CONTINUE, LaunchOptions(Path("/proj"), continue_newest=True, look_only=True)):
         with pytest.raises(
             StartError, match=r"can't be used \(a newer swecli wrote it; .* Stored sessions are not available"
         ):
@@ -80,7 +80,7 @@ def test_a_session_out_of_a_damaged_database_goes_on(tmp_path: Path, look_only: 
     session = begin(tmp_path, "Old", Process.current())
     database = tmp_path / DATABASE
     database.write_bytes(b"\xff" * 100 + database.read_bytes()[100:])
-    stored = open_storage(LaunchOptions(Path("/work"), continue_newest=True, look_only=look_only), tmp_path, "")
+    stored = open_storage(LaunchOptions(Path("/proj"), continue_newest=True, look_only=look_only), tmp_path, "")
     stored.release()
     assert look_only or stored.session_id == session
     assert len(stored.history) == 3
@@ -122,7 +122,7 @@ def test_a_session_that_can_only_be_read_goes_on_in_memory(tmp_path: Path) -> No
         assert len(stored.store.load(session)) == len(stored.history) + 1
         stored.release()
         with pytest.raises(StartError, match="No session 'other'"):
-            open_storage(LaunchOptions(Path("/work"), resume="other"), data, "")
+            open_storage(LaunchOptions(Path("/proj"), resume="other"), data, "")
     assert (data / DATABASE).read_bytes() == before
 
 

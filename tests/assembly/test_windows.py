@@ -29,7 +29,7 @@ def supply(data: Path, server: JsonServer | None = None, **settings: Any) -> Mod
     environment = {"VLLM_BASE_URL": server.url} if server is not None else {}
     chosen = Settings.model_validate({"model": {"name": "vllm/qwen"}, **settings})
     return ModelSupply(
-        LaunchOptions(Path("/work")), chosen, {"OPENAI_API_KEY": "k", **environment}, data, KeyStore(data)
+        LaunchOptions(Path("/proj")), chosen, {"OPENAI_API_KEY": "k", **environment}, data, KeyStore(data)
     )
 
 
@@ -110,7 +110,7 @@ async def test_ollama_is_told_the_window_in_each_request(tmp_path: Path) -> None
     async with serve_json({"/api/show": shown, "/api/ps": {"models": []}}) as server:
         chosen = Settings.model_validate({})
         environment = {"OLLAMA_HOST": server.url}
-        models = ModelSupply(LaunchOptions(Path("/work")), chosen, environment, tmp_path, KeyStore(tmp_path))
+        models = ModelSupply(LaunchOptions(Path("/proj")), chosen, environment, tmp_path, KeyStore(tmp_path))
         client = models.make("ollama/qwen3")
         assert await models.windows.ask(client)
         assert window(client) == (8192, "endpoint")

@@ -12,7 +12,7 @@ from swecli.launch import LaunchOptions
 from tests.support.fake_session import FakeSession as Session
 
 BEGUN = LaunchOptions(
-    Path("/work"), prompt="fix it", continue_newest=True, model="openai/first", base_url="http://me:pw@localhost:1/v1"
+    Path("/proj"), prompt="fix it", continue_newest=True, model="openai/first", base_url="http://me:pw@localhost:1/v1"
 )
 
 
@@ -73,6 +73,6 @@ async def test_a_fork_goes_on_in_the_mode_of_the_session_it_is_made_of() -> None
     opened = Opened(session(mode="auto"), session())
     sessions = Succession(BEGUN, opened)
     await sessions.first()
-    await sessions.fork(LaunchOptions(Path("/work"), resume="one", mode="plan"))
+    await sessions.fork(LaunchOptions(Path("/proj"), resume="one", mode="plan"))
     forked = opened.asked[1]
     assert (forked.resume, forked.fork, forked.mode) == ("one", True, "auto")

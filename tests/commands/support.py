@@ -16,7 +16,7 @@ from tests.support.fake_session import FakeSession, Turn
 class CommandSession(FakeSession):
     """``answer`` is what the model says (None: it failed); ``refuse`` is the user's word against writing."""
 
-    def __init__(self, cwd: Path = Path("/work"), *, answer: str | None = None, model: bool = True) -> None:
+    def __init__(self, cwd: Path = Path("/proj"), *, answer: str | None = None, model: bool = True) -> None:
         super().__init__(model=model)
         self.view.cwd = cwd
         self.answer = answer

@@ -13,14 +13,14 @@ from swecli.core.protocol.blocks import DiffBlock, TextBlock
 from tests.commands.support import CommandSession
 
 FILES = (
-    DiffBlock("/work/a.py", "1\n", "2\n"),
-    DiffBlock("/work/sub/new.py", None, "x\n"),
+    DiffBlock("/proj/a.py", "1\n", "2\n"),
+    DiffBlock("/proj/sub/new.py", None, "x\n"),
     DiffBlock("/else/c", "c", None),
 )
 
 
 async def shown(changed: Difference, line: str) -> CommandResult:
-    session = CommandSession(Path("/work"))
+    session = CommandSession(Path("/proj"))
     session.files.changed = changed
     found = parse(line)
     assert isinstance(found, CommandCall)
@@ -57,11 +57,11 @@ def said(result: CommandResult) -> str:
 
 
 async def test_files_in_generated_folders_are_one_line() -> None:
-    found = Difference(FILES, generated=GeneratedFiles(214, ("/work/build", "/work/out"), ("/work/node_modules",)))
+    found = Difference(FILES, generated=GeneratedFiles(214, ("/proj/build", "/proj/out"), ("/proj/node_modules",)))
     assert "and 214 files in generated folders (build/, out/); not tracked: node_modules/" in said(
         await shown(found, "/diff")
     )
-    only = said(await shown(Difference(generated=GeneratedFiles(1, ("/work/dist",))), "/diff"))
+    only = said(await shown(Difference(generated=GeneratedFiles(1, ("/proj/dist",))), "/diff"))
     assert "changed no file" in only
     assert "and 1 file in a generated folder (dist/)" in only
 
@@ -74,19 +74,19 @@ async def against(line: str, tree: GitChanges | GitRefused, session: CommandSess
 
 
 async def test_head_compares_with_git_and_any_other_revision_where_no_path_is_meant() -> None:
-    session = CommandSession(Path("/work"))
-    tree = GitChanges(FILES, 3, GeneratedFiles(2, ("/work/build",)))
+    session = CommandSession(Path("/proj"))
+    tree = GitChanges(FILES, 3, GeneratedFiles(2, ("/proj/build",)))
     text = await against("/diff head", tree, session)
     assert "3 files differ from HEAD (1 new, 1 removed)." in text
     assert "and 3 more files" in text
     assert "and 2 files in a generated folder (build/)" in text
     assert "1 file differs from v1.0" in await against("/diff v1.0 src", GitChanges(FILES[:1]), session)
-    assert session.files.revisions == [("HEAD", ""), ("v1.0", "/work/src")]
+    assert session.files.revisions == [("HEAD", ""), ("v1.0", "/proj/src")]
     assert "No file differs from HEAD." in await against("/diff HEAD", GitChanges(), session)
 
 
 async def test_without_git_one_clause_says_so() -> None:
-    session = CommandSession(Path("/work"))
+    session = CommandSession(Path("/proj"))
     refused = GitRefused("no repository", "This folder is not in a git repository.")
     assert await against("/diff HEAD", refused, session) == "This folder is not in a git repository."
     assert "changed no file below nowhere" in await against("/diff nowhere", refused, session)

@@ -25,8 +25,8 @@ def session() -> FakeSession:
     made.rewinds.listed = POINTS
     made.rewinds.files = FilesRestored(
         "undo",
-        files=(RestoredFile("/work/a.py", "removed"),),
-        conflicts=(LeftFile("/work/b.py", "changed since"),),
+        files=(RestoredFile("/proj/a.py", "removed"),),
+        conflicts=(LeftFile("/proj/b.py", "changed since"),),
     )
     return made
 

@@ -163,9 +163,9 @@ async def test_usage_is_told_by_agent() -> None:
 
 async def test_status_names_session_model_folder_and_instructions() -> None:
     session = CommandSession()
-    session.view.instructions = ("/p/AGENTS.md", "/work/web/CLAUDE.md")
+    session.view.instructions = ("/p/AGENTS.md", "/proj/web/CLAUDE.md")
     text = await session.slash("/status")
-    for piece in ("fake/model", "/work", "/p/AGENTS.md, web/CLAUDE.md", "default: reads the workspace", "idle"):
+    for piece in ("fake/model", "/proj", "/p/AGENTS.md, web/CLAUDE.md", "default: reads the workspace", "idle"):
         assert piece in text
     assert "none; choose one with /model" in await CommandSession(model=False).slash("/status")
 

@@ -19,9 +19,9 @@ from tests.commands.support import CommandSession
 DONE = FilesRestored(
     "undo",
     ("t3 rm b.txt",),
-    (RestoredFile("/work/b.txt", "brought back"), RestoredFile("/else/c", "removed")),
-    (LeftFile("/work/a.txt", "it was changed since"),),
-    (LeftFile("/work/big", "larger than 2 MB"),),
+    (RestoredFile("/proj/b.txt", "brought back"), RestoredFile("/else/c", "removed")),
+    (LeftFile("/proj/a.txt", "it was changed since"),),
+    (LeftFile("/proj/big", "larger than 2 MB"),),
 )
 
 
@@ -51,7 +51,7 @@ class UndoSession(CommandSession):
     ],
 )
 def test_words(words: str, meaning: Target) -> None:
-    assert target(words, Path("/work")) == meaning
+    assert target(words, Path("/proj")) == meaning
 
 
 def test_paths(tmp_path: Path) -> None:
@@ -77,29 +77,29 @@ async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> Non
 
 
 async def test_files_left_alone_for_the_same_reason_share_a_line() -> None:
-    left = tuple(LeftFile(f"/work/{name}", "changed since") for name in ("a", "b"))
-    done = FilesRestored("undo", ("t1 x",), conflicts=(*left, LeftFile("/work/c", "no longer exists")))
+    left = tuple(LeftFile(f"/proj/{name}", "changed since") for name in ("a", "b"))
+    done = FilesRestored("undo", ("t1 x",), conflicts=(*left, LeftFile("/proj/c", "no longer exists")))
     assert "left alone:\n  a, b: changed since\n  c: no longer exists" in await UndoSession(done).lines("/undo")
 
 
 async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."
-    session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "no longer exists"),))
+    session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/proj/a", "no longer exists"),))
     assert "Nothing was changed. /undo list shows what else can be undone." in await session.lines("/undo turn")
 
 
 async def test_thousands_of_files_are_listed_in_part() -> None:
-    many = tuple(RestoredFile(f"/work/f{number}", "removed") for number in range(3_000))
+    many = tuple(RestoredFile(f"/proj/f{number}", "removed") for number in range(3_000))
     text = await UndoSession(FilesRestored("undo", ("t1 touch",), many)).lines("/undo")
     assert "3,000 files changed" in text
     assert "and 2,950 more files" in text
 
 
 async def test_the_list_names_calls_files_and_exceptions() -> None:
-    change = Change(1, "/work/a.txt", ABSENT, Image("file", 0o644, "0" * 64))
+    change = Change(1, "/proj/a.txt", ABSENT, Image("file", 0o644, "0" * 64))
     operation = Operation(1, Origin("s", 2, "t7", "command", "make all"), 0.0, "unsure", "", (change,))
-    recent = Recent((operation,), (LeftFile("/work/node_modules", "generated folder"),))
+    recent = Recent((operation,), (LeftFile("/proj/node_modules", "generated folder"),))
     text = await UndoSession(recent=recent).lines("/undo list")
     assert "t7" in text
     assert "a.txt" in text

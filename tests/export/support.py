@@ -94,7 +94,7 @@ def sample() -> list[Event]:
     usage = Usage(4_000, 1_000, None, 50)
     return in_order(
         [
-            SessionStarted("/work", "openai/m", "default", "1.0", environment="<environment/>"),
+            SessionStarted("/proj", "openai/m", "default", "1.0", environment="<environment/>"),
             *user("u1", TextPart("Fix add. Never touch the tests."), ImagePart("image/png", PNG, "shot.png")),
             StepStarted(1, budget(4_000)),
             ItemStarted("r2", "reasoning"),
@@ -103,7 +103,7 @@ def sample() -> list[Event]:
             answered("r2", "t3", usage=usage),
             PermissionRequested("q1", "t3", "edit_file", "calc.py", (), "It changes a file.", "b", "Edit(calc.py)"),
             PermissionResolved("q1", "always"),
-            FileChanged("/work/calc.py", "a" * 64, "b" * 64, "t3"),
+            FileChanged("/proj/calc.py", "a" * 64, "b" * 64, "t3"),
             ItemCompleted(
                 "t3",
                 "ok",
@@ -149,7 +149,7 @@ def with_opaque_key() -> list[Event]:
     part = ReasoningPart("thinking", opaque=data)
     return in_order(
         [
-            SessionStarted("/work", "openai/m", "default", "1.0"),
+            SessionStarted("/proj", "openai/m", "default", "1.0"),
             *user("u1", TextPart("Hello")),
             ItemStarted("r2", "reasoning"),
             ItemCompleted("r2", "ok", (part,)),

@@ -59,7 +59,7 @@ def store(folder: Path) -> SessionStore:
 
 def begun(sessions: SessionStore) -> str:
     """The sample as a session of its own, with a stored result. Returns its id."""
-    name = sessions.create("/work", "openai/m", "1.0").id
+    name = sessions.create("/proj", "openai/m", "1.0").id
     ref = ResultStore(sessions.database, name).put("run_command", BLOB).id
     sessions.append(masked_events([_own(event, name, ref) for event in sample()], COVER))
     sessions.release(name)
@@ -83,7 +83,7 @@ def test_a_session_comes_back_as_it_was(tmp_path: Path) -> None:
         before = sessions.load(name)
         text = portable_document(stored_session(sessions, name, pytest.fail), COVER)
         delete(sessions, name)
-        assert take_in(sessions, read_portable(text), "/work", COVER, "file") == name
+        assert take_in(sessions, read_portable(text), "/proj", COVER, "file") == name
         after = sessions.load(name)
         assert isinstance(after[-1].body, UntrustedContent)
         assert messages(after) == messages(before)
@@ -98,12 +98,12 @@ def test_a_session_comes_back_as_it_was(tmp_path: Path) -> None:
 async def test_pins_drops_and_compactions_come_back_too(tmp_path: Path, undone: bool) -> None:
     facts = await conversation(tmp_path, undone=undone)
     with closing(store(tmp_path)) as sessions:
-        name = sessions.create("/work", "scripted/test", "1.0").id
+        name = sessions.create("/proj", "scripted/test", "1.0").id
         sessions.append([structs.replace(event, session=name) for event in facts])
         before = sessions.load(name)
         text = portable_document(stored_session(sessions, name, pytest.fail), COVER)
         delete(sessions, name)
-        assert take_in(sessions, read_portable(text), "/work", COVER, "file") == name
+        assert take_in(sessions, read_portable(text), "/proj", COVER, "file") == name
         after = sessions.load(name)
     one, other = ledger_of(before), ledger_of(after)
     assert one.pinned
@@ -127,7 +127,7 @@ def test_beside_the_original_it_is_another_session_with_its_own_results(tmp_path
     with closing(store(tmp_path)) as sessions:
         name = begun(sessions)
         portable = stored_session(sessions, name, pytest.fail)
-        copy = take_in(sessions, read_portable(portable_document(portable, COVER)), "/work", COVER, "file")
+        copy = take_in(sessions, read_portable(portable_document(portable, COVER)), "/proj", COVER, "file")
         assert copy != name
         (own,), (other,) = portable.results, stored_session(sessions, copy, pytest.fail).results
         assert other.id != own.id
@@ -151,7 +151,7 @@ def test_keys_are_in_no_part_of_the_document() -> None:
 
 def test_no_rule_waiting_message_or_address_is_taken_over() -> None:
     stranger = [
-        SessionStarted("/work", "openai/m", "auto", "1.0", address="https://evil.example/v1"),
+        SessionStarted("/proj", "openai/m", "auto", "1.0", address="https://evil.example/v1"),
         ModelChanged("openai/m", address="http://evil.example:8080"),
     ]
     events = [*in_order(stranger), *(_moved(event, 2) for event in sample())]
@@ -170,7 +170,7 @@ def test_no_rule_waiting_message_or_address_is_taken_over() -> None:
 
 
 def _portable(events: Sequence[Event]) -> Portable:
-    return Portable(SESSION, "", "/work", "openai/m", 1.0, 2.0, "1", tuple(events))
+    return Portable(SESSION, "", "/proj", "openai/m", 1.0, 2.0, "1", tuple(events))
 
 
 def _moved(event: Event, by: int) -> Event:
@@ -240,7 +240,7 @@ def test_changed_documents_are_refused_or_taken_in_and_nothing_else(tmp_path: Pa
                 place = inner
             place[key] = deepcopy(random.choice(odd))
             try:
-                name = take_in(sessions, read_portable(json.dumps(document)), "/work", COVER, "file")
+                name = take_in(sessions, read_portable(json.dumps(document)), "/proj", COVER, "file")
             except PortableError:
                 continue
             taken += 1
@@ -259,7 +259,7 @@ def test_nothing_is_left_of_an_import_that_fails(tmp_path: Path, monkeypatch: py
 
         monkeypatch.setattr(ResultStore, "put", fail)
         results = (StoredResult("r0123456789ab", "x", BLOB),)
-        session = Portable(SESSION, "", "/work", "m", 1.0, 2.0, "1", tuple(sample()), results)
+        session = Portable(SESSION, "", "/proj", "m", 1.0, 2.0, "1", tuple(sample()), results)
         with pytest.raises(SessionError, match="the disk is full"):
-            take_in(sessions, session, "/work", COVER, "file")
+            take_in(sessions, session, "/proj", COVER, "file")
         assert sessions.list(empty=True) == []

@@ -333,7 +333,7 @@ async def test_a_text_that_was_cut_and_the_one_that_goes_on_with_it_are_one() ->
 
 
 async def test_stream_json_is_every_event_of_this_run_and_then_the_result() -> None:
-    history: list[Body] = [SessionStarted("/work", "m", "default", "0"), *said("long ago", "a0"), TurnEnded("error")]
+    history: list[Body] = [SessionStarted("/proj", "m", "default", "0"), *said("long ago", "a0"), TurnEnded("error")]
     run = Run(FakeSession([step(), *said("ok")], history=history), "stream-json", prompt="hi")
     assert await run.code() == ExitCode.OK
     *lines, last = run.stdout.splitlines()
@@ -479,7 +479,7 @@ async def test_the_transcript_tells_the_whole_story_in_lines() -> None:
     run = Run(FakeSession(turn), "transcript", prompt="Fix it", approve_all=True)
     assert await run.code() == ExitCode.OK
     assert run.stdout == (
-        "Banner.\nNew session. swecli 0, model fake/model, mode default, in /work.\nYou: Fix it\n"
+        "Banner.\nNew session. swecli 0, model fake/model, mode default, in /proj.\nYou: Fix it\n"
         "Reasoning:\nIt is x.\nPermission needed: edit file a.py\nedits need approval\n"
         "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n> yes\nDone: edit file a.py: +1 -1\n"
         "Permission needed: run command ls\ncommands need approval\n> yes\nDone: run command ls: exit 0\n"

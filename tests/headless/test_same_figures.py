@@ -46,7 +46,7 @@ def test_every_surface_has_the_same_figures(case: str, resumed: bool) -> None:
     session.view.model, session.view.budget = ModelInfo(provider, name, window), budget
 
     outcome = Outcome()
-    bodies = (SessionStarted("/work", ref, "default", "0", resumed), TurnStarted("u1"), ContextMeasured(budget))
+    bodies = (SessionStarted("/proj", ref, "default", "0", resumed), TurnStarted("u1"), ContextMeasured(budget))
     for number, body in enumerate(bodies, 1):
         outcome.apply(Event(number, 0.0, "fake", 1, body))
     result, document = result_object(outcome), context_document(session)  # type: ignore[arg-type]

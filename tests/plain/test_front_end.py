@@ -57,7 +57,7 @@ async def play(
     typed: str,
     *turns: tuple[Body, ...],
     first: str = "",
-    folder: Path = Path("/work"),
+    folder: Path = Path("/proj"),
     mentionables: tuple[Mentionable, ...] = (),
     started: int = 1,
     plan: CompactionPlan | None = None,

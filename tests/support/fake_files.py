@@ -46,4 +46,4 @@ class FakeFiles:
         return self.tree
 
     async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
-        return GeneratedFolders(("/work",)).split(paths)
+        return GeneratedFolders(("/proj",)).split(paths)

@@ -57,8 +57,8 @@ class FakeView:
 
     session_id: str = "fake"
     started_seq: int = 1
-    cwd: Path = Path("/work")
-    roots: tuple[Path, ...] = (Path("/work"),)
+    cwd: Path = Path("/proj")
+    roots: tuple[Path, ...] = (Path("/proj"),)
     mode: str = "default"
     yolo: bool = False
     ratio: float = 1.0
@@ -159,7 +159,7 @@ class FakeSession:
         for body in history:
             self.emit(body)
         self._state.started_seq = self._seq + 1
-        self.emit(SessionStarted("/work", "fake/model", "default", "0"))
+        self.emit(SessionStarted("/proj", "fake/model", "default", "0"))
 
     @property
     def view(self) -> Any:

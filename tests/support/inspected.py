@@ -138,7 +138,7 @@ class Inspected:
 def cache_history(requests: int, *, reports: bool = True) -> CacheHistory:
     """What the cache served in a session of so many requests: breaks of every kind, on the way."""
     made = CacheHistory()
-    made.apply(Event(1, 1_700_000_000.0, "s", 0, SessionStarted("/work", "fake/model", "default", "0")))
+    made.apply(Event(1, 1_700_000_000.0, "s", 0, SessionStarted("/proj", "fake/model", "default", "0")))
     tell_requests(made, 0, requests, reports=reports)
     return made
 

@@ -264,6 +264,7 @@ def _prepare(arguments: list[str], cwd: str, environment: dict[str, str], fds: l
     if in_terminal:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     os.closerange(3, 256)
     os.chdir(cwd)
     os.environ.clear()

@@ -57,14 +57,14 @@ class Talk(Said):
         last = last or lines
         part = "".join(text.splitlines(keepends=True)[first - 1 : last])
         item = self.call("read_file", {"path": path}, part)
-        self.tell(FileRead(f"/work/{path}", digest(text), first, last, item))
+        self.tell(FileRead(f"/proj/{path}", digest(text), first, last, item))
         return item
 
     def edit(self, path: str, form: int) -> str:
         before = digest(text_of(path, 120, self.forms.get(path, 0)))
         self.forms[path] = form
         item = self.call("edit_file", {"path": path, "old_text": f"a{form}", "new_text": "b" * 400}, f"Edited {path}.")
-        self.tell(FileChanged(f"/work/{path}", before, digest(text_of(path, 120, form)), item))
+        self.tell(FileChanged(f"/proj/{path}", before, digest(text_of(path, 120, form)), item))
         return item
 
     def run(self, command: str, name: str = "", what: int = 4) -> str:

@@ -101,6 +101,7 @@ class Terminal:
             self.pid, self._fd = pty.fork()
             if self.pid == 0:  # pragma: no cover - the child
                 os.chdir(cwd)
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
                 os.execve(command[0], list(command), {**keep, **environment})
             self.resize(columns, rows, tell=False)
             self.before = termios.tcgetattr(self._fd)

@@ -67,7 +67,7 @@ RUN = PermissionRequested(
     "t3",
     "run_command",
     "make test",
-    (TerminalBlock("make test", "", cwd="/work"),),
+    (TerminalBlock("make test", "", cwd="/proj"),),
     "Commands ask in this mode.",
     "hash",
     "Bash(make test)",

@@ -26,7 +26,7 @@ MET_DAILY = frozenset(("welcome", "conversation", "change", "danger", "blocked")
 DANGER = replace(
     RUN,
     title="rm -rf build dist",
-    blocks=(TerminalBlock("rm -rf build dist", "", cwd="/work"),),
+    blocks=(TerminalBlock("rm -rf build dist", "", cwd="/proj"),),
     reason="It deletes files.",
     danger="deletes 36 files git does not know; /undo restores them",
     rule=None,

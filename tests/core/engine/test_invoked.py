@@ -186,7 +186,7 @@ def test_reading_a_skill_s_folder_is_no_way_out_and_writing_there_asks(places: P
     policy = Policy(readable=(folder,), untrusted=("evil.example",))
 
     def decided(effects: Effects) -> str:
-        return decide(policy, Call("t", {}, effects, "/work", ("/work",))).outcome
+        return decide(policy, Call("t", {}, effects, "/proj", ("/proj",))).outcome
 
     assert decided(Effects(reads=(f"{folder}/ref.md",))) == "allow"
     assert decided(Effects(reads=(f"{folder}/.env",))) == "ask"

@@ -78,7 +78,7 @@ def tools(texts: dict[str, str]) -> list[AnyTool]:
 
 def blobs() -> ResultStore:
     database = open_in_memory()
-    return ResultStore(database, SessionStore(database).create("/work", "m", "0").id)
+    return ResultStore(database, SessionStore(database).create("/proj", "m", "0").id)
 
 
 def call(tool: str, text: str) -> str:

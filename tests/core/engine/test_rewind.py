@@ -97,8 +97,8 @@ async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
         (
             FilesRestored(
                 "undo",
-                files=(RestoredFile("/work/new", "removed"), RestoredFile("/work/new/b.txt", "removed")),
-                conflicts=(LeftFile("/work/notes.txt", "changed since"),),
+                files=(RestoredFile("/proj/new", "removed"), RestoredFile("/proj/new/b.txt", "removed")),
+                conflicts=(LeftFile("/proj/notes.txt", "changed since"),),
             ),
             "1 file removed; notes.txt left alone (changed since).",
         ),
@@ -106,22 +106,22 @@ async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
             FilesRestored(
                 "undo",
                 files=(
-                    RestoredFile("/work/a", "restored"),
-                    RestoredFile("/work/b", "removed"),
-                    RestoredFile("/work/c", "mode restored"),
+                    RestoredFile("/proj/a", "restored"),
+                    RestoredFile("/proj/b", "removed"),
+                    RestoredFile("/proj/c", "mode restored"),
                 ),
             ),
             "2 files restored, 1 removed.",
         ),
         (
-            FilesRestored("undo", conflicts=tuple(LeftFile(f"/work/{name}", "changed since") for name in "abcde")),
+            FilesRestored("undo", conflicts=tuple(LeftFile(f"/proj/{name}", "changed since") for name in "abcde")),
             "No file restored; a, b, c and 2 more left alone (changed since).",
         ),
         (
-            FilesRestored("undo", not_covered=(LeftFile("/work/a", "too large"), LeftFile("/else/b", "a device"))),
+            FilesRestored("undo", not_covered=(LeftFile("/proj/a", "too large"), LeftFile("/else/b", "a device"))),
             "No file restored; a (too large), /else/b (a device) not tracked.",
         ),
     ],
 )
 def test_what_became_of_files_is_short_and_names_them_as_the_user_knows_them(done: FilesRestored, said: str) -> None:
-    assert files_words(done, Path("/work")) == said
+    assert files_words(done, Path("/proj")) == said

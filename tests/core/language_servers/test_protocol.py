@@ -101,7 +101,7 @@ def test_only_these_characters_end_a_line() -> None:
 
 @pytest.mark.parametrize("name", ["a b.py", "ö#1?.ts", "100%.c", "日本/😀.rs", "a'b\"c.go", "back\\slash"])
 def test_addresses(name: str) -> None:
-    path = Path("/work") / name
+    path = Path("/proj") / name
     assert path_of(uri_of(path)) == path
     assert path_of(path.as_uri()) == path
 

@@ -11,7 +11,7 @@ from swecli.core.permissions.decide import after_untrusted, decide
 from swecli.core.permissions.types import Call, Effects, Policy, Rule
 from swecli.core.protocol.events import Mode
 
-DATA, WORK = "/home/u/data", "/work"
+DATA, WORK = "/home/u/data", "/proj"
 POLICY = Policy(mode="auto", trust="trusted", own_dirs=(DATA,), memory=(f"{DATA}/memories",), sandbox="full")
 
 

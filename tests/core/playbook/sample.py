@@ -22,7 +22,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 
-CWD = "/work/project"
+CWD = "/proj/project"
 
 
 class Told:

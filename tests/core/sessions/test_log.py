@@ -49,7 +49,7 @@ def test_the_document_has_the_promised_fields_and_sums() -> None:
     document = log_document("s", entries(sample()))
     assert [*document] == ["session_id", "started_at", "working_dir", "events", "stats"]
     assert document["started_at"] == "2026-01-02T03:04:06Z"
-    assert document["working_dir"] == "/work"
+    assert document["working_dir"] == "/proj"
     for event in document["events"]:
         assert [*event] == ["timestamp", "type", *FIELDS[event["type"]]]
     kinds = [event["type"] for event in document["events"]]
@@ -80,7 +80,7 @@ def test_the_document_has_the_promised_fields_and_sums() -> None:
 def test_rejected_calls_attachments_subagents_and_other_lines() -> None:
     bodies = [
         *user("u1", TextPart("look at @a.py")),
-        ItemStarted("t2", "attachment", "read_file", "/work/a.py"),
+        ItemStarted("t2", "attachment", "read_file", "/proj/a.py"),
         ItemCompleted("t2", "ok", (result("t2", "read_file", "12345"),)),
         *call("t3", "write_file", '{"path": "b.py"}')[:1],
         ItemCompleted("t3", "rejected", (result("t3", "write_file", "no"),)),
@@ -106,17 +106,17 @@ def test_rejected_calls_attachments_subagents_and_other_lines() -> None:
     assert by_kind["llm_call"]["tokens_out"] == 4
     step = entries([*in_order(bodies[:5]), sample()[4]])
     retrieved = next(entry for entry in step if entry["type"] == "context_retrieval")
-    assert (retrieved["actions"], retrieved["tokens_added"]) == (["read /work/a.py"], 5)
+    assert (retrieved["actions"], retrieved["tokens_added"]) == (["read /proj/a.py"], 5)
     assert log_document("s", found)["stats"]["tools_executed"] == 0
 
 
 def test_what_an_index_found_is_one_entry_with_what_the_user_attached() -> None:
     bodies = [
-        SessionStarted("/work", "m", "default", "1"),
+        SessionStarted("/proj", "m", "default", "1"),
         *user("u1", TextPart("a.py and @b.py")),
-        ItemStarted("t2", "attachment", "read_file", "/work/b.py"),
+        ItemStarted("t2", "attachment", "read_file", "/proj/b.py"),
         ItemCompleted("t2", "ok", (result("t2", "read_file", "12345"),)),
-        ItemStarted("t3", "attachment", "read_file", "/work/a.py"),
+        ItemStarted("t3", "attachment", "read_file", "/proj/a.py"),
         ItemCompleted("t3", "ok", (result("t3", "read_file", "123"),)),
         ContextRetrieved(("read a.py", "point to c.py:2 go"), 40),
     ]

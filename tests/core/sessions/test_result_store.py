@@ -17,7 +17,7 @@ from swecli.library import ResultStore
 
 
 def store_of(database: Database, parent: str | None = None) -> tuple[ResultStore, str]:
-    session = SessionStore(database).create("/work", "m", "0", parent=parent).id
+    session = SessionStore(database).create("/proj", "m", "0", parent=parent).id
     return ResultStore(database, session), session
 
 

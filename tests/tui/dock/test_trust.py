@@ -24,7 +24,7 @@ class Gate:
         self.told: list[object] = []
 
     def question(self) -> TrustQuestion | None:
-        return TrustQuestion("/work", self.names) if self.names else None
+        return TrustQuestion("/proj", self.names) if self.names else None
 
     def answer(self, choice: TrustChoice) -> str:
         self.told.append(choice)
@@ -66,7 +66,7 @@ async def test_nothing_is_opened_before_the_answer(key: str, choice: str) -> Non
     gate = Gate()
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
-        await it.shows("Do you trust /work?", ".swecli/config.toml", "Nothing has been read yet")
+        await it.shows("Do you trust /proj?", ".swecli/config.toml", "Nothing has been read yet")
         assert opening.before is None
         it.clock.now += GRACE
         await it.press(key)
@@ -149,7 +149,7 @@ async def test_names_are_shown_as_text_and_cut_to_the_screen() -> None:
 async def test_files_and_keys_are_seen_at_every_size(size: tuple[int, int]) -> None:
     gate = Gate(tuple(f"file-{number}" for number in range(6)))
     async with running(open_session=Opening(gate), trust=gate, size=size) as it:
-        await it.shows("Do you trust /work?", "file-0", "yes", "esc")
+        await it.shows("Do you trust /proj?", "file-0", "yes", "esc")
 
 
 async def test_where_nothing_can_be_read_nothing_is_trusted() -> None:

@@ -53,10 +53,10 @@ RULES = (
     ShownRule("allow", "Bash(npm test)", "granted 2023-11-10, until 2023-11-17", "4x, last 2023-11-13", grant="a1b2c3"),
 )
 SESSIONS = (
-    StoredSession("20231114-abc", "Fix the login bug", "/work", NOW - 90, 4, 54_321, "$0.42", "anthropic/sonnet-5"),
-    StoredSession("20231113-def", "日本語 title \x1b[31m", "/work", NOW - 90_000, 1, 999, "", "openai/gpt-6"),
+    StoredSession("20231114-abc", "Fix the login bug", "/proj", NOW - 90, 4, 54_321, "$0.42", "anthropic/sonnet-5"),
+    StoredSession("20231113-def", "日本語 title \x1b[31m", "/proj", NOW - 90_000, 1, 999, "", "openai/gpt-6"),
     StoredSession(
-        *("20231112-ghi", "Held", "/work", NOW - 200_000, 2, 2_500_000, "$3.00", "a/b", "It is open elsewhere"),
+        *("20231112-ghi", "Held", "/proj", NOW - 200_000, 2, 2_500_000, "$3.00", "a/b", "It is open elsewhere"),
         open_elsewhere=True,
     ),
     StoredSession("20231111-jkl", "Far away", "/other", NOW - 86400 * 400, 9, 12_000, "$0.01", "a/b", "Another folder"),

@@ -88,8 +88,8 @@ async def rewinding(it: Running) -> None:
     it.session.rewinds.listed = POINTS
     it.session.rewinds.files = FilesRestored(
         "undo",
-        files=(RestoredFile("/work/src/login.py", "restored"), RestoredFile("/work/new.py", "removed")),
-        conflicts=(LeftFile("/work/notes.md", "changed since"),),
+        files=(RestoredFile("/proj/src/login.py", "restored"), RestoredFile("/proj/new.py", "removed")),
+        conflicts=(LeftFile("/proj/notes.md", "changed since"),),
     )
     it.app.actions.show_rewind()
     await it.shows("Rewind to before a message · 3", "Before message 3")

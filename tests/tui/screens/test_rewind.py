@@ -22,7 +22,7 @@ POINTS = (
 async def opened(it: Running) -> None:
     await it.until(lambda: it.app.session.spoke)
     it.session.rewinds.listed = POINTS
-    it.session.rewinds.files = FilesRestored("undo", files=(RestoredFile("/work/pens.py", "restored"),))
+    it.session.rewinds.files = FilesRestored("undo", files=(RestoredFile("/proj/pens.py", "restored"),))
     await it.press("escape")
     await it.shows("Esc again rewinds")
     await it.press("escape")
