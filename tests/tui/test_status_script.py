@@ -12,7 +12,7 @@ import pytest
 from swecli.core.protocol.budget import Budget
 from swecli.tui.backend import Preferences
 from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document
-from tests.tui.support import running, until
+from tests.tui.support import Session, running, until
 
 
 class Seen:
@@ -108,10 +108,12 @@ async def test_flooding_and_missing_folders(tmp_path: Path) -> None:
     await script.close()
 
 
-async def test_its_output_is_shown_sanitised_in_place_of_the_bar() -> None:
+async def test_its_output_is_shown_sanitised_in_place_of_the_bar(tmp_path: Path) -> None:
     command = r"printf '\033[32mgreen\033[0m [bold]\033]0;owned\007 \033[2Jrest\n'"
     wanted = lambda: Preferences(status_line=command)  # noqa: E731
-    async with running(preferences=wanted) as it:
+    session = Session()
+    session.view.cwd = tmp_path
+    async with running(session=session, preferences=wanted) as it:
         await it.until(lambda: any("green [bold]" in row for row in it.screen().splitlines()[-1:]))
         line = it.screen().splitlines()[-1]
         assert "\x1b" not in line
@@ -119,8 +121,10 @@ async def test_its_output_is_shown_sanitised_in_place_of_the_bar() -> None:
         assert "default" not in line
 
 
-async def test_a_broken_one_is_told_and_the_bar_stays() -> None:
-    async with running(preferences=lambda: Preferences(status_line="exit 4")) as it:
+async def test_a_broken_one_is_told_and_the_bar_stays(tmp_path: Path) -> None:
+    session = Session()
+    session.view.cwd = tmp_path
+    async with running(session=session, preferences=lambda: Preferences(status_line="exit 4")) as it:
         await it.shows("ui.status_line ended with status 4")
         assert "default" in it.screen().splitlines()[-1]
         await it.type("hello")
