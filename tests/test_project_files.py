@@ -197,7 +197,7 @@ def test_no_file_names_a_package_index_or_a_path_of_a_developer_machine() -> Non
         r"-url|--find"
         r"-links|--trusted"
         r"-host|file:///(?:opt|home|root|work)"
-        r"|/(?:home|Users)/(?!user\b|me\b|you\b|alice\b|someone\b|name\b)[a-z]\w+/|/proj"
+        r"|/(?:home|Users)/(?!user\b|me\b|you\b|alice\b|someone\b|name\b)[a-z]\w+/|/work"
         r"/main|/tmp/"
         r"bash_jobs"
     )

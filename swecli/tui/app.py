@@ -50,8 +50,8 @@ SIGNAL_TIME = 0.5
 
 _FORMS = {
     "short": "Short view: one line per step",
-    "usual": "Usual view: each step with the first lines of output",
-    "full": "Full view: all output",
+    "usual": "Normal view: each step with the first lines of output",
+    "full": "Details on",
 }
 
 

@@ -32,10 +32,10 @@ async def test_a_short_message_ends_with_the_next_key_but_not_while_the_user_typ
 async def test_a_short_message_that_a_key_makes_stays() -> None:
     async with running() as it:
         await it.press("ctrl+o")
-        await it.shows("Full view")
+        await it.shows("etails")
         await it.press("ctrl+t")
         await it.shows("No todos yet")
-        assert "Full view" not in it.screen()
+        assert "etails" not in it.screen()
 
 
 async def test_a_short_message_ends_when_something_is_sent_and_when_a_screen_opens() -> None:

@@ -303,7 +303,7 @@ async def test_home_and_end_move_in_the_line_first() -> None:
 
 async def test_control_o_goes_through_three_densities() -> None:
     async with running() as it:
-        for density, words in (("full", "Full view"), ("short", "Short view"), ("usual", "Usual view")):
+        for density, words in (("full", "Details on"), ("short", "Short view"), ("usual", "Normal view")):
             await it.press("ctrl+o")
             assert it.app.main.transcript.density == density
             await it.shows(words)
