@@ -9,20 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, AnyStr, cast
 
-_ATTRIBUTES = (
-    "search",
-    "match",
-    "fullmatch",
-    "finditer",
-    "findall",
-    "split",
-    "sub",
-    "subn",
-    "pattern",
-    "flags",
-    "groups",
-    "groupindex",
-)
+_ATTRIBUTES = tuple(name for name in dir(re.Pattern) if not name.startswith("_"))
 
 
 def lazy_pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

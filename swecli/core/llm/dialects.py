@@ -65,7 +65,7 @@ class Dialect(Struct, frozen=True):
 
 
 class _Rule(Struct, frozen=True):
-    """Scope of some quirks: shell patterns, or lists of them."""
+    """Scope of some quirks: names, shell patterns with a ``*``, or lists of them."""
 
     quirks: dict[str, Any]
     protocol: str = ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import Option, Question
-from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     import mcp_types
@@ -110,8 +110,8 @@ def _dated(read: Callable[[str], object]) -> Callable[[str], bool]:
 
 
 _FORMATS: dict[str, tuple[str, Callable[[str], object] | None]] = {
-    "email": ("an email address", lazy_pattern(r"[^@\s]+@[^@\s]+").fullmatch),
-    "uri": ("an address such as https://example.org", lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch),
+    "email": ("an email address", re.compile(r"[^@\s]+@[^@\s]+").fullmatch),
+    "uri": ("an address such as https://example.org", re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch),
     "date": ("a date such as 2026-01-31", _dated(date.fromisoformat)),
     "date-time": ("a date with time such as 2026-01-31T09:30:00Z", _dated(datetime.fromisoformat)),
 }

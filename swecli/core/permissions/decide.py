@@ -318,8 +318,8 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     for path in effects.unread:
         offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
         return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offers=offers, evidence=(path,))
+    known = (*call.roots, *policy.readable, *(policy.memory if call.tool == MEMORY_TOOL else ()))
     for path in effects.reads:
-        known = (*call.roots, *policy.readable, *(policy.memory if call.tool == MEMORY_TOOL else ()))
         if is_secret_in(path, call.roots):
             reason = f"{path} may hold secrets."
         elif inside(path, known) is None:

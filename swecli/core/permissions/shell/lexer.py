@@ -120,6 +120,7 @@ _REFUSED_KEYWORDS = frozenset(
         *("else", "elif", "fi", "}"),
     )
 )
+_DESCRIPTOR = lazy_pattern(r"\d+(?=[<>])")
 _KEYWORD = lazy_pattern(r"[a-z{}!\[\]]+(?=[\s;&|<>()]|$)")
 _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
 _OPERATORS = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">")
@@ -365,7 +366,7 @@ class _Reader(WordReader):
         redirects: list[Redirect] = []
         while True:
             self.blanks()
-            number = re.compile(r"\d+(?=[<>])").match(self.text, self.at)
+            number = _DESCRIPTOR.match(self.text, self.at)
             if number is not None:
                 self.at = number.end()
             if self.at_end or (self.peek() not in "<>" and not self.text.startswith("&>", self.at)):

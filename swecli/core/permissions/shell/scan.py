@@ -64,6 +64,8 @@ _KEYWORDS = frozenset(
         "function",
     )
 )
+_TILDE = lazy_pattern(r"~[^/\s;&|()<>'\"\\$`]*")
+_TIME_OPTION = lazy_pattern(r"[ \t]+-p(?=\s)")
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _REDIRECT = lazy_pattern(r"(?:\d+|&)?(?:<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)|&>>?")
 _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=", re.DOTALL)
@@ -192,7 +194,7 @@ class _Scanner:
         current.words.extend(words)
 
     def _skip_time_option(self) -> None:
-        option = re.compile(r"[ \t]+-p(?=\s)").match(self._text, self._at)
+        option = _TIME_OPTION.match(self._text, self._at)
         self._at = option.end() if option is not None else self._at
 
     # --- redirections ---------------------------------------------------------------------------------------------
@@ -247,7 +249,7 @@ class _Scanner:
     def _word(self) -> list[ScanWord]:
         text, plain, known, glob = "", "", True, False
         if self._text[self._at] == "~":
-            prefix = re.compile(r"~[^/\s;&|()<>'\"\\$`]*").match(self._text, self._at)
+            prefix = _TILDE.match(self._text, self._at)
             name = prefix.group() if prefix else "~"
             self._at += len(name)
             if name == "~" and "HOME" in self._variables:
