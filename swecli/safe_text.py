@@ -33,7 +33,7 @@ _INVISIBLE = (
 """Characters without a glyph of their own: fillers, joiners, selectors, marks of direction, tags."""
 
 _UNSAFE = lazy_pattern(f"[\x80-\x9f\ud800-\udfff{_INVISIBLE}]")
-_UNSAFE_ASCII = lazy_pattern("[\x00-\x09\x0b-\x1f\x7f]")
+_UNSAFE_ASCII = re.compile("[\x00-\x09\x0b-\x1f\x7f]")
 _PICTURES = (*((chr(code), chr(0x2400 + code)) for code in range(0x20)), ("\x7f", "␡"))
 _NOT_WORDS = lazy_pattern(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
 """Candidates for a run of marks: marks are neither letters, digits, space nor ASCII."""

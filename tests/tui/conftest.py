@@ -55,10 +55,16 @@ def read_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def parsed() -> Iterator[None]:
     """Each application reads the same style sheets with the same variables; they are parsed for the first one only."""
     parse = Stylesheet._parse_rules
+    by_variables: dict[tuple[Any, ...], dict[tuple[Any, ...], Any]] = {}
+    variables: dict[str, str] = {}
     known: dict[tuple[Any, ...], Any] = {}
 
     def parse_once(sheet: Stylesheet, css: str, *given: Any, **named: Any) -> Any:
-        key = (css, given, tuple(named.items()), tuple(sheet._variables.items()))
+        nonlocal variables, known
+        if sheet._variables is not variables:
+            variables = sheet._variables
+            known = by_variables.setdefault(tuple(variables.items()), {})
+        key = (css, given, tuple(named.items()))
         if key not in known:
             known[key] = parse(sheet, css, *given, **named)
         return known[key]

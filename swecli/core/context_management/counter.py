@@ -128,7 +128,7 @@ _PIECES = lazy_pattern(
 _HUMP = lazy_pattern("[a-z][A-Z]")
 _PACKED = lazy_pattern("[A-Za-z0-9+/]{20,}={0,2}")
 _HEX = lazy_pattern("[0-9a-f]+|[0-9A-F]+")
-_SWITCH = lazy_pattern("(?=[a-z][A-Z0-9]|[A-Z][a-z0-9]|[0-9][A-Za-z])")
+_SWITCH = re.compile("(?=[a-z][A-Z0-9]|[A-Z][a-z0-9]|[0-9][A-Za-z])")
 _RULE = lazy_pattern(r"(.)\1{3,}")
 _VIETNAMESE = lazy_pattern("[\u0110\u0111\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
 _RUSSIAN = lazy_pattern("[\u042b\u044b\u042d\u044d]")
