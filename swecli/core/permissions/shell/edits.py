@@ -47,96 +47,84 @@ def _tables() -> _Tables:
     )
 
 
-def edit_kind(arguments: Sequence[str | None], situation: Situation) -> EditKind | None:
-    """The edit the command makes to workspace files, if it does nothing else."""
+class _NoEdit(Exception):
+    """The command is not taken for an edit. The text says why, as a clause; empty where there is no single reason that
+    a person would look for."""
+
+
+def edit_kind(arguments: Sequence[str | None], situation: Situation) -> tuple[EditKind | None, str]:
+    """The edit the command makes to workspace files, if it does nothing else. Otherwise None and, for a command that
+    usually edits them, why it is not taken for one here, as a clause; empty where no single reason would help."""
     words = [word for word in arguments if word is not None]
     if len(words) != len(arguments) or not words or len(situation.cwds) != 1 or any("\0" in word for word in words):
-        return None
+        return None, ""
     try:
         if words[0] in _tables().files:
-            return _of_files(words[0], words[1:], situation)
-        return "format" if _formats(words, situation) else None
+            return _of_files(words[0], words[1:], situation), ""
+        return _of_formatter(words, situation), ""
+    except _NoEdit as error:
+        return None, str(error)
     except UnprovenError:
-        return None
-
-
-def why_no_edit(arguments: Sequence[str | None], situation: Situation) -> str:
-    """Why a command that usually edits files of the workspace is not taken for one here, as a clause; empty where there
-    is no single reason that a person would look for."""
-    words = [word for word in arguments if word is not None]
-    if len(words) != len(arguments) or not words or len(situation.cwds) != 1:
-        return ""
-    try:
-        found = _tables().files.get(words[0])
-        if found is None:
-            return _why_not_formatted(words, situation)
-        options = found.operands(words[1:])
-        return _why_not_made(words[0], options[1], situation) if options is not None else ""
-    except UnprovenError:
-        return ""
-
-
-def _why_not_made(name: str, operands: Sequence[str], situation: Situation) -> str:
-    paths = dict(zip(_absolute(operands, situation), operands, strict=True))
-    for path, shown in paths.items():
-        if inside(posixpath.normpath(path), situation.roots) is None:
-            return f"{shown} is outside the workspace"
-        if is_secret_in(path, situation.roots):
-            return f"{shown} may hold secrets"
-    if name not in ("cp", "mv") or len(operands) < 2:
-        return ""
-    for path in list(paths)[:-1]:
-        if situation.facts.kind(path) == "missing":
-            return f"{paths[path]} does not exist yet"
-    for _, target in _pairs(operands, situation):
-        if situation.facts.kind(target) not in ("missing", "directory"):
-            return f"{name} would overwrite {posixpath.relpath(target, situation.cwds[0])}"
-    return ""
-
-
-def _why_not_formatted(words: Sequence[str], situation: Situation) -> str:
-    name = words[0]
-    for form in _tables().formatters:
-        if tuple(words[: len(form)]) == form:
-            return "" if situation.facts.program(name, situation.cwds[0]) else f"{name} is not installed"
-    return ""
+        return None, ""
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def _of_files(name: str, rest: Sequence[str], situation: Situation) -> EditKind | None:
+def _of_files(name: str, rest: Sequence[str], situation: Situation) -> EditKind:
     found = _tables().files[name].operands(rest)
     if found is None or situation.facts.program_problem(name, situation.cwds[0], situation.roots) is not None:
-        return None
+        raise _NoEdit
     options, operands = found
     if not operands or not all(operands):
-        return None
-    if name in ("mkdir", "touch"):
-        fine = all(_may_create(path, situation) for path in _absolute(operands, situation))
-        return None if not fine else "folder" if name == "mkdir" else "file"
-    if len(operands) < 2:
-        return None
+        raise _NoEdit
     if name == "ln":
-        return "name" if {"-s", "--symbolic"} & options and _may_link(operands, options, situation) else None
+        if not {"-s", "--symbolic"} & options:
+            raise _NoEdit
+        _check_link(operands, options, situation)
+        return "name"
+    paths = _absolute(operands, situation)
+    for path, operand in zip(paths, operands, strict=True):
+        _check_place(posixpath.normpath(path), operand, situation)
+    if name in ("mkdir", "touch"):
+        for path, operand in zip(paths, operands, strict=True):
+            _check_new(path, operand, situation)
+        return "folder" if name == "mkdir" else "file"
+    if len(operands) < 2:
+        raise _NoEdit
+    for source, operand in zip(paths[:-1], operands, strict=False):
+        if situation.facts.kind(source) == "missing":
+            raise _NoEdit(f"{operand} does not exist yet")
     pairs = _pairs(operands, situation)
-    return "name" if pairs and all(_may_put(source, target, situation) for source, target in pairs) else None
+    for source, target in pairs:
+        _check_put(name, source, target, situation)
+    if not pairs:
+        raise _NoEdit
+    return "name"
 
 
 def _absolute(words: Sequence[str], situation: Situation) -> list[str]:
     return [posixpath.join(situation.cwds[0], word) for word in words]
 
 
-def _may_create(path: str, situation: Situation) -> bool:
+def _check_place(path: str, shown: str, situation: Situation) -> None:
+    if inside(path, situation.roots) is None:
+        raise _NoEdit(f"{shown} is outside the workspace")
+    if is_secret_in(path, situation.roots):
+        raise _NoEdit(f"{shown} may hold secrets")
+
+
+def _check_new(path: str, shown: str, situation: Situation) -> None:
+    """A file or folder of this name may be made."""
     resolved = situation.facts.resolve(path)
     for each in (posixpath.normpath(path), resolved):
-        if inside(each, situation.roots) is None or is_secret_in(each, situation.roots) or is_own(each, ()):
-            return False
-        if each in situation.roots or any(ord(char) < 32 or ord(char) == 127 for char in each):
-            return False
+        _check_place(each, shown, situation)
+        if is_own(each, ()) or each in situation.roots or any(ord(char) < 32 or ord(char) == 127 for char in each):
+            raise _NoEdit
         if protected_reason(each, situation.roots, situation.home) or installed_reason(each, situation.roots):
-            return False
-    return situation.facts.names_elsewhere(resolved, situation.roots) == 0
+            raise _NoEdit
+    if situation.facts.names_elsewhere(resolved, situation.roots) != 0:
+        raise _NoEdit
 
 
 def _pairs(operands: Sequence[str], situation: Situation) -> list[tuple[str, str]]:
@@ -153,67 +141,76 @@ def _pairs(operands: Sequence[str], situation: Situation) -> list[tuple[str, str
     return pairs
 
 
-def _may_put(source: str, target: str, situation: Situation) -> bool:
-    """Whether a file or folder, with its contents, may be renamed or copied there. It must not overwrite: existing
-    content would be lost unread."""
-    facts = situation.facts
+def _check_put(name: str, source: str, target: str, situation: Situation) -> None:
+    """A file or folder, with its contents, may be renamed or copied there. It must not overwrite: existing content
+    would be lost unread."""
+    facts, cwd = situation.facts, situation.cwds[0]
+    if facts.kind(target) not in ("missing", "directory"):
+        raise _NoEdit(f"{name} would overwrite {posixpath.relpath(target, cwd)}")
     if facts.kind(target) != "missing" or facts.kind(source) not in ("file", "directory"):
-        return False
-    if not _may_create(source, situation) or not _may_create(target, situation):
-        return False
+        raise _NoEdit
+    for path in (source, target):
+        _check_new(path, posixpath.relpath(path, cwd), situation)
     if posixpath.normpath(source) != facts.resolve(source):
-        return False  # a link: its target may change
+        raise _NoEdit  # a link: its target may change
     if facts.kind(source) == "file":
-        return True
+        return
     if facts.leads_outside(source, situation.roots) or facts.secrets_below(source, Reach()) != ():
-        return False
+        raise _NoEdit
     below = facts.below(source)
-    return below is not None and all(
-        protected_name(f"{posixpath.relpath(place, _root(place, situation))}/{path}") is None
-        and installed_reason(f"{place}/{path}", situation.roots) is None
+    if below is None or any(
+        protected_name(f"{posixpath.relpath(place, _root(place, situation))}/{path}") is not None
+        or installed_reason(f"{place}/{path}", situation.roots) is not None
         for place in (posixpath.normpath(source), posixpath.normpath(target))
         for path in below
-    )
+    ):
+        raise _NoEdit
 
 
 def _root(path: str, situation: Situation) -> str:
     return inside(path, situation.roots) or "/"
 
 
-def _may_link(operands: Sequence[str], options: frozenset[str], situation: Situation) -> bool:
-    """Whether a new symbolic link stays in the workspace, and away from protected and secret places."""
+def _check_link(operands: Sequence[str], options: frozenset[str], situation: Situation) -> None:
+    """A new symbolic link stays in the workspace, and away from protected and secret places."""
     if len(operands) != 2:
-        return False
+        raise _NoEdit
     facts = situation.facts
     link = _absolute(operands[1:], situation)[0]
     if facts.kind(link) == "directory" or operands[1].endswith("/"):
         link = f"{link}/{posixpath.basename(posixpath.normpath(operands[0]))}"
     relative = not {"-r", "--relative"} & options
     target = posixpath.join(posixpath.dirname(link) if relative else situation.cwds[0], operands[0])
-    return facts.kind(link) == "missing" and _may_create(link, situation) and _may_create(target, situation)
+    if facts.kind(link) != "missing":
+        raise _NoEdit
+    _check_new(link, operands[1], situation)
+    _check_new(target, operands[0], situation)
 
 
 # --- formatters ----------------------------------------------------------------------------------------------------
 
 
-def _formats(words: list[str], situation: Situation) -> bool:
+def _of_formatter(words: list[str], situation: Situation) -> EditKind:
     tables = _tables()
     starter = next((one for one in tables.starters if tuple(words[: len(one)]) == one), ())
     rest = words[len(starter) :]
-    if not rest:
-        return False
-    name = posixpath.basename(rest[0])
+    name = posixpath.basename(rest[0]) if rest else ""
     for form, options in tables.formatters.items():
         if (name, *rest[1 : len(form)]) != form:
             continue
+        if not _is_installed(rest[0], starter, situation):
+            missing = rest[0] == name and not starter and not situation.facts.program(name, situation.cwds[0])
+            raise _NoEdit(f"{name} is not installed" if missing else "")
         found = options.operands(rest[len(form) :])
-        if found is None or not _is_installed(rest[0], starter, situation):
-            return False
+        if found is None:
+            raise _NoEdit
         operands = _absolute(found[1] or (".",), situation)
-        return all(_may_format(path, situation) for path in operands) and not _runs_code(
+        if all(_may_format(path, situation) for path in operands) and not _runs_code(
             " ".join(form), operands, situation
-        )
-    return False
+        ):
+            return "format"
+        raise _NoEdit
+    raise _NoEdit
 
 
 def _is_installed(word: str, starter: Sequence[str], situation: Situation) -> bool:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.shell.arguments import check_table
-from swecli.core.permissions.shell.edits import EditKind, edit_kind, why_no_edit
+from swecli.core.permissions.shell.edits import EditKind, edit_kind
 from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
 from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
@@ -358,8 +358,7 @@ class _Walker:
                 arguments = [argument for word in node.words for argument in expand(word, situation)]
                 words = tuple(arguments)
                 if not node.redirects and not setting:
-                    edit = edit_kind(arguments, situation)
-                    no_edit = why_no_edit(arguments, situation) if edit is None else ""
+                    edit, no_edit = edit_kind(arguments, situation)
                 situation = self._run(node.words[0], arguments, situation)
             if writes:
                 raise UnprovenError(f"it writes {writes[0]}")
