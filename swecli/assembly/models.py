@@ -68,7 +68,7 @@ from swecli.core.llm.windows import (
     model_info,
 )
 from swecli.core.protocol.events import Price
-from swecli.core.protocol.messages import Message, TextPart, Usage
+from swecli.core.protocol.messages import Message, Origin, TextPart, Usage
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -194,9 +194,13 @@ class Windows:
         known.asked = asked
         return self._update(client, known)
 
-    def recall(self, client: ModelClient, window: int) -> None:
-        """Adopt the window reported by the server in an earlier run, if it would otherwise only be assumed."""
-        if isinstance(client, HttpModelClient) and client.info.window_source == "assumed":
+    def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
+        """Adopt the window reported by the server of ``origin`` in an earlier run, in place of an assumed one or, at
+        the same host, of the catalogue's: another host may serve the model with another window."""
+        if not isinstance(client, HttpModelClient):
+            return
+        source = client.info.window_source
+        if source == "assumed" or (source == "catalogue" and client.config.target.origin == origin):
             client.know(replace(client.info, window=window, window_source="endpoint"))
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from swecli.assembly.models import ModelSupply
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
@@ -100,6 +102,26 @@ async def test_an_error_without_a_number_teaches_nothing(tmp_path: Path) -> None
     assert await models.windows.learn(client, ProviderError("context_overflow", "too long")) == ""
     assert client.info == before
     assert not (tmp_path / "windows.json").exists()
+
+
+async def test_an_earlier_answer_of_the_same_host_precedes_the_catalogue(tmp_path: Path) -> None:
+    async with serve_json({}) as server:
+        models = ModelSupply(
+            LaunchOptions(Path("/proj")),
+            Settings.model_validate({"model": {"name": "openai/gpt-5"}}),
+            {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"},
+            tmp_path,
+            KeyStore(tmp_path),
+        )
+        client = models.make("openai/gpt-5")
+        assert isinstance(client, HttpModelClient)
+        listed = window(client)
+        assert listed[1] == "catalogue"
+        origin = client.config.target.origin
+        models.windows.recall(client, 9_000, replace(origin, host="api.example.com"))
+        assert window(client) == listed
+        models.windows.recall(client, 9_000, origin)
+        assert window(client) == (9_000, "endpoint")
 
 
 async def test_ollama_is_told_the_window_in_each_request(tmp_path: Path) -> None:

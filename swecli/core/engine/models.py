@@ -122,9 +122,10 @@ class ModelChoice:
         """Restore the model's window from the earlier run until the server is asked again."""
         client, budget = self._connection.client, self._recorder.state.budget
         newest = next(reversed(self._recorder.ledger.responses.values()), None)
-        same = client is not None and newest is not None and newest.origin.model == client.info.name
-        if client is not None and same and budget is not None and budget.window_source == "endpoint":
-            self._services.windows.recall(client, budget.window)
+        if client is None or newest is None or newest.origin.model != client.info.name:
+            return
+        if budget is not None and budget.window_source == "endpoint":
+            self._services.windows.recall(client, budget.window, newest.origin)
 
     async def asked(self) -> None:
         """Wait for the server's information on the model, ``READY_SECONDS`` at most."""

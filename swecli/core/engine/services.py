@@ -27,7 +27,7 @@ from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode, NoticeLevel, Price, RotKind
-from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.messages import Origin, Usage
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
@@ -59,9 +59,9 @@ class WindowKnowledge(Protocol):
         """Ask the model's server, if that may yield anything. True if more is known than before."""
         ...
 
-    def recall(self, client: ModelClient, window: int) -> None:
-        """Use a window that the server reported in an earlier run until it is asked again, unless a better one is
-        known."""
+    def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
+        """Use a window that the server of ``origin`` reported in an earlier run until it is asked again, unless a
+        better one is known."""
         ...
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
@@ -78,7 +78,7 @@ class NoWindowKnowledge:
     async def ask(self, client: ModelClient) -> bool:
         return False
 
-    def recall(self, client: ModelClient, window: int) -> None:
+    def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
         """Ignore the window."""
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:

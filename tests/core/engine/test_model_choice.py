@@ -26,7 +26,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
 )
-from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.messages import Origin, Usage
 from tests.core.engine.support import Bench, bench, until
 
 ONE = '[[step]]\ntext = "one"\n[[step]]\ntext = "two"'
@@ -158,7 +158,7 @@ class SlowWindows:
         client._info = replace(client.info, window=50_000, window_source="endpoint")
         return True
 
-    def recall(self, client: ModelClient, window: int) -> None:
+    def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
         assert isinstance(client, ScriptedModel)
         client._info = replace(client.info, window=window, window_source="endpoint")
 
