@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Shown = Callable[[str], str]
 """Display text of an action's keys."""
 
+MODEL, NO_MODEL = "Model", "none yet; /model selects one"
+
 TITLE = 34
 """Characters shown of the last session's first message."""
 
@@ -37,10 +39,9 @@ def greeting(
     from swecli.commands.session import mode_label, mode_meaning, no_instructions
 
     model = view.model
-    named = "none yet; /model selects one" if model is None else model.ref
     lines = [
         ("Folder", short(view.cwd, home)),
-        ("Model", f"{named} at {model.address}" if model is not None and model.address else named),
+        (MODEL, NO_MODEL if model is None else _model(model.ref, model.address)),
         (
             f"Mode ({keys('next_mode')})",
             f"{mode_label(view.mode, yolo=view.yolo)} · {mode_meaning(view.mode, view.sandbox, yolo=view.yolo)}",
@@ -53,6 +54,17 @@ def greeting(
         title = title if len(title) <= TITLE else f"{title[: TITLE - 1]}…"
         lines.append(("Last session", f"{title} · {age(now - last.updated)} · swecli -c"))
     return (*lines, ("", HINTS[len(earlier) % len(HINTS)](keys)))
+
+
+def connected(lines: Sequence[tuple[str, str]], model: str, address: str) -> tuple[tuple[str, str], ...]:
+    """The greeting once a model is connected: a line that said there is none names it; one that names a model stays."""
+    return tuple(
+        (label, _model(model, address) if (label, text) == (MODEL, NO_MODEL) else text) for label, text in lines
+    )
+
+
+def _model(ref: str, address: str) -> str:
+    return f"{ref} at {address}" if address else ref
 
 
 def _instructions(view: SessionView, home: str) -> str:

@@ -163,6 +163,8 @@ class Reducer:
         """Index of the last operation on a block, by id."""
         self.greeting: tuple[tuple[str, str], ...] = ()
         """Labels and texts of the next new session's greeting."""
+        self.greeted = ""
+        """Id of the newest session's block until a model is connected."""
         self.open: dict[str, None] = {}
         """Ids of live blocks."""
 
@@ -285,6 +287,7 @@ def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
     key = f"session-{event.seq}"
     lines, reducer.greeting = (() if body.resumed else reducer.greeting), ()
     reducer.put(SessionBlock(key, body.model, body.cwd, body.mode, body.swecli, body.resumed, body.address, lines))
+    reducer.greeted = key if lines else ""
 
 
 def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
@@ -468,6 +471,17 @@ def _rewind_undone(reducer: Reducer, event: Event, body: RewindUndone) -> None:
     reducer.put(NoticeBlock(f"notice-{event.seq}", f"Rewind undone. {body.reason}".strip()))
 
 
+def _model(reducer: Reducer, event: Event, body: ModelChanged) -> None:
+    greeting, reducer.greeted = reducer.block(reducer.greeted), ""
+    if isinstance(greeting, SessionBlock):
+        from swecli.tui.greeting import connected  # not needed by the first frame
+
+        lines = connected(greeting.lines, body.model, body.address)
+        if lines != greeting.lines:
+            reducer.put(replace(greeting, model=body.model, address=body.address, lines=lines))
+    _notice(reducer, event, body)
+
+
 def _notice(reducer: Reducer, event: Event, body: Body) -> None:
     notice = notice_of(event)
     if notice is not None:
@@ -552,6 +566,7 @@ _HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {
     Rewound: _rewound,
     RewindUndone: _rewind_undone,
     **dict.fromkeys(NOTICES, _notice),
+    ModelChanged: _model,
     ModelResponded: _responded,
     AgentStarted: _agent_started,
     AgentEnded: _agent_ended,

@@ -30,6 +30,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.tui.greeting import MODEL, NO_MODEL
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import (
     OUTPUT_TAIL,
@@ -39,6 +40,7 @@ from swecli.tui.transcript.blocks import (
     Put,
     Remove,
     RewoundBlock,
+    SessionBlock,
     ToolBlock,
     is_live,
 )
@@ -261,6 +263,20 @@ def test_a_continued_session_closes_what_a_kill_left_open() -> None:
     reducer.reduce(stream(ItemStarted("t", "tool", "run_command", "x")))
     reducer.reduce(stream(SessionStarted("/w", "m", "default", "1", resumed=True)))
     assert not any(is_live(block) for block in reducer.blocks.values())
+
+
+def test_the_first_screen_names_the_model_that_is_connected_later() -> None:
+    started = SessionStarted("/w", "", "default", "1")
+    connected = ModelChanged("a/one", address="http://box:1/v1"), ModelChanged("a/two")
+    for first, expected in (((MODEL, NO_MODEL), "a/one at http://box:1/v1"), ((MODEL, "b/chosen"), "b/chosen")):
+        reducer = Reducer()
+        reducer.greeting = (("Folder", "/w"), first, ("", "hint"))
+        operations = reducer.reduce(stream(started))
+        operations += reducer.reduce(stream(connected[0], first=20))
+        operations += reducer.reduce(stream(connected[1], first=30))
+        block = shown(operations).blocks[0]
+        assert isinstance(block, SessionBlock)
+        assert block.lines == (("Folder", "/w"), (MODEL, expected), ("", "hint"))
 
 
 def test_a_rewind_folds_what_it_takes_back() -> None:
