@@ -35,7 +35,6 @@ from swecli.core.protocol.events import (
     ItemStarted,
     PermissionRequested,
     PermissionResolved,
-    RestoredFile,
     TurnEnded,
     TurnStarted,
 )
@@ -152,8 +151,9 @@ class EvidenceWatch:
         self._slow: dict[str, Ran] = {}
         self._edited: list[str] = []
         self._in_turn = False
-        self._by_command: set[str] = set()
-        """Files whose newest change is by a slash command of the user, such as ``/init``, rather than by the model."""
+        self._edits: dict[str, set[str]] = {}
+        """The model's edits of a file, as items; none if the newest change is by a slash command of the user, such as
+        ``/init``."""
         self._asked: dict[str, PermissionRequested] = {}
         self._replaced: dict[str, str] = {}
         """Original commands that the user changed, by item."""
@@ -181,8 +181,8 @@ class EvidenceWatch:
                 return self._completed(done)
             case FileChanged(path=path, item=item):
                 return self._changed(path, item)
-            case FilesRestored(direction="undo", files=files):
-                paths = self._regretted(files)
+            case FilesRestored(direction="undo") as restored:
+                paths = self._regretted(restored)
                 return [Evidence("taken back", (f"e{event.seq}",), paths=paths[:2], task=self._task)] if paths else []
             case PermissionRequested() as asked:
                 self._asked[asked.request] = asked
@@ -353,7 +353,10 @@ class EvidenceWatch:
         if not name:
             return []
         self._edited.append(name)
-        (self._by_command.discard if self._in_turn else self._by_command.add)(name)
+        if self._in_turn:
+            self._edits.setdefault(name, set()).add(item)
+        else:
+            self._edits.pop(name, None)
         call = self._calls.get(item)
         symbol = _symbol(call.arguments) if call is not None else ""
         if len(self._empty) >= EMPTY_SEARCHES:
@@ -378,13 +381,12 @@ class EvidenceWatch:
             return [Evidence("read again", items, paths=(name,), symbol=symbol, task=self._task, count=len(reads))]
         return []
 
-    def _regretted(self, files: Sequence[RestoredFile]) -> tuple[str, ...]:
-        """Files affected by an undo, those edited by name first. A removed file that was never edited is a by-product
-        of a command, such as a cache."""
-        named = {self.relative(file.path): file.how for file in files}
-        by_model = {path: how for path, how in named.items() if path and path not in self._by_command}
-        about = [path for path, how in by_model.items() if how != "removed" or path in self._edited]
-        return tuple(sorted(about, key=lambda path: path not in self._edited))
+    def _regretted(self, restored: FilesRestored) -> tuple[str, ...]:
+        """Files of which an undo reverted the model's own edit. What a command changed says nothing about them: an
+        undone ``mv`` is about the move, and by-products are not what the user means."""
+        undone = {operation.partition(" ")[0] for operation in restored.operations}
+        names = dict.fromkeys(self.relative(file.path) for file in restored.files)
+        return tuple(name for name in names if not undone.isdisjoint(self._edits.get(name, ())))
 
     def standing(self, evidence: Sequence[Evidence], event: Event) -> list[Evidence]:
         """The evidence without what this event revokes: an undo that was itself undone."""

@@ -12,12 +12,14 @@ from swecli.core.protocol.events import (
     Body,
     Event,
     FileChanged,
+    FilesRestored,
     ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
     PermissionChoice,
     PermissionRequested,
     PermissionResolved,
+    RestoredFile,
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
@@ -33,6 +35,7 @@ class Told:
         self.found: list[Evidence] = []
         self._number = 0
         self._turn = 0
+        self._call = ""
 
     def _item(self, prefix: str) -> str:
         self._number += 1
@@ -71,6 +74,7 @@ class Told:
         return self
 
     def calls(self, item: str, name: str, arguments: dict[str, Any]) -> None:
+        self._call = item
         part = ToolCallPart(item, name, json.dumps(arguments))
         self.emit(ItemStarted(item, "tool", name), ItemCheckpointed(item, part))
 
@@ -80,6 +84,11 @@ class Told:
         if name == "edit_file" and status == "ok":
             self.emit(FileChanged(f"{CWD}/{arguments['path']}", "a", "b", item))
         self.emit(ItemCompleted(item, status, (ToolResultPart(item, name, ""),), detail=detail))
+        return self
+
+    def takes_back(self, *files: RestoredFile, redo: bool = False) -> Told:
+        """The user undoes the newest call, or redoes it."""
+        self.emit(FilesRestored("redo" if redo else "undo", (f"{self._call} its title",), files))
         return self
 
     def asked(

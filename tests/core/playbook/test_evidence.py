@@ -13,7 +13,7 @@ from swecli.core.playbook.learning import learn
 from swecli.core.playbook.novelty import Known, judge
 from swecli.core.playbook.playbook import Playbook
 from swecli.core.playbook.store import expired, stale
-from swecli.core.protocol.events import FileChanged, FilesRestored, RestoredFile, TurnEnded
+from swecli.core.protocol.events import FileChanged, RestoredFile, TurnEnded
 from tests.core.playbook.sample import CWD, Told, whats
 
 NOT_THERE = "ERROR: file or directory not found: x\n\nno tests ran in 0.00s"
@@ -168,7 +168,7 @@ def test_edits_that_did_not_apply_undo_lookups_and_slow_commands_are_evidence() 
     told = Told().says("x")
     told.uses("edit_file", "error", path="gen/a.css").uses("edit_file", "error", path="gen/a.css")
     told.uses("edit_file", path="gen/a.css")
-    told.emit(FilesRestored("undo", files=(RestoredFile(f"{CWD}/db/0042.sql", "restored"),)))
+    told.uses("edit_file", path="db/0042.sql").takes_back(RestoredFile(f"{CWD}/db/0042.sql", "restored"))
     told.uses("search", detail="no matches", pattern="rate limit").uses(
         "search", detail="no matches", pattern="limiter"
     )
@@ -190,10 +190,11 @@ def test_edits_that_did_not_apply_undo_lookups_and_slow_commands_are_evidence() 
 def test_an_undo_of_what_a_slash_command_wrote_is_no_evidence_against_the_model(later: bool) -> None:
     told = Told().says("x")
     told.emit(TurnEnded("done"))
+    told.calls("t9", "write_file", {"path": "GUIDE.md"})
     told.emit(FileChanged(f"{CWD}/GUIDE.md", None, "a", "t9"))  # by /init, between turns
     if later:
         told.says("y").uses("edit_file", path="GUIDE.md")
-    told.emit(FilesRestored("undo", files=(RestoredFile(f"{CWD}/GUIDE.md", "removed"),)))
+    told.takes_back(RestoredFile(f"{CWD}/GUIDE.md", "removed"))
     expected = ["The user undid a change of `GUIDE.md`; ask before changing it again."] if later else []
     assert [one.content for one in bullets(told)] == expected
 
@@ -209,22 +210,28 @@ EVIL = (
 def test_an_undo_that_is_taken_back_is_no_evidence() -> None:
     notes = (RestoredFile(f"{CWD}/notes.txt", "restored"),)
     told = Told().says("x").uses("edit_file", path="notes.txt")
-    told.emit(FilesRestored("undo", files=notes))
+    told.takes_back(*notes)
     assert list(whats(told.found)) == ["taken back"]
-    told.emit(FilesRestored("redo", files=(RestoredFile(f"{CWD}/other.txt", "restored"),)))
+    told.takes_back(RestoredFile(f"{CWD}/other.txt", "restored"), redo=True)
     assert list(whats(told.found)) == ["taken back"]
-    told.emit(FilesRestored("redo", files=notes))
+    told.takes_back(*notes, redo=True)
     assert told.found == []
 
 
 def test_what_only_a_command_left_behind_is_not_what_an_undo_is_about() -> None:
     made = RestoredFile(f"{CWD}/.benchmarks", "removed")
-    told = Told().says("x").runs("pytest -q")
-    told.emit(FilesRestored("undo", files=(made,)))
+    told = Told().says("x").runs("pytest -q").takes_back(made)
     assert told.found == []
-    told.uses("edit_file", path="notes.txt")
-    told.emit(FilesRestored("undo", files=(made, RestoredFile(f"{CWD}/notes.txt", "removed"))))
+    told.uses("edit_file", path="notes.txt").takes_back(made, RestoredFile(f"{CWD}/notes.txt", "removed"))
     assert told.found[0].paths == ("notes.txt",)
+
+
+def test_an_undone_command_says_nothing_about_the_files_that_it_changed() -> None:
+    moved = RestoredFile(f"{CWD}/notes.txt", "restored"), RestoredFile(f"{CWD}/old/notes.txt", "removed")
+    told = Told().says("x").runs("mv notes.txt old").takes_back(*moved)
+    assert told.found == []
+    told.uses("edit_file", path="notes.txt").runs("mv notes.txt old").takes_back(*moved)
+    assert told.found == []
 
 
 @pytest.mark.parametrize("output", EVIL)
