@@ -461,7 +461,7 @@ class ApprovalPanel(DockPanel):
         least = fixed + min(2, essence)
         rows = self.measure(panel.least_width(self._hints(narrow)), fixed + essence + choices, least)
         spare = rows - fixed - essence
-        danger = _cut(danger, width, max(1, spare + 1))
+        danger = _cut(danger, panel.brief_danger(danger, self._command or ""), width, max(1, spare + 1))
         spare -= _show_text(self, "#danger", danger, width, rows) - bool(danger)
         self._list.display = bool(choices) and choices <= spare
         spare -= choices if self._list.display else 0
@@ -560,11 +560,12 @@ def _refused_command(request: PermissionRequested) -> str:
     return command if isinstance(command, str) else ""
 
 
-def _cut(text: str, width: int, lines: int) -> str:
-    """The text in at most this many lines."""
-    if height(text, width) <= lines:
-        return text
-    cut = Content(text).truncate(max(1, width * lines - 8 * (lines - 1)), ellipsis=True).plain
+def _cut(text: str, brief: str, width: int, lines: int) -> str:
+    """The text in at most this many lines: whole, or its brief form, cut if necessary."""
+    for whole in (text, brief):
+        if height(whole, width) <= lines:
+            return whole
+    cut = Content(brief).truncate(max(1, width * lines - 8 * (lines - 1)), ellipsis=True).plain
     return cut if height(cut, width) <= lines else cut[: width * lines - 1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise
 from swecli.tui.tool_words import words_for
 
@@ -124,6 +126,9 @@ SPANS: tuple[tuple[GrantSpan, str], ...] = (
     ("project", "here until revoked"),
 )
 
+_LOST = ("deletes ", "overwrites ", "discards ")
+"""First words of a warning that counts what is lost."""
+
 Hint = tuple[str, str, int]
 """A key, its effect, and its rank for being dropped if space is short: 0 is never."""
 
@@ -143,6 +148,26 @@ def facts(request: PermissionRequested) -> str:
 def danger(request: PermissionRequested) -> str:
     """Warning that precedes any answer, on one line."""
     return "; ".join(safe_line(text) for text in (request.danger, *request.warnings) if text)
+
+
+_SUBJECT = lazy_pattern(r"The (?:\S+ code|output) (?:would )?")
+
+
+def brief_danger(danger: str, command: str) -> str:
+    """The warning without its subject, which the command above it shows: where space is short, what it does matters. A
+    warning that begins with what is lost stays as it is."""
+    if danger.startswith(_LOST):
+        return danger
+    if subject := _SUBJECT.match(danger):
+        return danger[subject.end() :]
+    words, known = danger.split(" "), 0
+    while known < len(words) - 1:
+        said = re.escape(" ".join(words[: known + 1]))
+        if re.search(rf"(?:^|[;&|(\n])\s*{said}(?:$|[\s;&|)])", command) is None:
+            break
+        known += 1
+    known += known > 0 and words[known].endswith("\u2026")  # a long command is quoted only in part
+    return " ".join(words[known:])
 
 
 def reasons(request: PermissionRequested, *, folded: bool) -> str:

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.protocol.commands import ReplyPermission
+from swecli.tui.dock.panel import brief_danger
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.dock.test_approval import appear, ask, replies, run
 from tests.tui.support import Running, Session, running
@@ -167,6 +168,32 @@ async def test_sizes(size: tuple[int, int]) -> None:
             await it.shows("deletes 3", "rm -rf build", "yes")
         if size[1] >= 15:
             await it.shows("1 yes", "3 no")
+
+
+@pytest.mark.parametrize(
+    ("command", "danger", "brief"),
+    [
+        ("git push --force origin main", "git push --force origin main can destroy work", "can destroy work"),
+        ("cd x && sed -i s/a/b/ f", "sed -i rewrites files in place", "rewrites files in place"),
+        ("rm -rf 'a b' c", "rm -rf a b c removes whole directories", "a b c removes whole directories"),
+        (f"tool {'x ' * 90}", f"tool {'x ' * 37}… can destroy work", "can destroy work"),
+        ("python3 -c 'x'", "The python3 code contains 'rmtree(p)'", "contains 'rmtree(p)'"),
+        ("echo deletes 3 files", "deletes 3 files; /undo restores them", "deletes 3 files; /undo restores them"),
+        ("deletes 3 files", "deletes 3 files", "deletes 3 files"),
+        ("true", "The program's name is computed", "The program's name is computed"),
+    ],
+)
+def test_a_brief_danger_leaves_out_what_the_command_shows(command: str, danger: str, brief: str) -> None:
+    assert brief_danger(danger, command) == brief
+
+
+async def test_a_danger_that_does_not_fit_says_what_the_command_does() -> None:
+    command = "git push --force origin main"
+    danger = f"{command} can destroy work or change what other programs do"
+    asked = replace(run(command), danger=danger, arguments={"command": command})
+    async with running((asked,), size=(20, 6)) as it:
+        await it.say("go")
+        await it.shows("can destroy work or", "yes")
 
 
 async def test_letters_stay_in_sight_beside_a_choice_that_is_too_long() -> None:
