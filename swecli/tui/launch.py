@@ -110,8 +110,10 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
     elif app.failure is not None:
         sys.stderr.write(f"swecli: {_safe(str(app.failure))}\n")
     elif app.loaded and app.session.spoke:
+        from swecli.tui.session_state import changed_in_run
+
         state = app.session.state
-        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, state.changed)))
+        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, changed_in_run(state, None))))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Output captured while the interface ran:\n{_safe(stray)}\n")
     return code

@@ -382,7 +382,9 @@ class SessionController:
         if port is not None:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(port.close(reason), timeout)
-        self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
+        run = port.files.run_changes if port is not None else None
+        changed = session_state.changed_in_run(self.state, run)
+        self.state = UiState(last_answer=self.state.last_answer, earlier=changed)
 
     def interrupt(self) -> None:
         """Stop the turn and show that at once. Queued input returns to the prompt in order."""

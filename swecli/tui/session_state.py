@@ -36,6 +36,7 @@ from swecli.core.protocol.events import (
 from swecli.core.tools.aliases import own_name
 
 if TYPE_CHECKING:
+    from swecli.core.checkpoints.history import RunChanges
     from swecli.core.protocol.blocks import Todo
     from swecli.core.protocol.events import ItemKind, Queued
 
@@ -88,7 +89,10 @@ class UiState(Struct):
     ended: TurnEnded | None = None
     sandbox: SandboxChanged | None = None
     changed: dict[str, bool] = field(default_factory=lambda: {})
-    """Files changed by tools in this run, ordered by newest change, and whether each existed before."""
+    """Files that the session's tools reported as changed in this run, ordered by newest change, and whether each
+    existed before."""
+    earlier: dict[str, bool] = field(default_factory=lambda: {})
+    """All files changed by the sessions that ended in this run, in the same form."""
     last_answer: str = ""
     """Text of the main agent's newest finished answer."""
 
@@ -153,8 +157,21 @@ def feed(state: UiState, event: Event) -> None:
             state.requests.clear()
             state.hooks.clear()
             state.sandbox = None
+            state.changed.clear()  # by an earlier run
         case _:
             pass
+
+
+def changed_in_run(state: UiState, run: RunChanges | None) -> dict[str, bool]:
+    """All files changed in this run of the program, ordered by newest change, and whether each existed before. ``run``
+    is the record of the session that ends, which includes commands and undos; reports about other files, such as those
+    of a subagent's own work tree, count as well."""
+    found = dict(state.earlier)
+    recorded = run.recorded if run is not None else frozenset[str]()
+    reported = {path: existed for path, existed in state.changed.items() if path not in recorded}
+    for path, existed in (*reported.items(), *(run.changed.items() if run is not None else ())):
+        found[path] = found.pop(path, existed)
+    return found
 
 
 def _rest(state: UiState) -> None:

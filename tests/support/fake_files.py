@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.git_changes import GitChanges, GitRefused
-from swecli.core.checkpoints.history import Difference
+from swecli.core.checkpoints.history import Difference, RunChanges
 from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.protocol.events import FilesRestored
 
@@ -17,6 +17,7 @@ class FakeFiles:
     """Answers with what it was given, and keeps what it was asked to take back; None is a redo."""
 
     def __init__(self) -> None:
+        self.run_changes: RunChanges | None = None
         self.done = FilesRestored("undo")
         self.recent = Recent()
         self.changed = Difference()

@@ -8,6 +8,7 @@ import pytest
 
 from swecli.commands.base import SHELL_USE
 from swecli.commands.registry import COMMANDS, CommandCall
+from swecli.core.checkpoints.history import RunChanges
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import (
     Body,
@@ -138,6 +139,21 @@ def test_a_turn_from_start_to_end() -> None:
 def test_changed_files_are_the_newest_last_and_known_by_what_was_there_before() -> None:
     changes = (FileChanged("/a", None, "1"), FileChanged("/b", "1", "2"), FileChanged("/a", "1", "2"))
     assert list(state_after(*changes).changed.items()) == [("/b", True), ("/a", False)]
+
+
+def test_the_record_tells_what_a_run_changed_and_reports_tell_the_rest() -> None:
+    reports = (FileChanged("/undone", None, "1"), FileChanged("/a", None, "1"), FileChanged("/tree/x", "1", "2"))
+    state = state_after(*reports)
+    state.earlier = {"/a": True, "/old": True}
+    run = RunChanges({"/moved": False, "/a": False}, frozenset(("/moved", "/a", "/undone")))
+    found = list(session_state.changed_in_run(state, run).items())
+    assert found == [("/old", True), ("/tree/x", True), ("/moved", False), ("/a", True)]
+    assert list(session_state.changed_in_run(state, None)) == ["/old", "/undone", "/a", "/tree/x"]
+
+
+def test_reports_of_an_earlier_run_do_not_count() -> None:
+    resumed = SessionStarted("/", "m", "default", "0", resumed=True)
+    assert list(state_after(FileChanged("/a", None, "1"), resumed, FileChanged("/b", None, "1")).changed) == ["/b"]
 
 
 def test_a_request_of_an_item_that_ended_is_not_asked_any_more() -> None:

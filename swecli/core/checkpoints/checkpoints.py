@@ -10,9 +10,17 @@ import os
 import sqlite3
 import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
-from swecli.core.checkpoints.history import UNFINISHED, ChangedSince, Difference, FileHistory, LazyHistory, Running
+from swecli.core.checkpoints.history import (
+    UNFINISHED,
+    ChangedSince,
+    Difference,
+    FileHistory,
+    LazyHistory,
+    RunChanges,
+    Running,
+)
 from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.permissions.paths import inside
@@ -122,6 +130,8 @@ class Checkpoints:
         self._trees = asyncio.Lock()
         self.failure = ""
         """Why recording stopped."""
+        self.run_changes: RunChanges | None = None
+        """What this run changed, known after ``close``; None if it is unknown."""
         self.tell: Callable[[str], None] = lambda text: None
         """Receives a sentence for the user."""
 
@@ -323,6 +333,9 @@ class Checkpoints:
         if self._copying is not None:
             await asyncio.gather(self._copying, return_exceptions=True)
         async with self._trees:
+            if not self.failure:
+                with suppress(*_FAILURES):  # the front-end then lists what the tools reported
+                    self.run_changes = await asyncio.to_thread(history.run_changes)
             await asyncio.to_thread(history.close)
 
     def _failed(self, error: Exception) -> None:

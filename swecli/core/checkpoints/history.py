@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -92,6 +92,25 @@ def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFol
     shown = [path for path in found if path in edited.union(listed)]
     files = tuple(_block(connection, found[path]) for path in shown[:MOST_FILES])
     return Difference(files, len(shown) - len(files), generated=generated)
+
+
+class RunChanges(Struct, frozen=True):
+    """What one run of the program changed: ``changed`` has the files by path (absolute), the newest change last, and
+    whether each existed before the run; ``recorded`` also has the paths whose changes are undone or cancel out."""
+
+    changed: Mapping[str, bool]
+    recorded: frozenset[str] = frozenset()
+
+
+def changed_files(operations: Sequence[Operation], rules: GeneratedFolders) -> dict[str, bool]:
+    """Files that differ because of the operations (newest first), the newest change last, and whether each existed
+    before. Generated files count only if an edit named them."""
+    edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
+    found = {span.path: span for span in spans(operations) if (span.after.note or span.before.note) not in USUAL}
+    listed = edited.union(rules.split(path for path in found if path not in edited)[0])
+    newest = dict.fromkeys(change.path for one in operations for change in one.active)
+    kept = [path for path in reversed(newest) if path in found and path in listed]
+    return {path: found[path].before.kind != "absent" for path in kept}
 
 
 class ChangedSince(Struct, frozen=True):
@@ -226,6 +245,8 @@ class FileHistory:
         self._options = options
         self._shadow = Shadow(rows, self._blobs, roots, Sizes(options.file, options.entries), own, self._stop.is_set)
         self._running: set[int] = set()
+        self._begun: set[int] = set()
+        """Edits and commands of this run."""
 
     def open(self) -> None:
         """Take over from earlier processes: the copy of the trees, and interrupted operations."""
@@ -282,6 +303,7 @@ class FileHistory:
         with self._rows.write() as connection:
             operation = journal.begin(connection, origin, self._clock(), note)
             self._running.add(operation)
+            self._begun.add(operation)
             before = tuple((path, self._captured(connection, path, origin.kind)) for path in _with_new_folders(paths))
             journal.record(connection, (Change(operation, path, image, image) for path, image in before))
         return Running(operation, origin.kind, before, watch)
@@ -430,6 +452,15 @@ class FileHistory:
     def difference(self, below: str = "") -> Difference:
         with self._rows.read() as connection:
             return difference(connection, self._session, GeneratedFolders(self._roots), below)
+
+    def run_changes(self) -> RunChanges:
+        if not self._begun:
+            return RunChanges({})
+        with self._rows.read() as connection:
+            found = journal.operations(connection, self._session, ("edit", "command"))
+            recorded = journal.touched(connection, self._begun)
+        begun = [one for one in found if one.id in self._begun]
+        return RunChanges(changed_files(begun, GeneratedFolders(self._roots)), recorded)
 
     # --- pruning ---------------------------------------------------------------------------------------------
 

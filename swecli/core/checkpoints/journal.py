@@ -211,6 +211,16 @@ def _kind(stored: object) -> OperationKind:
     return _KINDS.get(stored, "command")
 
 
+def touched(connection: sqlite3.Connection, operations: Iterable[int]) -> frozenset[str]:
+    """Paths that these operations changed, including changes undone since."""
+    rows = [
+        row
+        for operation in operations
+        for row in connection.execute("SELECT path FROM changes WHERE operation = ?", (operation,))
+    ]
+    return frozenset(os.fsdecode(bytes(row[0])) for row in rows)
+
+
 class Broken(Struct, frozen=True):
     """An operation left open by a killed process, with the changes recorded until then."""
 

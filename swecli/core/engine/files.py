@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
 from swecli.core.checkpoints.git_changes import GitChanges, against
-from swecli.core.checkpoints.history import Difference
+from swecli.core.checkpoints.history import Difference, RunChanges
 from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.context_management.prompts import ATTACHED_NOTE
 from swecli.core.engine.consent import NOT_ALLOWED
@@ -96,6 +96,11 @@ class SessionFiles:
     async def close(self) -> None:
         if self._checkpoints is not None:
             await self._checkpoints.close()
+
+    @property
+    def run_changes(self) -> RunChanges | None:
+        """What this run changed, known after ``close``; None if it is unknown."""
+        return self._checkpoints.run_changes if self._checkpoints is not None else None
 
     async def _restored(self, direction: Literal["undo", "redo"], target: Target) -> FilesRestored:
         if self._work.busy:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.checkpoints import history as module
+from swecli.core.checkpoints.history import RunChanges
 from swecli.core.protocol.blocks import DiffBlock
 from tests.core.checkpoints.support import Bench
 
@@ -47,6 +48,23 @@ def test_what_is_as_it_was_or_was_taken_back_is_left_out(bench: Bench) -> None:
     assert list(changed(bench)) == ["b"]
     bench.undo()
     assert changed(bench) == {}
+
+
+def test_what_one_run_changed_includes_commands_but_nothing_that_is_as_before(bench: Bench) -> None:
+    bench.edit("b", b"of an earlier run\n")
+    bench.again()
+    assert bench.history.run_changes() == RunChanges({})
+    bench.edit("a", b"1\n")
+    bench.edit("came", b"1\n")
+    bench.command("rm came b; mkdir -p build; echo x > build/out; echo new > c")
+    bench.edit("taken-back", b"1\n")
+    bench.undo()
+    bench.command("echo 3 >> a")
+    found = bench.history.run_changes()
+    names = {os.path.relpath(path, bench.work): existed for path, existed in found.changed.items()}
+    assert list(names.items()) == [("c", False), ("b", True), ("a", True)]
+    recorded = {os.path.relpath(path, bench.work) for path in found.recorded}
+    assert {"came", "taken-back"} <= recorded - names.keys()
 
 
 def test_what_is_no_text_is_named(bench: Bench) -> None:

@@ -110,6 +110,16 @@ async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(wor
         assert len(b.bodies(FilesRestored)) == 8
 
 
+async def test_what_a_run_changed_is_known_at_its_end(work: Path) -> None:
+    turns = script(step("write_file", path="c.txt", content="c\n") + run("mv b.txt d.txt; rm c.txt"))
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        assert b.session.files.run_changes is None
+    changes = b.session.files.run_changes
+    assert changes is not None
+    assert changes.changed == {str(work / "b.txt"): True, str(work / "d.txt"): False}
+
+
 async def test_a_turn_is_taken_back_as_a_whole(work: Path) -> None:
     turns = script(
         run("echo 1 > one"),
