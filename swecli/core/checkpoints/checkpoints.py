@@ -128,6 +128,8 @@ class Checkpoints:
         self._deadline: float | None = None
         self._copying: asyncio.Task[None] | None = None
         self._trees = asyncio.Lock()
+        self._order = asyncio.Lock()
+        """Held while an edit begins, so that edits of one step are recorded, and undone, in the order of the calls."""
         self.failure = ""
         """Why recording stopped."""
         self.run_changes: RunChanges | None = None
@@ -170,7 +172,8 @@ class Checkpoints:
         try:
             history = await self._history.get()
             if not effects.opaque:
-                return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
+                async with self._order:
+                    return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
             paths = [*effects.writes, *await asyncio.to_thread(self._untracked.watched, effects.command or "")]
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
-from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
+from swecli.core.checkpoints.history import CheckpointOptions, FileHistory, Running
+from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Target
 from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.engine.files import OFF
@@ -36,6 +39,14 @@ FREE = Policy(mode="default", yolo=True)
 
 def step(tool: str, **arguments: object) -> str:
     return f"[[step]]\ncall = [{{ tool = {json.dumps(tool)}, arguments = {json.dumps(json.dumps(arguments))} }}]\n"
+
+
+def parallel(*calls: tuple[str, dict[str, str]]) -> str:
+    """One step with several calls."""
+    listed = ", ".join(
+        f"{{ tool = {json.dumps(tool)}, arguments = {json.dumps(json.dumps(arguments))} }}" for tool, arguments in calls
+    )
+    return f"[[step]]\ncall = [{listed}]\n"
 
 
 def script(*turns: str) -> str:
@@ -108,6 +119,43 @@ async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(wor
         assert tree(work) == last
         assert "nothing to redo" in (await b.session.files.redo()).reason
         assert len(b.bodies(FilesRestored)) == 8
+
+
+async def test_edits_of_one_file_in_one_step_are_undone_from_the_last_one(work: Path) -> None:
+    edits = [
+        ("edit_file", {"path": "b.txt", "old_string": old, "new_string": new})
+        for old, new in (("bee", "cat"), ("cat", "dog"), ("dog", "elk"))
+    ]
+    turns = script(parallel(*edits, ("edit_file", {"path": "a.txt", "old_string": "two", "new_string": "2"})))
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        assert (work / "b.txt").read_text() == "elk\n"
+        await b.session.files.undo(Target("path", name=str(work / "a.txt")))
+        for text in ("dog\n", "cat\n", "bee\n"):
+            await b.session.files.undo(Target())
+            assert (work / "b.txt").read_text() == text
+        for _ in range(3):
+            await b.session.files.redo()
+        assert (work / "b.txt").read_text() == "elk\n"
+        await b.session.files.undo(Target("turn"))
+        assert (work / "b.txt").read_text() == "bee\n"
+
+
+async def test_edits_of_one_step_are_undone_in_reverse_order_of_the_calls(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, names = FileHistory.begin, ("x", "y", "z")
+
+    def slower_for_the_first(self: FileHistory, origin: Origin, *rest: Any, **options: Any) -> Running:
+        time.sleep(0.04 * (2 - names.index(origin.title.rpartition(" ")[2])))
+        return begin(self, origin, *rest, **options)
+
+    monkeypatch.setattr(FileHistory, "begin", slower_for_the_first)
+    turns = script(parallel(*(("write_file", {"path": name, "content": "new\n"}) for name in names)))
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        for name in reversed(names):
+            assert files_of(await b.session.files.undo(Target()), work) == {name: "removed"}
 
 
 async def test_what_a_run_changed_is_known_at_its_end(work: Path) -> None:
