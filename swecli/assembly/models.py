@@ -36,7 +36,7 @@ from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of,
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
-from swecli.core.llm.model_names import NamedModel, chats, chatting, find_model, likeliest_first
+from swecli.core.llm.model_names import NamedModel, chatting, does_chat, find_model, likeliest_first
 from swecli.core.llm.offers import Account, ModelOffer, account_of, listed_offers, offers
 from swecli.core.llm.providers import (
     Overrides,
@@ -381,6 +381,8 @@ class ModelSupply:
         """Models that match the initial name if it is ambiguous."""
         self.unlisted: tuple[str, ...] = ()
         """Sentences about servers without models at the last query."""
+        self.omitted = 0
+        """Usable models left out of the last query's result, because they do not chat."""
         self.windows = Windows(data, dump=dump)
         self.own_prices = own_prices(settings)
         self._prices = Prices(own=self.own_prices)
@@ -464,7 +466,7 @@ class ModelSupply:
         if self._options.look_only:
             return no_model(self._environment)
         near = [offer for offer in asyncio.run(self.offers()) if offer.listed or offer.running]
-        able = [offer for offer in near if chats(offer.ref)]
+        able = [offer for offer in near if does_chat(offer)]
         if len(able) == 1:
             self._main = able[0].ref
             self._remark(f"No model selected; using {self._main}, the only one offered.")
@@ -565,6 +567,7 @@ class ModelSupply:
             effort=lambda model: effort_of(self._settings, self._main, model),
             offers=self.offers,
             unlisted=lambda: self.unlisted,
+            omitted=lambda: self.omitted,
         )
 
     def adopt(self, settings: Settings) -> None:
@@ -634,7 +637,9 @@ class ModelSupply:
             lambda: offers(load_catalog(), accounts, servers, utc_now(), named, listed),
         )
         self._offered = await asyncio.to_thread(self._ordered, found)
-        return chatting(self._offered, (self._main or "", *named))
+        shown = chatting(self._offered, (self._main or "", *named))
+        self.omitted = sum(offer.usable for offer in self._offered) - sum(offer.usable for offer in shown)
+        return shown
 
     def _ordered(self, found: Sequence[ModelOffer]) -> tuple[ModelOffer, ...]:
         """The offers with the user's settings, the likeliest first."""

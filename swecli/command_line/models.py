@@ -15,7 +15,7 @@ from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
 from swecli.command_line.standard_streams import complain, is_terminal, print_text
 from swecli.core.config.key_store import KeyStore, KeyStoreError
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -110,7 +110,7 @@ def models(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("words", metavar="WORDS", nargs="*")
     words = parser.parse_args(arguments).words
-    from swecli.commands.models import matching, model_table
+    from swecli.commands.models import matching, model_table, omitted
 
     options = LaunchOptions(cwd=Path.cwd(), store=False)
     startup = read_startup(options.cwd, dict(os.environ), {})
@@ -126,7 +126,8 @@ def models(arguments: Sequence[str]) -> int:
     if not found:
         said = f"no known model matches {' '.join(words)!r}" if words else supply.nothing_chosen
         raise StartError(said, ExitCode.CONFIG)
-    return _show((model_table(found),))
+    left_out = omitted(supply.omitted)
+    return _show((model_table(found), *((TextBlock(left_out, "dim"),) if left_out and not words else ())))
 
 
 def login(arguments: Sequence[str]) -> int:

@@ -49,6 +49,14 @@ def matching(offers: Sequence[ModelOffer], words: str) -> tuple[ModelOffer, ...]
     return tuple(offer for offer in offers if all(word in offer.ref.lower() for word in wanted))
 
 
+def omitted(count: int) -> str:
+    """How many models a list leaves out, as a sentence; empty for none."""
+    if not count:
+        return ""
+    models = "1 model that does" if count == 1 else f"{count:,} models that do"
+    return f"Left out: {models} not chat. Type provider/name to use one."
+
+
 def size(tokens: int | None) -> str:
     """``1.05M``, ``32.8K``, ``?``."""
     if tokens is None:
@@ -213,9 +221,10 @@ async def _list(session: Session, words: str) -> CommandResult:
     found = matching(await session.models(), words)
     if not found:
         return CommandResult.text(f"No known model matches {words!r}; you can still use any provider/name.", "warning")
-    more = f"{len(found) - ROWS} more; narrow the list: /model list WORDS"
-    blocks = (model_table(found[:ROWS], "Models"), *((TextBlock(more, "dim"),) if len(found) > ROWS else ()))
-    return CommandResult(blocks)
+    more = f"{len(found) - ROWS} more; narrow the list: /model list WORDS" if len(found) > ROWS else ""
+    left_out = omitted(session.omitted)
+    lines = tuple(TextBlock(line, "dim") for line in (more, left_out) if line)
+    return CommandResult((model_table(found[:ROWS], "Models"), *lines))
 
 
 MODEL = SlashCommand("model", "Show, list or switch the model", _run_model, arguments="[provider/name]")

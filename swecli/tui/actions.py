@@ -389,7 +389,7 @@ class Actions:
 
     async def pick_model(self) -> None:
         """Pick the model: a usable one from the list, or another one by typing."""
-        from swecli.commands.models import summary
+        from swecli.commands.models import omitted, summary
         from swecli.tui.dock.picker import Choice, Picker
 
         port = self._session.port
@@ -405,8 +405,9 @@ class Actions:
         choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
         title = "Model: select one, or type a name"
         self._screen.dock.show(Picker(title, choices, self.set_model, free=True))
-        if port is not None and port.unlisted:
-            self.flash(" ".join(port.unlisted))
+        told = (*port.unlisted, omitted(port.omitted)) if port is not None else ()
+        if any(told):
+            self.flash(" ".join(filter(None, told)))
 
     def pick_effort(self) -> None:
         """Pick the reasoning effort if the model has levels."""

@@ -52,10 +52,15 @@ def _keys(environ: Mapping[str, str]) -> str:
 
 
 def model_blocks(
-    environ: Mapping[str, str], usable: Sequence[ModelOffer], unlisted: Sequence[str] = (), *, listed: bool = True
+    environ: Mapping[str, str],
+    usable: Sequence[ModelOffer],
+    unlisted: Sequence[str] = (),
+    *,
+    listed: bool = True,
+    left_out: str = "",
 ) -> tuple[DisplayBlock, ...]:
     """Summary of the available models, or what to do if there are none. ``unlisted`` are sentences about servers that
-    listed no models; ``listed``: the picker is open below."""
+    listed no models; ``listed``: the picker is open below; ``left_out``: what the list leaves out."""
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
         return nothing_blocks(environ, troubles)
@@ -70,7 +75,7 @@ def model_blocks(
             lines.append(f"{title}: {', '.join(f'{name} ({_models(count)})' for name, count in counted.items())}")
     if keys := _keys(environ):
         lines.append(keys)
-    return (TextBlock("\n".join(lines)), *troubles)
+    return (TextBlock("\n".join(lines)), *((TextBlock(left_out, "dim"),) if left_out else ()), *troubles)
 
 
 def _models(count: int) -> str:
@@ -108,6 +113,8 @@ class Connection:
     async def begin(self, *, waits: bool = False) -> None:
         """Show and offer the available models. ``waits``: a sent message waits in the prompt, so the list is shown at
         once."""
+        from swecli.commands.models import omitted  # not needed by the first frame
+
         port = self._session.port
         with self._screen.activity.beside(LOOKING):
             self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
@@ -121,7 +128,8 @@ class Connection:
                 self._offer()
             return
         offers = offers and not self._screen.prompt.editor.text  # don't hide a draft behind a list
-        shown = model_blocks(os.environ, self._offers, unlisted, listed=offers)
+        left_out = omitted(port.omitted if port is not None else 0)
+        shown = model_blocks(os.environ, self._offers, unlisted, listed=offers, left_out=left_out)
         self._screen.transcript.show(shown, "Welcome to swecli")
         if offers:
             self._offer()

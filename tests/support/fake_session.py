@@ -142,6 +142,7 @@ class FakeSession:
         self.commands: list[Command] = []
         self.offered: tuple[ModelOffer, ...] = ()
         self.unlisted: tuple[str, ...] = ()
+        self.omitted = 0
         self.files = FakeFiles()
         self.playbook: Any = NoPlaybook()
         self.rewinds = FakeRewinds()

@@ -73,6 +73,13 @@ async def test_of_a_long_list_the_first_models_stand_before_what_else_can_be_don
         assert rows.index("openai/m7") < rows.index("Add an API key")
 
 
+async def test_the_first_screen_says_how_many_models_it_leaves_out() -> None:
+    session = alone(*OFFERS)
+    session.omitted = 2
+    async with running(session=session, size=(100, 30)) as it:
+        await it.shows("Left out: 2 models that do not chat. Type provider/name to use one.")
+
+
 async def test_a_server_without_a_list_is_named_before_the_ways_to_a_model() -> None:
     session = alone()
     session.unlisted = ("openai at http://h/v1 lists no models.",)

@@ -336,6 +336,8 @@ class Services(Struct):
     """Models that the user can choose from."""
     unlisted: Callable[[], Sequence[str]] = lambda: ()
     """Sentences about servers that listed no models in the last call of ``offers``."""
+    omitted: Callable[[], int] = lambda: 0
+    """Number of models that the last call of ``offers`` left out, because they do not chat."""
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
     """Report on what works and what does not, for the current model. The flag also contacts the providers."""
     fallback: Sequence[str] = ()

@@ -835,6 +835,11 @@ class Session:
         """Sentences about servers that listed no models in the last call of ``models``."""
         return self._services.unlisted()
 
+    @property
+    def omitted(self) -> int:
+        """Number of models that the last call of ``models`` left out, because they do not chat."""
+        return self._services.omitted()
+
     def _measured(self) -> ModelInfo | None:
         """The current model, with the window that limits its requests."""
         model, budget = self.view.model, self._recorder.state.budget

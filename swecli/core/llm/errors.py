@@ -259,6 +259,8 @@ class EndpointModel(Struct, frozen=True):
     """Path of the request that returned it."""
     server: str = ""
     """The server's owner field for its models, which names the program on local servers."""
+    chats: bool | None = None
+    """Whether it answers messages."""
 
 
 LONGEST_NAME = 256
@@ -307,6 +309,7 @@ def read_model(value: object, where: str) -> EndpointModel | None:
         _reasoning(value),
         where,
         as_text(value.get("owned_by")),
+        _chats(value),
     )
 
 
@@ -432,6 +435,27 @@ def _reasoning(item: JsonObject) -> bool | None:
         if is_list(words := item.get(key)):
             return "reasoning" in words
     return _first(item, ("thinking",), ("thinking", "reasoning"))
+
+
+_CHATTING = ("chat", "language", "code", "llm", "vlm")
+_NOT_CHATTING = ("embedding", "embeddings", "image", "audio", "transcribe", "moderation", "rerank", "video")
+
+
+def _chats(item: JsonObject) -> bool | None:
+    """Whether the model answers messages, as the servers of OpenRouter, Mistral, Gemini, Ollama, LM Studio and Together
+    state it."""
+    modalities = as_object(item.get("architecture")).get("output_modalities")
+    if is_list(modalities):
+        return "text" in modalities
+    if isinstance(answers := as_object(item.get("capabilities")).get("completion_chat"), bool):
+        return answers
+    methods = item.get("supportedGenerationMethods")
+    if is_list(methods) and "generateContent" not in methods:
+        return False  # models of images and speech have this method as well
+    if as_text(as_object(item.get("details")).get("family")).endswith("bert"):
+        return False
+    kind = as_text(item.get("type"))
+    return True if kind in _CHATTING else False if kind in _NOT_CHATTING else None
 
 
 def _first(item: JsonObject, flags: Iterable[str], capabilities: Iterable[str]) -> bool | None:

@@ -58,7 +58,7 @@ def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) ->
             not offer.usable,
             places.get(offer.ref, len(places)),
             not (offer.running or offer.listed),
-            offer.tools is False or not chats(offer.ref),
+            offer.tools is False or not does_chat(offer),
             offer.deprecated,
             spelling(offer.ref.rpartition("/")[2]) not in _defaults(),
         )
@@ -67,19 +67,26 @@ def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) ->
 
 
 _NO_CHAT = lazy_pattern(
-    r"embed|whisper|(?:^|[-_./])(?:tts|asr|bge|image|sdxl)(?:$|[-_./:\d])|dall-e|imagen|moderation|rerank|transcribe"
-    r"|realtime|sora|stable-diffusion|flux|guard|babbage|davinci"
+    r"embed|whisper|rerank|transcribe|dall-e|stable-diffusion|minilm|(?:^|[-_./\d]|safe)guard(?:ian)?(?:$|[-_./:\d])"
+    r"|(?:^|[-_./])(?:tts|asr|bge|image|imagen|sdxl|flux|sora|veo|moderation|realtime|babbage|davinci)(?:$|[-_./:\d])"
 )
+_CHAT = lazy_pattern(r"(?:^|[-_./])(?:chat|instruct|coder|assistant)(?:$|[-_./:\d])")
 
 
 def chats(name: str) -> bool:
-    """Whether a model of this name answers messages, judged by the name."""
-    return _NO_CHAT.search(name.lower()) is None
+    """Whether a model of this name answers messages, judged by the name; in doubt it does."""
+    lowered = name.lower()
+    return _NO_CHAT.search(lowered) is None or _CHAT.search(lowered) is not None
+
+
+def does_chat(offer: ModelOffer) -> bool:
+    """Whether the model answers messages: by the catalogue or its server, else by its name."""
+    return chats(offer.ref.partition("/")[2]) if offer.chats is None else offer.chats
 
 
 def chatting(offers: Sequence[ModelOffer], wanted: Sequence[str] = ()) -> tuple[ModelOffer, ...]:
     """The offers to show: without models that do not chat, unless ``wanted`` or their server has no other."""
-    able = {offer.ref for offer in offers if chats(offer.ref)}
+    able = {offer.ref for offer in offers if does_chat(offer)}
     served = {ref.partition("/")[0] for ref in able}
     kept = able.union(wanted)
     return tuple(offer for offer in offers if offer.ref in kept or offer.ref.partition("/")[0] not in served)
@@ -100,8 +107,8 @@ def _fitting(name: str, offers: Sequence[ModelOffer]) -> list[ModelOffer]:
     common = undated(common_name(name))
     if dated := [offer for offer, full in ids if undated(common_name(full)) == common]:
         return dated
-    words = _words(wanted)
-    return [offer for offer, full in ids if words and chats(full) and _within(words, _words(full.rpartition("/")[2]))]
+    words, able = _words(wanted), [(offer, full) for offer, full in ids if does_chat(offer)]
+    return [offer for offer, full in able if words and _within(words, _words(full.rpartition("/")[2]))]
 
 
 def _words(name: str) -> list[str]:

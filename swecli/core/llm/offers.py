@@ -45,6 +45,8 @@ class ModelOffer(Struct, frozen=True):
     """Whether the server at the provider's address has just listed it."""
     assumed: bool = False
     """Whether the window is only assumed."""
+    chats: bool | None = None
+    """Whether it answers messages, by the catalogue or its server."""
 
     @property
     def usable(self) -> bool:
@@ -142,6 +144,7 @@ def _of_server(account: Account, model: EndpointModel, info: ModelInfo) -> Model
         model.tools,
         model.reasoning,
         listed=True,
+        chats=model.chats,
     )
 
 
@@ -158,6 +161,7 @@ def _running(servers: Iterable[LocalServer]) -> Iterator[ModelOffer]:
                 tools=model.tools,
                 reasoning=model.reasoning,
                 running=True,
+                chats=model.chats,
             )
 
 
@@ -188,4 +192,5 @@ def _offer(account: Account, name: str, model: CatalogModel | None, now: datetim
         model.tools,
         model.reasoning,
         model.deprecated,
+        chats=True,
     )

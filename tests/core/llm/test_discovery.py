@@ -361,6 +361,26 @@ def test_any_document_can_be_read(one: Any, other: Any) -> None:
     assert props is None or props.window is not None
 
 
+@pytest.mark.parametrize(
+    ("stated", "chats"),
+    [
+        ({"architecture": {"output_modalities": ["audio", "text"]}}, True),
+        ({"architecture": {"output_modalities": ["image"]}}, False),
+        ({"capabilities": {"completion_chat": False}}, False),
+        ({"supportedGenerationMethods": ["embedContent"]}, False),
+        ({"supportedGenerationMethods": ["generateContent"]}, None),
+        ({"details": {"family": "nomic-bert"}}, False),
+        ({"type": "llm"}, True),
+        ({"type": "embeddings"}, False),
+        ({"type": "model"}, None),
+        ({}, None),
+    ],
+)
+def test_servers_tell_what_does_not_chat(stated: dict[str, Any], chats: bool | None) -> None:
+    (model,) = read_models({"data": [{"id": "m", **stated}]}, "/models")
+    assert model.chats is chats
+
+
 def test_several_answers_about_a_model_make_one() -> None:
     listed = EndpointModel("m", None, 9000, where="/list", tools=True)
     props = EndpointModel("m", 4000, where="/props")

@@ -96,15 +96,37 @@ def test_the_likely_one_comes_first() -> None:
     "name",
     [
         *("text-embedding-3", "whisper-1", "tts-1", "gpt-4o-mini-tts", "dall-e-3", "omni-moderation-latest"),
-        *("gpt-image-1", "qwen-image-edit", "gemini-2.5-flash-image", "qwen3-asr", "hf/bge-m3"),
+        *("gpt-image-1", "qwen-image-edit", "gemini-2.5-flash-image", "qwen3-asr", "hf/bge-m3", "all-minilm:l6"),
+        *("jina-reranker-v2", "black-forest-labs/FLUX.1-dev", "llama-guard-4-12b", "Qwen3Guard-8B", "granite-guardian"),
+        *("veo-3.0-generate", "imagen-4", "sora-2", "gpt-4o-transcribe", "text-davinci-003", "davinci-002"),
     ],
 )
 def test_what_does_not_chat_is_known_by_its_name(name: str) -> None:
     assert not chats(name)
-    assert chats("gpt-5.3-codex")
-    assert chats("imagine-7b")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gpt-5.3-codex", "imagine-7b", "gpt-4o-audio-preview", "gpt-audio", "voxtral-small", "embed-chat"),
+        *("vanguard-7b", "flux-coder", "influx-2", "soraka-8b", "davinci-8b-instruct", "whisperer-chat"),
+    ],
+)
+def test_in_doubt_a_model_chats(name: str) -> None:
+    assert chats(name)
 
 
 def test_lists_leave_out_what_does_not_chat() -> None:
-    offers = [ModelOffer(ref, "not needed") for ref in ("a/chat", "a/whisper-1", "a/tts-1", "a/bge-m3", "b/flux-coder")]
-    assert [offer.ref for offer in chatting(offers, ("a/tts-1",))] == ["a/chat", "a/tts-1", "b/flux-coder"]
+    refs = ("a/chat", "a/whisper-1", "a/tts-1", "a/bge-m3", "b/flux-1", "image/llama")
+    offers = [ModelOffer(ref, "not needed") for ref in refs]
+    shown = [offer.ref for offer in chatting(offers, ("a/tts-1",))]
+    assert shown == ["a/chat", "a/tts-1", "b/flux-1", "image/llama"]
+
+
+def test_the_server_knows_better_than_the_name() -> None:
+    offers = (
+        ModelOffer("a/plain", "not needed", chats=False),
+        ModelOffer("a/embedder", "not needed", chats=True),
+        ModelOffer("a/embed-2", "not needed"),
+    )
+    assert [offer.ref for offer in chatting(offers)] == ["a/embedder"]
