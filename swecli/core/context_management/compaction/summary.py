@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from functools import reduce
 
@@ -114,7 +114,8 @@ CHUNK = 20
 """Messages to keep together in a conversation too long for one request."""
 SHORTEST_TRANSCRIPT = 400
 """Least characters of a conversation text worth a call."""
-TOO_SMALL = "no summary was requested: not even a part of the conversation fits the model's window"
+NO_PART_FITS = "not even a part of the conversation fits the model's window"
+TOO_SMALL = f"no summary was requested: {NO_PART_FITS}"
 LONGEST = 1.25
 """Accepted multiple of the requested length: servers count with their own vocabularies, and some ignore limits."""
 PAUSE = 1.0
@@ -133,6 +134,11 @@ class Summary(Struct, frozen=True):
     def total_usage(self) -> Usage | None:
         """Usage of all calls together; None if nothing was reported."""
         return reduce(added, self.usage) if self.usage else None
+
+
+def _refused(reasons: Iterable[str]) -> str:
+    """One note about all tries, each reason once."""
+    return f"no usable summary: {'; '.join(dict.fromkeys(reason.rstrip('.') for reason in reasons))}"
 
 
 class Summarizer:
@@ -162,7 +168,7 @@ class Summarizer:
             texts: list[str] = []
         elif not (texts := await self._texts(request, focus, max_tokens, characters, calls)):
             return Summary("", (TOO_SMALL,))
-        notes: list[str] = []
+        refusals: list[str] = []
         usages: list[Usage] = []
         earlier = ""
         for left in range(calls - 1, -1, -1):
@@ -173,14 +179,15 @@ class Summarizer:
             trouble = str(error) if error else unusable(message) if message else "no answer"
             too_long = await self._too_long(message.text, max_tokens) if trouble is None and message else ""
             if too_long:  # the server ignores limits: a retry would fail the same way
-                return Summary("", (*notes, f"summary refused: {too_long}"), tuple(usages))
+                return Summary("", (_refused((*refusals, too_long)),), tuple(usages))
             if trouble is None and message is not None and len(texts) > 1:
                 earlier = message.text.strip()
                 del texts[0]
                 continue
             if trouble is None and message is not None:
                 return Summary(message.text.strip(), usage=tuple(usages))
-            notes.append(f"summary refused: {trouble}")
+            assert trouble is not None
+            refusals.append(trouble)
             overflow = error is not None and error.kind in ("context_overflow", "too_large")
             if error is not None and not error.retryable and not overflow:
                 break
@@ -191,9 +198,9 @@ class Summarizer:
                 characters = characters // 2 if texts else characters
                 texts, earlier = await self._texts(request, focus, max_tokens, characters, max(1, left)), ""
                 if not texts:
-                    notes.append(TOO_SMALL)
+                    refusals.append(NO_PART_FITS)
                     break
-        return Summary("", tuple(notes), tuple(usages))
+        return Summary("", (_refused(refusals),), tuple(usages))
 
     async def _too_long(self, text: str, max_tokens: int) -> str:
         """Reason to reject a summary as too long; empty if it is not."""
