@@ -35,6 +35,7 @@ class Equipped(Struct, frozen=True):
     side_models: Any = None
     offers: Any = None
     unlisted: Any = None
+    omitted: Any = None
 
 
 @pytest.mark.parametrize(
