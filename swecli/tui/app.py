@@ -163,6 +163,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         main.prompt.editor.blind = self.session.no_images
         main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
         main.prompt.mentions.weigh = self.session.mentions_shown
+        main.prompt.mentions.weighed = main.activity.look_ahead
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
         main.prompt.suggestions.look = lambda: main.run_worker(self.input.own_commands(), group="commands")
         self.loaded = True

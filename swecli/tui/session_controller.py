@@ -425,11 +425,11 @@ class SessionController:
     def foresee(self) -> Forecast | None:
         """Forecast of the next request if the draft were sent now; None if there would be none, or while a turn
         runs."""
-        view, editor = self.view, self._screen.prompt.editor
-        draft = editor.text
+        view, prompt = self.view, self._screen.prompt
+        editor, draft = prompt.editor, prompt.editor.text
         if view is None or self.state.busy or not draft.strip() or draft.startswith(("/", "!")):
             return None
-        return view.forecast(editor.message, len(editor.attachments.used(draft)))
+        return view.forecast(editor.message, len(editor.attachments.used(draft)), prompt.mentions.tokens)
 
     @property
     def suggestion(self) -> ContextSuggested | None:
@@ -454,11 +454,12 @@ class SessionController:
         others = () if self.port is None else self.port.mentionables
         return await weigh_mentions(words, view.cwd, view.roots, view.model, others)
 
-    async def mentions_shown(self, words: Sequence[str]) -> str:
-        """One-line text of ``weigh_mentions``."""
+    async def mentions_shown(self, words: Sequence[str]) -> tuple[str, int]:
+        """One-line text of ``weigh_mentions``, and their estimated tokens."""
         from swecli.core.engine.message_weight import mentions_line
 
-        return mentions_line(await self.weigh_mentions(words), self.weigh(""))
+        weighed = await self.weigh_mentions(words)
+        return mentions_line(weighed, self.weigh("")), sum(mention.tokens for mention in weighed)
 
     # --- the screen ---
 

@@ -90,7 +90,7 @@ class FakeView:
     foreseen: Any = None
     suggestion: Any = None
 
-    def forecast(self, text: str, images: int = 0) -> Any:
+    def forecast(self, text: str, images: int = 0, attached: int = 0) -> Any:
         return self.foreseen
 
 

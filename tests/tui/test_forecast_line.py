@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,27 @@ async def test_it_stands_above_the_prompt_while_a_message_is_typed() -> None:
         await it.shows("esc to interrupt")
         await it.type("more")
         assert "next ~" not in it.screen()
+
+
+async def test_it_includes_the_files_that_the_message_mentions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "large.py").write_text("word = 1\n" * 2_000)
+    session = Session()
+    view = session.view
+    view.cwd, view.roots = tmp_path, (tmp_path,)
+
+    def told(_text: str, _images: int, attached: int) -> Forecast:
+        return Forecast(1_000 + 10_000 * (attached > 1_000), 0, 1_000)
+
+    monkeypatch.setattr(view, "forecast", told)
+    async with running(session=session) as it:
+        await it.until(lambda: it.app.main.activity.foresee is not None)
+        await it.type("explain")
+        await it.shows("next ~1.0K")
+        await it.type(" @large.py ")
+        await it.shows("next ~11K", "@large.py: ~")
+        await it.press("ctrl+u")
+        await it.type("no file")
+        await it.shows("next ~1.0K")
 
 
 async def test_it_can_be_switched_off() -> None:

@@ -454,7 +454,7 @@ class Session:
             case UndoRewind():
                 self.rewinds.begin_undo()
             case RunShell():
-                self._work.begin(run_shell(self._recorder, self._services, self._results, self._jobs.jobs, command))
+                self._work.begin(self._run_shell(command))
             case Compact():
                 if client is None:
                     self.notice("No model is connected, so swecli cannot measure or summarise anything.", "warning")
@@ -477,6 +477,14 @@ class Session:
                 self.files.begin("undo", Target(command.scope, command.turn, command.name))
             case RedoFiles():
                 self.files.begin("redo", Target())
+
+    async def _run_shell(self, order: RunShell) -> None:
+        try:
+            await run_shell(self._recorder, self._services, self._results, self._jobs.jobs, order)
+        finally:
+            client = self._connection.client
+            if client is not None:  # the output joined the conversation
+                self._compactions.measure(client)
 
     def _submit(self, message: Submit) -> None:
         if self._work.busy:

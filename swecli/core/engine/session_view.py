@@ -134,12 +134,13 @@ class SessionView:
         """The model's tokens per estimated token, as far as known."""
         return 1.0 if self.model is None else self._services.context.monitor.ratio(self.model)
 
-    def forecast(self, text: str, images: int = 0) -> Forecast | None:
-        """The next request if this message were sent now; None without a measure or a model."""
+    def forecast(self, text: str, images: int = 0, attached: int = 0) -> Forecast | None:
+        """The next request if this message were sent now with ``attached`` estimated tokens of files; None without a
+        measure or a model."""
         budget, model, services = self.budget, self.model, self._services
         if budget is None or model is None or budget.source == "unknown":
             return None
-        draft = round(draft_tokens(text, images) * self.ratio)
+        draft = round((draft_tokens(text, images) + attached) * self.ratio)
         return forecast(
             budget, draft, self._recorder.trend, services.clock(), lambda usage: services.price(model.ref, usage)
         )

@@ -364,8 +364,11 @@ class MentionWeights(Static):
 
     def __init__(self) -> None:
         super().__init__("", id="mention-weights", markup=False)
-        self.weigh: Callable[[Sequence[str]], Awaitable[str]] | None = None
-        """Line about words after ``@``; None while sizes are unknown."""
+        self.weigh: Callable[[Sequence[str]], Awaitable[tuple[str, int]]] | None = None
+        """Line about words after ``@``, and their estimated tokens; None while sizes are unknown."""
+        self.weighed: Callable[[], None] | None = None
+        """Called when ``tokens`` has changed."""
+        self.tokens = 0
         self.words: tuple[str, ...] = ()
         self._text = ""
         self._timer: Timer | None = None
@@ -385,15 +388,21 @@ class MentionWeights(Static):
         if words:
             self._timer = self.set_timer(WEIGH_AFTER, self._weigh)
         else:
+            self.tokens = 0
             self._show("")
 
     def _weigh(self) -> None:
         self.run_worker(self._weigh_words(self.words), group="mentions", exclusive=True)
 
     async def _weigh_words(self, words: tuple[str, ...]) -> None:
-        line = "" if self.weigh is None else await self.weigh(words)
-        if words == self.words:
-            self._show(safe_line(line))
+        line, tokens = ("", 0) if self.weigh is None else await self.weigh(words)
+        if words != self.words:
+            return
+        self._show(safe_line(line))
+        if tokens != self.tokens:
+            self.tokens = tokens
+            if self.weighed is not None:
+                self.weighed()
 
     def _show(self, text: str) -> None:
         self._text = text

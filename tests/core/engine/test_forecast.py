@@ -37,6 +37,9 @@ async def test_the_request_that_follows_is_as_it_was_foretold(tmp_path: Path) ->
         told = b.session.view.forecast("go on")
         assert told is not None
         assert told.turns_left is not None
+        larger = b.session.view.forecast("go on", attached=1_000)
+        assert larger is not None
+        assert abs(larger.tokens - told.tokens - 1_000 * b.session.view.ratio) <= 1
         clock.now += 900
         cold = b.session.view.forecast("go on")
         assert cold is not None

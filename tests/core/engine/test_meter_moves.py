@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import pytest
+
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, ReasoningDelta, StreamEvent, TextDelta
-from swecli.core.protocol.commands import Compact
+from swecli.core.protocol.commands import Compact, RunShell
 from swecli.core.protocol.events import CompactionCompleted, ContextMeasured, ItemDelta, ModelResponded
 from swecli.core.protocol.messages import Message, Origin, ReasoningPart, Response, Stop, TextPart, Usage
 from tests.core.engine.support import bench, call, until
@@ -65,3 +68,18 @@ async def test_messages_are_counted_as_active_and_in_all(tmp_path: Path) -> None
         after = b.session.view.conversation
         assert after.active == len(b.session.view.messages) < 26
         assert (after.total, after.summaries) == (26, 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+async def test_the_meter_shows_the_output_of_the_users_own_command(tmp_path: Path) -> None:
+    async with bench('[[step]]\ntext = "x"', tmp_path) as b:
+        await b.say("Hello.")
+        before = b.session.view.budget
+        b.send(RunShell("seq 1 500"))
+        await until(lambda: not b.session.view.busy, "the end of the command")
+        after, picture = b.session.view.budget, b.session.inspection.picture()
+        assert before is not None
+        assert after is not None
+        assert picture is not None
+        assert after.used > before.used + 500
+        assert after.used == picture.budget.used
