@@ -182,8 +182,11 @@ class EventLines:
             case "user":
                 self._user(started, completed, text)
             case "tool" | "attachment":
-                detail = f": {completed.detail}" if completed.detail else ""
-                self.say([f"{_ENDED[completed.status]}: {_call(started)}{detail}"])
+                ended = _ENDED[completed.status]
+                detail = completed.detail
+                if detail.partition(": ")[0] == ended.lower():  # said once
+                    detail = detail.partition(": ")[2]
+                self.say([f"{ended}: {_call(started)}{f': {detail}' if detail else ''}"])
                 if completed.blocks != self._shown.pop(completed.item, None):
                     self.blocks(completed.blocks)
             case _:

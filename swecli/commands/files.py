@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.checkpoints.generated import USUAL, GeneratedFiles
 from swecli.core.checkpoints.git_changes import GitRefused
+from swecli.core.git import repository_of
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.text_file import shown_path, usable_folder
@@ -113,7 +114,7 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
     blocks = _diffs(found.files, found.more, found.generated, cwd)
     where = f" below {arguments}" if arguments else ""
     if not found.files:
-        more = "" if arguments else " /diff HEAD compares with the last commit."
+        more = "" if arguments or repository_of(str(cwd)) is None else " /diff HEAD compares with the last commit."
         blocks.insert(0, TextBlock(f"This session changed no file{where}, or you undid every change.{more}"))
     else:
         ways = "/undo reverts the newest change, /rewind every change since a message"

@@ -246,7 +246,8 @@ USAGE = SlashCommand(
 def usage_text(view: SessionView) -> str:
     totals, last = view.totals, view.last_usage
     tools = ", ".join(f"{name} {count}" for name, count in sorted(totals.by_tool.items(), key=lambda pair: -pair[1]))
-    share = totals.cache_read / totals.input_tokens if totals.input_tokens else None
+    silent = bool(totals.input_tokens) and not totals.cache_read and view.spending.total.usage.cache_read is None
+    share = totals.cache_read / totals.input_tokens if totals.input_tokens and not silent else None
     cache = last.cache_share if last else None
     told = bool(totals.input_tokens or totals.output_tokens or not totals.steps)
 
@@ -262,7 +263,7 @@ def usage_text(view: SessionView) -> str:
             ("Input tokens", known(totals.input_tokens)),
             (
                 "  cached",
-                known(totals.cache_read) + (f" ({percent(share)})" if share is not None else ""),
+                "?" if silent else known(totals.cache_read) + (f" ({percent(share)})" if share is not None else ""),
             ),
             ("Output tokens", known(totals.output_tokens)),
             ("Cache share of the last request", percent(cache) if cache is not None else "?"),

@@ -92,6 +92,15 @@ async def test_without_git_one_clause_says_so() -> None:
     assert "changed no file below nowhere" in await against("/diff nowhere", refused, session)
 
 
+async def test_head_is_named_only_in_a_repository(tmp_path: Path) -> None:
+    session = CommandSession(tmp_path)
+    session.files.changed = Difference()
+    refused = GitRefused("no repository", "This folder is not in a git repository.")
+    assert "HEAD" not in await against("/diff", refused, session)
+    (tmp_path / ".git").mkdir()
+    assert "/diff HEAD compares with the last commit." in await against("/diff", refused, session)
+
+
 async def test_doctor_asks_providers_only_where_told_to() -> None:
     session = CommandSession()
     assert await session.slash("/doctor") == "not asked"

@@ -127,6 +127,16 @@ async def test_usage_sums_up_the_session() -> None:
     assert "$0.04" in text
 
 
+async def test_a_cached_part_that_no_provider_reported_is_unknown_everywhere() -> None:
+    session = CommandSession()
+    session.view.spending.add("local/m", 1, Usage(7_360, None, None, 159), None)
+    session.view.totals = Totals(1, 1, 0, 7_360, 159)
+    cached = [line.split() for line in (await session.slash("/usage")).splitlines() if "cached" in line]
+    assert cached[0] == ["cached", "?"]
+    session.view.spending.add("local/m", 1, Usage(100, 0, None, 1), None)
+    assert "0 (0%)" in await session.slash("/usage")
+
+
 async def test_usage_is_told_by_model_and_by_turn() -> None:
     session = CommandSession()
     spent = session.view.spending

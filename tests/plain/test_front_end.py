@@ -184,6 +184,20 @@ async def test_an_answer_that_goes_on_after_something_else_began_stays_in_order(
     assert lines[start : start + 3] == ["Answer:", "I look at it", "Done: read file: 3 lines"]
 
 
+async def test_the_end_of_a_call_is_said_once() -> None:
+    turn: tuple[Body, ...] = (
+        ItemStarted("t1", "tool", "write_file", "a.txt"),
+        ItemCompleted("t1", "rejected", (), (), "rejected"),
+        ItemStarted("t2", "tool", "write_file", "b.txt"),
+        ItemCompleted("t2", "rejected", (), (), "rejected: use tabs"),
+        ItemStarted("t3", "tool", "run_command", "make"),
+        ItemCompleted("t3", "interrupted", (), (), "interrupted"),
+    )
+    _, lines = await play("go\n", turn)
+    start = lines.index("Rejected: write file a.txt")
+    assert lines[start + 1 : start + 3] == ["Rejected: write file b.txt: use tabs", "Interrupted: run command make"]
+
+
 async def test_a_first_message_that_is_a_command_is_run() -> None:
     session, _ = await play("hi\n", WORK, first="/mode plan")
     assert SetMode("plan") in session.commands

@@ -944,15 +944,16 @@ def begins_turn(event: Event) -> bool:
 
 def grounds(request: PermissionRequested) -> tuple[str, ...]:
     """Lines with the request's reason and evidence, without repetition. Empty for a file change that asks only because
-    it changes a file, if the facts already say so."""
+    it changes a file, if the facts or the diff (of a file that has this content already) say so."""
     reason = request.reason
-    if request.facts and reason in {f"This would change {path}." for path in request.evidence}:
+    told = bool(request.facts) or any(isinstance(block, DiffBlock) for block in request.blocks)
+    if told and reason in {f"This would change {path}." for path in request.evidence}:
         return ()
-    told = [line for line in request.evidence if line not in reason]
-    repeated = [line for line in told if _repeats(line, reason)]
+    more = [line for line in request.evidence if line not in reason]
+    repeated = [line for line in more if _repeats(line, reason)]
     if len(repeated) == 1:  # several lines name the parts of a command that the reason concerns
-        told.remove(repeated[0])
-    return tuple(line for line in (reason, *told) if line)
+        more.remove(repeated[0])
+    return tuple(line for line in (reason, *more) if line)
 
 
 def _repeats(line: str, reason: str) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Call, Effects, Policy
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.events import PermissionRequested, grounds
 
 
-def shown(effects: Effects, facts: tuple[str, ...] = ()) -> tuple[str, ...]:
+def shown(effects: Effects, facts: tuple[str, ...] = (), blocks: tuple[DisplayBlock, ...] = ()) -> tuple[str, ...]:
     tool = "run_command" if effects.command else "write_file"
     found = decide(Policy("default"), Call(tool, {}, effects, "/w", ("/w",)))
     assert found.outcome == "ask"
     return grounds(
-        PermissionRequested("p1", "t1", tool, "", (), found.reason, "x", evidence=found.evidence, facts=facts)
+        PermissionRequested("p1", "t1", tool, "", blocks, found.reason, "x", evidence=found.evidence, facts=facts)
     )
 
 
@@ -36,6 +37,11 @@ def test_a_change_of_a_file_is_told_by_the_facts_or_else_by_the_reason() -> None
     edit = Effects(writes=("/w/a.py", "/w/b.py"))
     assert shown(edit, ("changes a file, 8 \u2192 14 bytes",)) == ()
     assert shown(edit) == ("This would change /w/a.py.", "/w/b.py")
+
+
+def test_no_change_is_promised_of_a_file_that_has_this_content_already() -> None:
+    same = DiffBlock("a.py", "x = 1\n", "x = 1\n", "already has this content, 6 bytes")
+    assert shown(Effects(writes=("/w/a.py",)), blocks=(same,)) == ()
 
 
 def test_a_change_with_another_reason_keeps_it() -> None:
