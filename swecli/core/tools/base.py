@@ -400,7 +400,7 @@ def _same_name(name: str, roots: Sequence[Path]) -> list[Path]:
 def readable_size(size: int) -> str:
     """Bytes for people: 312 bytes, 4.2 KB, 3.0 MB."""
     if size < 1_000:
-        return f"{size} bytes"
+        return plural(size, "byte")
     amount, unit = size / 1_000, "KB"
     for larger in ("MB", "GB", "TB"):
         if amount < 1_000:

@@ -82,7 +82,7 @@ class FileChange(Struct, frozen=True):
         new = None if self.after is None else _text(self.after)
         notes = [self.note] if self.note else []
         if self.changes_nothing:
-            notes = [f"already has this content, {len(self.before or b''):,} bytes"]
+            notes = [f"already has this content, {plural(len(self.before or b''), 'byte')}"]
         if not any(self.path.is_relative_to(root) for root in (ctx.cwd, *ctx.roots)):
             notes.append("outside the workspace")
         if "\0" in (old or "") or "\0" in (new or ""):
@@ -98,13 +98,13 @@ class FileChange(Struct, frozen=True):
         before, after = len(self.before or b""), len(self.after or b"")
         if self.before is None:
             read = "; new conversations read it" if self.path.name in INSTRUCTION_FILES else ""
-            return f"creates a file, {after:,} bytes{read}"
+            return f"creates a file, {plural(after, 'byte')}{read}"
         if self.after is None:
-            return f"deletes a file, {before:,} bytes"
+            return f"deletes a file, {plural(before, 'byte')}"
         if self.changes_nothing:
             return ""  # the block says so
         verb = "overwrites" if self.note.startswith("overwrites") else "changes"
-        return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
+        return f"{verb} a file, {before:,} \u2192 {plural(after, 'byte')}"
 
     def write(self) -> ChangedFile:
         """Write the change if the file is unchanged since planning.
@@ -274,7 +274,7 @@ def _summary(changes: Sequence[FileChange]) -> str:
     made = sum(change.before is None for change in changes)
     gone = sum(change.after is None for change in changes)
     size = sum(len(change.after or b"") for change in changes)
-    return f"{len(changes)} files: {made} created, {gone} deleted, {size:,} bytes in all"
+    return f"{len(changes)} files: {made} created, {gone} deleted, {plural(size, 'byte')} in all"
 
 
 def _hunks(changes: Sequence[FileChange]) -> tuple[Hunk, ...]:

@@ -50,7 +50,7 @@ def _summary(total: BlastRadius, anything: bool) -> str:
     least = "" if total.whole else "at least "
     files = f"{total.files:,} file{'' if total.files == 1 else 's'}"
     folders = f" in {total.folders:,} folder{'' if total.folders == 1 else 's'}" if total.folders else ""
-    return f"{least}{files}{folders}, {total.size:,} bytes"
+    return f"{least}{files}{folders}, {total.size:,} byte{'' if total.size == 1 else 's'}"
 
 
 _DEVICES = lazy_pattern(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
