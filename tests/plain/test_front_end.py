@@ -22,6 +22,7 @@ from swecli.core.protocol.events import (
     PermissionRequested,
     Question,
     QuestionAsked,
+    TurnEnded,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from swecli.event_lines import MAX_EARLIER_LINES
@@ -192,10 +193,15 @@ async def test_the_end_of_a_call_is_said_once() -> None:
         ItemCompleted("t2", "rejected", (), (), "rejected: use tabs"),
         ItemStarted("t3", "tool", "run_command", "make"),
         ItemCompleted("t3", "interrupted", (), (), "interrupted"),
+        TurnEnded("interrupted", "interrupted"),
     )
     _, lines = await play("go\n", turn)
     start = lines.index("Rejected: write file a.txt")
-    assert lines[start + 1 : start + 3] == ["Rejected: write file b.txt: use tabs", "Interrupted: run command make"]
+    assert lines[start + 1 : start + 4] == [
+        "Rejected: write file b.txt: use tabs",
+        "Interrupted: run command make",
+        "Turn interrupted.",
+    ]
 
 
 async def test_a_first_message_that_is_a_command_is_run() -> None:

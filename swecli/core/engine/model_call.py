@@ -541,12 +541,14 @@ class Asking:
         self._gateway = gateway_of(services, recorder)
         self.fragment: Fragment | None = None
         """Remains of an interrupted answer."""
+        self.trouble = ""
+        """Why the newest attempt failed, until something of an answer arrives."""
 
     async def ask(
         self, client: ModelClient, prepared: PreparedRequest
     ) -> AnswerCompleted | AnswerInterrupted | AnswerFailed:
         """Get one answer, with as many attempts as needed."""
-        failures, self.fragment = _Failures(), None
+        failures, self.fragment, self.trouble = _Failures(), None, ""
         while True:
             growing: list[GrowingBudget] = []
 
@@ -560,9 +562,11 @@ class Asking:
             try:
                 result = await self._stream(client, prepared, answer)
             except asyncio.CancelledError:
-                self.fragment = Fragment(answer.usage, answer.written) if answer.visible else None
+                if answer.visible:
+                    self.fragment, self.trouble = Fragment(answer.usage, answer.written), ""
                 answer.cut("interrupted", INTERRUPTED)
                 raise
+            self.trouble = "" if isinstance(result, Message) or answer.visible else result.error.message
             if isinstance(result, Message) or answer.visible or result.error.status is not None:
                 self._services.reached.add(_server_of(client.info))
             if isinstance(result, Message):

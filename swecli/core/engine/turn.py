@@ -164,7 +164,8 @@ class Turn:
             if self._sentinel is not None and end.outcome in ("done", "limit"):
                 await self._sentinel.look()
         except asyncio.CancelledError:
-            end = TurnStopped("interrupted", "interrupted")
+            trouble = self._asking.trouble
+            end = TurnStopped("interrupted", f"the last attempt failed: {trouble}" if trouble else "interrupted")
         finally:
             for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED, turn=True):
                 self._recorder.emit(body)

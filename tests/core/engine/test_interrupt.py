@@ -179,15 +179,32 @@ async def test_what_an_interrupted_command_wrote_is_kept(tmp_path: Path, command
         await b.say("and now?")
 
 
-async def test_interrupting_a_retry_wait_ends_at_once(tmp_path: Path) -> None:
+async def test_interrupting_a_retry_wait_ends_at_once_and_says_what_failed(tmp_path: Path) -> None:
     never = asyncio.Event()
-    script = '[[step]]\nfault = { kind = "rate_limit", retry_after = 30.0 }'
+    script = '[[step]]\nfault = { kind = "rate_limit", retry_after = 30.0, message = "Slow down." }'
     async with bench(script, tmp_path, sleep=lambda _s: never.wait()) as b:
         b.send(Submit("go"))
         await until(lambda: any(type(e.body).__name__ == "RetryScheduled" for e in b.events))
         b.send(Interrupt())
         await until(lambda: bool(b.bodies(TurnEnded)))
-        assert b.bodies(TurnEnded)[0].outcome == "interrupted"
+        ended = b.bodies(TurnEnded)[0]
+        assert (ended.outcome, ended.reason) == ("interrupted", "the last attempt failed: Slow down.")
+
+
+async def test_an_attempt_that_failed_is_not_named_once_another_one_answers(tmp_path: Path) -> None:
+    script = """
+        [[step]]
+        fault = { kind = "server", message = "Broken." }
+        [[step]]
+        text = "A long answer that stops here"
+        fault = { kind = "stall", after = 10 }
+    """
+    async with bench(script, tmp_path) as b:
+        b.send(Submit("go"))
+        await until(lambda: any(type(e.body).__name__ == "ItemDelta" for e in b.events))
+        b.send(Interrupt())
+        await until(lambda: bool(b.bodies(TurnEnded)))
+        assert b.bodies(TurnEnded)[0].reason == "interrupted"
 
 
 def test_a_session_that_ended_well_needs_no_recovery() -> None:
