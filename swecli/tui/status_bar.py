@@ -173,7 +173,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
             coming = f"next try in {left} s" if left else "trying again"
             return f"Can't reach {retry.unreached}; {coming}", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
-        return f"Retry {number} {f'in {left} s' if left else 'now'}: {retry.reason}", "esc to stop"
+        return f"Retry {number} {f'in {left} s' if left else 'now'}", "esc to stop"
     doing = _doing(state)
     if (first := _first_executing(state)) is not None and not state.hooks:
         seconds = duration(max(0, int(now - first.since)))  # same time as on its transcript line

@@ -213,7 +213,7 @@ BEGUN = (TurnStarted("u"),)
             ),
             "Running make: recording the files first… 59 s",
         ),
-        ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429")), "Retry 2 of 6 in 12 s: HTTP 429"),
+        ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429")), "Retry 2 of 6 in 12 s"),
         ((*BEGUN, RetryScheduled(4, 0, 68.0, "network", "no connection", "h:1")), "Can't reach h:1; next try in 10 s"),
         ((*BEGUN, RetryScheduled(4, 0, 58.0, "network", "no connection", "h:1")), "Can't reach h:1; trying again"),
         ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429"), ItemStarted("a", "text")), "Writing… 59 s"),

@@ -53,7 +53,6 @@ from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
 from swecli.core.tools.aliases import own_name
 from swecli.event_lines import CLEARING, completed_line, edited_line, started_words
-from swecli.figures import duration
 from swecli.tui.tool_words import OWN_COMMAND, call_title
 from swecli.tui.transcript.blocks import (
     AgentFigures,
@@ -99,11 +98,8 @@ def notice_of(event: Event) -> NoticeBlock | None:
         case Notice() as body:
             return NoticeBlock(key, body.text, body.level, body.hint)
         case RetryScheduled() as body:
-            if body.unreached:
-                return None  # the activity line shows all of it, with a countdown
-            number = f"{body.attempt} of {body.limit}" if body.limit else f"{body.attempt}"
-            text = f"{body.reason} · attempt {number} in {duration(body.delay)}"
-            return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
+            # The activity line shows the attempt with a countdown, and all of it if the server is unreachable.
+            return None if body.unreached else NoticeBlock(RETRY, body.reason, "warning")
         case ModeChanged() as body:
             told = not body.reason or body.reason == CHOSEN  # the key or command that chose it already shows it
             return None if told else NoticeBlock(key, f"Mode: {body.mode} ({body.reason})", "warning")

@@ -206,7 +206,9 @@ def test_the_line_about_a_retry_goes_when_something_happens() -> None:
     (put,) = reducer.reduce(stream(retry))
     assert isinstance(put, Put)
     assert isinstance(put.block, NoticeBlock)
-    assert "attempt 2 of 5 in 4 s" in put.block.text
+    assert (put.block.text, put.block.hint) == ("Too many requests", ""), (
+        "the line above the prompt has the attempt and the key"
+    )
     assert [type(o) for o in reducer.reduce(stream(ItemStarted("a", "text")))] == [Remove, Put]
     assert list(reducer.blocks) == ["a"]
 
