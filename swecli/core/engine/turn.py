@@ -52,6 +52,7 @@ from swecli.core.protocol.events import (
     TurnOutcome,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolResultPart
+from swecli.core.tools.base import plural
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
@@ -314,7 +315,7 @@ class Turn:
     def _check_caps(self) -> None:
         limits = self._services.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
-            raise TurnStopped("limit", f"stopped at the limit of {limits.max_steps} model steps", "max_turns")
+            raise TurnStopped("limit", f"stopped at the limit of {plural(limits.max_steps, 'model step')}", "max_turns")
         reached = cap_reached(self._services, self._recorder)
         if reached is not None:
             raise TurnStopped("limit", *reached)

@@ -702,7 +702,7 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if error.message.lstrip().startswith("<") and kind in ("not_found", "bad_request", "protocol"):
         return f"The server sent a web page, so the base URL is probably wrong: check {server}."
     if error.moderated and kind in ("auth", "bad_request"):
-        return "The server rejected the content of the request: rephrase it, or choose another model with /model."
+        return "The server rejected the content of the request: rephrase it, or choose another model with /model or -m."
     if kind == "auth":
         names = " or ".join(context.key_variables) or "the API key"
         return f"Check the key in {names}: {server} rejected it, or the key may not use this model."
@@ -712,7 +712,7 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
             f"{context.base_url!r}: the server does not recognise one of them."
         )
     if kind == "quota":
-        return f"The account at {server} has no credit left: add some, or choose another model with /model."
+        return f"The account at {server} has no credit left: add some, or choose another model with /model or -m."
     if kind == "context_overflow":
         return "The conversation exceeds the model's context window: /compact shrinks it."
     if kind == "too_large":
@@ -720,11 +720,11 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if kind == "bad_request":
         return "The server rejected the form of the request: the model may not support tools or images."
     if kind in ("rate_limit", "overloaded"):
-        return "Wait a moment and try again, or choose another model with /model."
+        return "Wait a moment and try again, or choose another model with /model or -m."
     if kind == "protocol":
         return f"Check the base URL {server}: swecli does not follow redirects with a key."
     if kind == "server":
-        return "The server failed: try again, or choose another model with /model."
+        return "The server failed: try again, or choose another model with /model or -m."
     return ""
 
 

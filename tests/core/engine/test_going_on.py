@@ -111,6 +111,7 @@ async def test_a_step_cap_counts_going_on(tmp_path: Path) -> None:
     async with bench(cut * 2, tmp_path, limits=TurnLimits(max_steps=1)) as b:
         end = await b.say("tell")
         assert (end.outcome, end.error_kind) == ("limit", "max_turns")
+        assert end.reason == "stopped at the limit of 1 model step"
         assert said(b) == "half"
 
 

@@ -287,7 +287,7 @@ async def test_stall_in_the_middle_keeps_what_came() -> None:
         error, message = await failure(answer, timeouts=Timeouts(connect=PATIENCE, first=PATIENCE, idle=seconds))
         assert error.kind == "stalled"
         assert "more" in error.message
-        assert error.hint == "The partial answer is kept. Try again, or choose another model with /model."
+        assert error.hint == "The partial answer is kept. Try again, or choose another model with /model or -m."
         assert message is not None
 
     await at_some_pace(attempt, 0.15)

@@ -506,7 +506,7 @@ class Decoder(ABC):
     def abort(self, error: ProviderError) -> list[StreamEvent]:
         """Handle a transport failure; the ``Failed`` event keeps the received part."""
         if not self.closed and not error.hint:
-            other = ", or choose another model with /model" if error.kind == "stalled" else ""
+            other = ", or choose another model with /model or -m" if error.kind == "stalled" else ""
             error = dataclasses.replace(error, hint=f"{self._kept()} Try again{other}.")
         self.answer.fail("truncated" if error.kind == "truncated" else "error", error)
         return self.answer.take_events()
