@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.message_weight import Weight
     from swecli.core.engine.rewind import RewindPoint
     from swecli.core.engine.session import Session
+    from swecli.core.llm.offers import ModelOffer
     from swecli.core.permissions.types import Rule
     from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
@@ -392,22 +393,31 @@ class Actions:
         from swecli.commands.models import omitted, summary
         from swecli.tui.dock.picker import Choice, Picker
 
-        port = self._session.port
-        with self._screen.activity.beside(LOOKING):
-            refs = list(await asyncio.to_thread(self._backend.models))
-            offers = await port.models() if port is not None else ()
-        view = self._session.view
-        present = view.model.ref if view and view.model else None
-        if present:
-            refs = [present, *(ref for ref in refs if ref != present)]
-        offered = {offer.ref: summary(offer) for offer in offers if offer.usable}
-        known: list[str] = list(dict.fromkeys([*(refs[:1] if present else []), *offered, *refs]))
-        choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
+        offered = await self._models()
+        present = self._model
+        choices = [
+            Choice(ref, ref, "" if offer is None else summary(offer), ref == present) for ref, offer in offered.items()
+        ]
         title = "Model: select one, or type a name"
         self._screen.dock.show(Picker(title, choices, self.set_model, free=True))
+        port = self._session.port
         told = (*port.unlisted, omitted(port.omitted)) if port is not None else ()
         if any(told):
             self.flash(" ".join(filter(None, told)))
+
+    @property
+    def _model(self) -> str | None:
+        view = self._session.view
+        return view.model.ref if view is not None and view.model is not None else None
+
+    async def _models(self) -> dict[str, ModelOffer | None]:
+        """Usable models, the current one first, then those of the servers, then known names. May take a moment."""
+        port, present = self._session.port, self._model
+        with self._screen.activity.beside(LOOKING):
+            refs = await asyncio.to_thread(self._backend.models)
+            offers = await port.models() if port is not None else ()
+        usable = {offer.ref: offer for offer in offers if offer.usable}
+        return {ref: usable.get(ref) for ref in (*([present] if present else ()), *usable, *refs)}
 
     def pick_effort(self) -> None:
         """Pick the reasoning effort if the model has levels."""
@@ -504,8 +514,12 @@ class Actions:
     async def _show_palette(self) -> None:
         from swecli.tui.dock.picker import Picker
 
-        models = await asyncio.to_thread(self._backend.models)
-        self._screen.dock.show(Picker("Command palette", self._palette(models), self._do))
+        refs = await asyncio.to_thread(self._backend.models)
+        picker = Picker("Command palette", self._palette(refs), self._do)
+        self._screen.dock.show(picker)
+        models = await self._models()
+        if picker.is_attached:
+            picker.add(_model_choices([ref for ref in models if ref not in refs], self._model))
 
     def _palette(self, models: Sequence[str]) -> list[Choice]:
         """Palette entries that make sense now: none that needs an idle session while a turn runs, and not the current
@@ -525,8 +539,7 @@ class Actions:
             for mode in modes_of(yolo=self._yolo)
             if mode != present
         ]
-        model = view.model.ref if view is not None and view.model is not None else None
-        choices += [Choice(f"model {ref}", f"model: {ref}") for ref in models if ref != model]
+        choices += _model_choices(models, self._model)
         choices += [
             Choice(f"theme {name}", f"theme: {name}")
             for name in (AUTO, *appearance.library.names)
@@ -570,11 +583,16 @@ class Actions:
             self.flash(str(error))
         else:
             appearance = self._appearance
+
+            async def themes() -> Sequence[str]:
+                return await asyncio.to_thread(lambda: (AUTO, *appearance.library.names))
+
+            async def models() -> Sequence[str]:
+                return tuple(await self._models())
+
             offers = {
-                "ui.theme": Offered(
-                    lambda: (AUTO, *appearance.library.names), Preview(appearance.preview, appearance.apply)
-                ),
-                "model.name": Offered(self._backend.models),
+                "ui.theme": Offered(themes, Preview(appearance.preview, appearance.apply)),
+                "model.name": Offered(models),
             }
             self._screen.open_list(SettingsPage(port, self._changed, self.flash, offers), words)
 
@@ -803,6 +821,13 @@ class Actions:
             return found
 
         self._screen.post_message(SessionController.Wanted(opened))
+
+
+def _model_choices(refs: Sequence[str], present: str | None) -> list[Choice]:
+    """Palette entries that switch to another model than the present one."""
+    from swecli.tui.dock.picker import Choice
+
+    return [Choice(f"model {ref}", f"model: {ref}") for ref in refs if ref != present]
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:

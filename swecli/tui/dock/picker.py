@@ -215,9 +215,18 @@ class Picker(DockPanel):
         self._show(0)
         self._point()
 
+    def add(self, choices: Sequence[Choice]) -> None:
+        """Add choices that became known later; the filter and the highlighted choice stay."""
+        pointed = self._shown[self._list.selected] if self._shown else None
+        self._choices += choices
+        vars(self).pop("_named", None)
+        self._found = ("", [])
+        self._shown = self._offered(self._narrowed_by, "".join(self._narrowed_by.split()))
+        self._show(self._shown.index(pointed) if pointed in self._shown else 0)
+
     def _offered(self, typed: str, query: str) -> list[Choice]:
         if self._prompted is None or not typed.startswith(("/", "!")):
-            return self._matching(query.casefold()) if query else self._choices
+            return self._matching(query.casefold()) if query else list(self._choices)
         word = typed.split()[0].casefold()
         commands = self._prompted.commands() if typed.startswith("/") else ()
         found = [command for command in commands if command.label.startswith(word)]

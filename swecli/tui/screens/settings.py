@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -228,8 +228,7 @@ class Preview(Struct, frozen=True):
 class Offered(Struct, frozen=True):
     """Suggested values of a free-text setting."""
 
-    values: Callable[[], Sequence[str]]
-    """May read files, so it is called in a thread."""
+    values: Callable[[], Awaitable[Sequence[str]]]
     preview: Preview | None = None
 
 
@@ -333,7 +332,7 @@ class SettingsPage(ListPage):
         )
 
     async def _offer(self, setting: Setting, offer: Offered) -> None:
-        values = await asyncio.to_thread(offer.values)
+        values = await offer.values()
         if self.view.shows(self):
             page = ValuePage(self._port, setting, self._file, self._written, values, offer.preview)
             self.view.enter(page, "" if values else setting.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from textual import events
 
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS
+from swecli.core.llm.offers import ModelOffer
 from swecli.core.permissions.types import Rule
-from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode
+from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode, SetModel
 from swecli.tui.backend import SessionNotOpened
 from swecli.tui.keymap import Keymap
 from swecli.tui.screens.board import Board
@@ -241,6 +243,27 @@ async def test_the_palette_offers_what_makes_sense_now() -> None:
         await it.press("ctrl+u", *"modeplan", "enter")
         await it.until(lambda: it.session.sent(SetMode))
         assert it.session.sent(SetMode)[0].mode == "plan"
+
+
+async def test_the_palette_gets_the_models_of_the_servers_when_they_have_answered() -> None:
+    session, asked = Session(), asyncio.Event()
+
+    async def models() -> Sequence[ModelOffer]:
+        await asked.wait()
+        return (ModelOffer("local/served", "environment"),)
+
+    session.models = models  # type: ignore[method-assign]
+    async with running(session=session, models=lambda: ("other/one",)) as it:
+        await it.press("ctrl+p")
+        await it.shows("Command palette")
+        await it.press(*"model:")
+        await it.shows("› model: other/one")
+        await it.hides("model: local/served")
+        asked.set()
+        await it.shows("› model: other/one", "model: local/served")
+        await it.press(*"served", "enter")
+        await it.until(lambda: it.session.sent(SetModel))
+        assert it.session.sent(SetModel)[0].model == "local/served"
 
 
 async def test_the_palette_leaves_out_what_has_to_wait() -> None:

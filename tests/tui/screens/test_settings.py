@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from swecli.core.config.change import meaning
+from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetMode, Submit
 from swecli.tui.backend import OpenSession, SessionNotOpened, Setting
 from swecli.tui.screens.settings import ALL, COMMON, MOST, first_page, sample
@@ -255,6 +256,19 @@ async def test_a_theme_is_chosen_from_a_list_that_shows_each_one() -> None:
         await it.press("enter")
         await it.until(lambda: settings.written == [("ui.theme", "dracula", "user")])
         await it.shows("the most used of 5")
+
+
+async def test_a_model_is_chosen_from_those_of_the_servers() -> None:
+    settings, session = Settings(), Session()
+    settings.settings.append(Setting("model.name", "(unset)", "", "default", "Main model.", "a text", "(unset)"))
+    session.offered = (ModelOffer("local/served", "environment"),)
+    async with running(session=session, **ports(settings)) as it:
+        it.app.actions.show_settings("model.name")
+        await it.shows("Main model.")
+        await it.press("enter")
+        await it.shows("Settings · model.name", "local/served")
+        await it.press(*"served", "enter")
+        await it.until(lambda: settings.written == [("model.name", "local/served", "user")])
 
 
 def test_the_first_page_has_names_for_people_and_leads_to_all() -> None:
