@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
-from swecli.core.config.change import Described, describe, meaning, set_value, unset_value
+from swecli.core.config.change import Described, describe, instead_of, meaning, set_value, unset_value
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import project_folder, user_paths
 from swecli.core.config.trust import loosens
@@ -130,7 +130,7 @@ class SettingsFiles:
         key = key_parts(name)
         about = meaning(key)
         if about is None:
-            raise ValueError("is not a setting")
+            raise ValueError(f"is not a setting; {instead_of(name, (each.name for each in self.described()))}")
         if about.secret:
             raise ValueError(f"cannot be set here. {SECRET}")
         words = "text" in about.takes or any(choice.startswith('"') for choice in about.choices)

@@ -13,7 +13,7 @@ from swecli.assembly.startup import read_startup, startup_of, theme_folders
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import print_text
-from swecli.core.config.change import Described, set_value
+from swecli.core.config.change import Described, instead_of, set_value
 from swecli.core.config.load import ConfigError
 from swecli.core.protocol.blocks import TableBlock
 from swecli.exit_codes import ExitCode
@@ -134,9 +134,10 @@ def _get(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="with its origin, as one line of JSON")
     chosen = parser.parse_args(arguments)
     below = f"{chosen.key}."
-    found = [each for each in _described(chosen.cwd) if each.name == chosen.key or each.name.startswith(below)]
+    known = _described(chosen.cwd)
+    found = [each for each in known if each.name == chosen.key or each.name.startswith(below)]
     if not found:
-        raise UsageError(f"unknown setting {chosen.key}; `swecli config` lists all")
+        raise UsageError(f"unknown setting {chosen.key}; {instead_of(chosen.key, (each.name for each in known))}")
     if chosen.json:
         return _print([_data(each) for each in found])
     if len(found) == 1 and found[0].name == chosen.key:

@@ -59,7 +59,10 @@ def test_get_set_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> No
     ("arguments", "code", "said"),
     [
         (("set", "agent.max_steps", "0"), ExitCode.BAD_INPUT, "agent.max_steps must be"),
-        (("set", "nothing", "1"), ExitCode.BAD_INPUT, "nothing is not a setting"),
+        (("set", "nothing", "1"), ExitCode.BAD_INPUT, "nothing is not a setting; `swecli config` lists all"),
+        (("set", "thme", "nord"), ExitCode.BAD_INPUT, "thme is not a setting; did you mean ui.theme?"),
+        (("set", "agent.max_step", "1"), ExitCode.BAD_INPUT, "did you mean agent.max_steps?"),
+        (("get", "theme"), ExitCode.USAGE, "unknown setting theme; did you mean ui.theme?"),
         (("set", "approval.mode", "auto", "--local"), ExitCode.BAD_INPUT, "only tighten"),
         (("unset", "agent.max_steps"), ExitCode.BAD_INPUT, "is not set in"),
         (("get", "nothing"), ExitCode.USAGE, "unknown setting"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -69,6 +70,17 @@ def meaning(key: tuple[str, ...]) -> Described | None:
     if name not in model.model_fields:
         return None
     return _described(key, name, model, None, Origin("default"))
+
+
+def instead_of(name: str, known: Iterable[str]) -> str:
+    """What to do about a name that is no setting: a clause with the one that was probably meant."""
+    names = list(known)
+    last = name.rpartition(".")[2]
+    by_last = {one.rpartition(".")[2]: one for one in reversed(names)}
+    near = get_close_matches(name, names, 1, 0.8) or [
+        by_last[one] for one in get_close_matches(last, list(by_last), 1, 0.8)
+    ]
+    return f"did you mean {near[0]}?" if near else "`swecli config` lists all"
 
 
 def _model_of(key: tuple[str, ...]) -> type[BaseModel] | None:
