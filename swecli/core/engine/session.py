@@ -218,6 +218,10 @@ class Session:
         self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
         self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._work = Work(self._ended)
+        self._settled = recorder.turn
+        """The newest turn whose end was handled: other work, such as a command of the user, may end after it."""
+        self._held = {waiting.id for waiting in recorder.state.queue}
+        """Messages that a turn without success left waiting: the user decides about them."""
         self._requests = Requests(
             recorder,
             lambda text: self.hooks.notify("elicitation_dialog", text),
@@ -627,9 +631,15 @@ class Session:
                 "The conversation is kept; you can continue. Details are in the log.",
             )
         # Queued messages start by themselves only after successful work; otherwise the user decides.
-        goes_on = not self._closed and not self._work.interrupted and self._recorder.state.outcome in ("done", "limit")
+        state = self._recorder.state
+        turned, self._settled = self._recorder.turn != self._settled, self._recorder.turn
+        if self._work.interrupted or (turned and state.outcome not in ("done", "limit")):
+            self._held = {waiting.id for waiting in state.queue}
+        elif turned:
+            self._held.clear()
+        goes_on = not self._closed and not self._work.interrupted
         if goes_on and self._connection.client is not None:
-            waiting = take_first(self._recorder)
+            waiting = take_first(self._recorder, self._held)
             if waiting is not None:
                 self._begin_turn(waiting)
 

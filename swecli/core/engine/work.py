@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 
 from msgspec.structs import replace
 
@@ -38,11 +38,12 @@ def edit_queue(recorder: Recorder, identifier: str, text: str | None) -> None:
     recorder.emit(QueueChanged(tuple(changed)))
 
 
-def take_first(recorder: Recorder) -> Queued | None:
-    if not recorder.state.queue:
-        return None
-    first, *rest = recorder.state.queue
-    recorder.emit(QueueChanged(tuple(rest)))
+def take_first(recorder: Recorder, held: Collection[str] = ()) -> Queued | None:
+    """Take the first waiting message out of the queue, without those whose ids are ``held``."""
+    queue = recorder.state.queue
+    first = next((queued for queued in queue if queued.id not in held), None)
+    if first is not None:
+        recorder.emit(QueueChanged(tuple(queued for queued in queue if queued is not first)))
     return first
 
 

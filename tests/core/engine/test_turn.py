@@ -1,13 +1,14 @@
 """The turn loop: streaming, tools, consent, retries, caps."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from swecli.core.engine.services import TurnLimits
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.commands import Answer, CancelItem, EditQueue, Interrupt, SetMode, Steer, Submit
+from swecli.core.protocol.commands import Answer, CancelItem, EditQueue, Interrupt, RunShell, SetMode, Steer, Submit
 from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
@@ -378,6 +379,46 @@ async def test_an_interrupt_holds_the_queue(tmp_path: Path) -> None:
         assert b.bodies(TurnEnded)[0].outcome == "interrupted"
         assert [q.text for q in b.session.view.queue] == ["later"]
         assert len(b.bodies(TurnStarted)) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+async def test_a_message_sent_during_the_users_own_command_follows_it_whatever_the_last_turn_was(
+    tmp_path: Path,
+) -> None:
+    steps = '[[step]]\nfault = { kind = "auth" }\n[[step]]\ntext = "two"\n[[step]]\ntext = "three"'
+    async with bench(steps, tmp_path) as b:
+        for turns in (0, 1, 2):  # before any turn, after one that failed, after one that was done
+            go = tmp_path / f"go{turns}"
+            b.send(RunShell(f"until [ -e {go} ]; do sleep 0.01; done"))
+            await until(lambda: b.session.view.busy)
+            b.send(Submit(f"message {turns}"))
+            assert len(b.bodies(TurnStarted)) == turns
+            go.touch()
+            await until(lambda turns=turns: len(b.bodies(TurnEnded)) == turns + 1 and not b.session.view.busy)
+        assert [body.outcome for body in b.bodies(TurnEnded)] == ["error", "done", "done"]
+
+
+async def test_a_message_that_a_failed_turn_left_waiting_does_not_follow_other_work(tmp_path: Path) -> None:
+    async with bench(TWO_STEPS, tmp_path) as b:
+        b.gates.held.add("a.txt")
+        b.send(Submit("first"))
+        await until(lambda: b.gates.started == ["a.txt"])
+        b.send(Submit("later"))
+        b.send(Interrupt())
+        await until(lambda: bool(b.bodies(TurnEnded)) and not b.session.view.busy)
+        b.send(RunShell("true"))
+        await until(lambda: not b.session.view.busy)
+        await asyncio.sleep(0)
+        assert [q.text for q in b.session.view.queue] == ["later"]
+        assert len(b.bodies(TurnStarted)) == 1
+        go = tmp_path / "go"
+        b.send(RunShell(f"until [ -e {go} ]; do sleep 0.01; done"))
+        await until(lambda: b.session.view.busy)
+        b.send(Submit("new"))
+        go.touch()
+        await until(lambda: len(b.bodies(TurnEnded)) == 3 and not b.session.view.busy)
+        said = [message.text.splitlines()[0] for message in b.session.view.messages if message.role == "user"]
+        assert said[-2:] == ["new", "later"]
 
 
 async def test_an_answer_to_a_request_that_is_over_changes_nothing(tmp_path: Path) -> None:
