@@ -313,8 +313,8 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     if main is None:
         blocks.append(TextBlock(f"No model selected. {supply.nothing_chosen}", "error"))
     elif healthy:
-        asked = "" if online else "; the server was not contacted"
-        blocks.append(TextBlock(f"{main} is the model{asked}."))
+        more = "" if online else " /doctor online, or swecli doctor --online, contacts its server as well."
+        blocks.append(TextBlock(f"{main} is the model.{more}"))
     elif chosen is None:
         blocks.append(TextBlock(f"{main} is selected, but its provider is unknown.", "error"))
     return Report(tuple(blocks), healthy)

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from swecli.core.retrieval.project import IndexState
     from swecli.core.retrieval.retrieve import Retrieval
 
-NONE = "This folder has no index. swecli indexes folders you trust, unless context.retrieval is false."
+NONE = (
+    "This folder has no index. swecli indexes folders you trust (swecli permissions trust, then restart), unless "
+    "context.retrieval is false."
+)
 _SHOWN = 10
 _FEW_FILES = 48
 """In a folder of fewer files no two words reach the floor of pointers, even if unique to one file."""

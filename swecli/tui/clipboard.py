@@ -214,8 +214,8 @@ class Copier:
         sequence = terminal_sequence(text, os.environ)
         if sequence is not None:
             self._write(sequence)
-            self._flash(f"Copied the {what} ({size}){f'; also in {place}' if place else ''}")
+            self._flash(f"Copied the {what}{f'; also in {place}' if place else f' ({size})'}")
         elif place:
-            self._flash(f"Too long for the terminal's clipboard ({size}); the {what} is in {place}")
+            self._flash(f"Too long for the terminal; the {what} is in {place}")
         else:
             self._flash(f"The {what} is too long for the terminal's clipboard; Shift+drag selects in the terminal")

@@ -155,7 +155,7 @@ async def test_the_doctor_names_providers_windows_and_keys_but_no_key(tmp_path: 
         "stored",
         "1,050,000 tokens (the catalogue), server not contacted",
         "$2 in, $10 out per million tokens",
-        "openai/gpt-6-sol is the model; the server was not contacted.",
+        "openai/gpt-6-sol is the model. /doctor online, or swecli doctor --online, contacts its server as well.",
     ):
         assert piece in text
     assert "https://models.example.com/v1" in text

@@ -42,10 +42,22 @@ class ModelChoice:
         effort = self._services.effort(self._ref)
         if effort is not None and effort != self._recorder.state.effort:
             self.announce(effort)
+        self._check_effort(effort)
         self._recall_window()
         self._compactions.adopt_size(self._connection.client, model)
         self.measure()
         self._ask()
+
+    def _check_effort(self, effort: str | None) -> None:
+        """Warn of an effort that the model is known not to have; it is sent all the same, as the knowledge may be
+        old."""
+        client = self._connection.client
+        levels = client.info.efforts if client is not None else None
+        if effort is None or levels is None or effort in levels:
+            return
+        accepts = f"accepts {', '.join(levels)}" if levels else "has no effort levels"
+        text = f"{self._ref} may refuse the effort {effort!r}: it {accepts}."
+        self._recorder.emit(Notice(text, "warning", "model"))
 
     @property
     def address(self) -> str:

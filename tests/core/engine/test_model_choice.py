@@ -113,6 +113,26 @@ async def test_each_model_thinks_as_the_user_wants_it_to(tmp_path: Path) -> None
         assert family.models["other"].requests[0].effort is None
 
 
+@pytest.mark.parametrize(
+    ("efforts", "said"),
+    [
+        (("low", "high"), ["p/main may refuse the effort 'huge': it accepts low, high."]),
+        ((), ["p/main may refuse the effort 'huge': it has no effort levels."]),
+        (("low", "huge"), []),
+        (None, []),
+    ],
+)
+async def test_an_effort_that_the_model_is_known_not_to_have_is_reported(
+    tmp_path: Path, efforts: tuple[str, ...] | None, said: list[str]
+) -> None:
+    family = Family(main=ONE)
+    family.models["main"]._info = replace(family.models["main"].info, efforts=efforts)
+    async with family_bench(family, tmp_path, effort={"p/main": "huge"}.get) as b:
+        await b.say("hi")
+        assert notices(b) == said
+        assert family.models["main"].requests[0].effort == "huge"
+
+
 async def test_work_beside_the_conversation_has_its_own_model(tmp_path: Path) -> None:
     family = Family(main=ONE, small='[[step]]\ntext = "small talk"')
     async with family_bench(family, tmp_path, side_models={"small": "p/small"}) as b:
