@@ -168,9 +168,9 @@ class Connection:
         try:
             with self._screen.activity.beside(f"Testing {safe_line(ref)}…"):
                 works, said = await self._backend.try_model(ref)
-            self._screen.transcript.show((TextBlock(said, "plain" if works else "error"),))
+            shown = await self._kept(ref, said) if works else (TextBlock(said, "error"),)
+            self._screen.transcript.show(shown)
             if works:
-                await self._keep(ref)
                 self._session.send(SetModel(ref))
                 return
         finally:
@@ -178,14 +178,14 @@ class Connection:
         if self._screen.dock.panel in (None, self._picker):
             self._offer()
 
-    async def _keep(self, ref: str) -> None:
-        """Make a working model the default of the next start."""
+    async def _kept(self, ref: str, said: str) -> tuple[TextBlock, ...]:
+        """Make a working model the default of the next start. Returns ``said`` with what came of it."""
         try:
-            said = TextBlock(await asyncio.to_thread(self._backend.keep_model, ref), "dim")
+            kept = await asyncio.to_thread(self._backend.keep_model, ref)
         except ValueError as error:
-            said = TextBlock(f"The next start asks again: {error}", "warning")
-        if said.text:
-            self._screen.transcript.show((said,))
+            return TextBlock(said), TextBlock(f"The next start asks again: {error}", "warning")
+        home = os.environ.get("HOME", "")
+        return (TextBlock(f"{said} {kept.replace(f'{home}/', '~/') if home else kept}".rstrip()),)
 
     async def _show_demo(self) -> None:
         await self._session.close()
