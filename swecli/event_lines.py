@@ -278,7 +278,7 @@ def _other_lines(event: Event) -> list[str]:
             line = hook_line(event.body)
             return [line] if line else []
         case TurnEnded(outcome=outcome, reason=reason, usage=usage, waited=waited) as ended:
-            tokens = usage_words(usage)
+            tokens = usage_words(usage, estimated=ended.estimated)
             wait = f" (waited {duration(waited)} for you)" if waited >= 1 else ""
             took = f" in {duration(ended.duration - waited)}" if ended.duration else ""  # of a killed run it is unknown
             took += f"{wait}{f', {tokens}' if tokens else ''}"

@@ -252,7 +252,7 @@ def usage_text(view: SessionView) -> str:
     told = bool(totals.input_tokens or totals.output_tokens or not totals.steps)
 
     def known(count: int) -> str:
-        return number(count) if told else "?"
+        return f"{'about ' if totals.estimated else ''}{number(count)}" if told else "?"
 
     return labelled(
         (

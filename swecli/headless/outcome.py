@@ -149,6 +149,8 @@ class Outcome:
         """Set by the run after a signal."""
         self.turn_open = False
         self._usage = Usage()
+        self.estimated = False
+        """Whether a part of the usage is an estimate, because an answer broke off."""
         self._cost: Decimal | None = Decimal(0)
         self._kinds: dict[str, ItemStarted] = {}
         self._of_agents: dict[str, ItemStarted] = {}
@@ -225,8 +227,8 @@ class Outcome:
     def _of_agent(self, event: Event) -> None:
         """Usage and questions of a subagent belong to the run; its texts do not."""
         match event.body:
-            case StepEnded(usage=usage, cost=cost):
-                self._add(usage, cost)
+            case StepEnded() as ended:
+                self._add(ended)
             case ItemStarted(item=item, kind="tool") as started:
                 self._of_agents[item] = started
             case ItemCheckpointed(item=item, title=title) if title and item in self._of_agents:
@@ -266,9 +268,9 @@ class Outcome:
                 self._new_step()
             case ModelResponded(stop=stop):
                 self.stop = stop
-            case StepEnded(usage=usage, cost=cost):
+            case StepEnded() as step:
                 self._ended_steps += 1
-                self._add(usage, cost)
+                self._add(step)
             case TurnEnded() as ended:
                 self.turn_open, self.ended = False, ended
                 self._kinds.clear()
@@ -323,7 +325,9 @@ class Outcome:
             reason = "needs approval, but no user is present" if asked else completed.detail
             self.denials.append(Denial(started.name, started.title, reason, asked))
 
-    def _add(self, usage: Usage | None, cost: str | None) -> None:
+    def _add(self, step: StepEnded) -> None:
+        usage, cost = step.usage, step.cost
+        self.estimated |= step.estimated
         if usage is not None:
             now = self._usage
             self._usage = Usage(

@@ -23,6 +23,7 @@ from swecli.core.protocol.codec import CodecError, decode_command, encode_event,
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
 from swecli.core.protocol.messages import usage_words
+from swecli.core.tools.base import plural
 from swecli.core.workspace.mentions import mentioned
 from swecli.event_lines import EventLines, trouble_line
 from swecli.exit_codes import ExitCode
@@ -182,8 +183,8 @@ class TranscriptPrinter:
 
 def _figures(outcome: Outcome) -> str:
     budget = outcome.budget
-    parts = [outcome.status, f"{outcome.steps} model steps"]
-    if tokens := usage_words(outcome.usage):
+    parts = [outcome.status, plural(outcome.steps, "model step")]
+    if tokens := usage_words(outcome.usage, estimated=outcome.estimated):
         parts.append(tokens)
     if budget is not None:
         parts.append(f"context {budget.used:,} of {budget.effective:,} tokens ({budget.shown})")

@@ -203,9 +203,10 @@ class Copier:
         self._app.run_worker(self._copy(text, what), group="copy")
 
     async def _copy(self, text: str, what: str) -> None:
+        from swecli.core.tools.base import plural  # not needed by the first frame
         from swecli.tui.greeting import short
 
-        size = f"{len(text):,} characters"
+        size = plural(len(text), "character")
         if await asyncio.to_thread(copy_with_helper, text, os.environ):
             self._flash(f"Copied the {what} ({size})")
             return

@@ -155,8 +155,11 @@ async def test_usage_is_told_by_model_and_by_turn() -> None:
     assert turns[2].split()[0] == "10"
     assert [line.split()[0] for line in turns[-2:]] == ["28", "29"]
     assert turns[-1].endswith("about $0.25")
-    session.view.totals = Totals(29, 30, cost=Decimal(8), estimated=True)
-    assert "about $8.00" in await session.slash("/usage")
+    session.view.totals = Totals(29, 30, input_tokens=7_000, output_tokens=90, cost=Decimal(8), estimated=True)
+    text = await session.slash("/usage")
+    assert "about $8.00" in text
+    assert "about 7,000" in text
+    assert "about 90" in text
 
 
 async def test_usage_is_told_by_agent() -> None:

@@ -220,7 +220,7 @@ def test_copying_what_is_selected(window: Window) -> None:
     before = window.colours
     window.send(f"{ESC}[1;2D")
     window.until(lambda: window.colours != before, "something is selected")
-    shows(window, ctrl("C"), "the selection", "(1 characters)")
+    shows(window, ctrl("C"), "Copied the selection; also in")
     assert line(window) == "abc"
     expect(window, ctrl("C"), PLACEHOLDER)
 

@@ -484,5 +484,5 @@ async def test_the_transcript_tells_the_whole_story_in_lines() -> None:
         "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n> yes\nDone: edit file a.py: +1 -1\n"
         "Permission needed: run command ls\ncommands need approval\n> yes\nDone: run command ls: exit 0\n"
         "$ ls\na\nb\nexit 0\nAnswer:\nFixed ␛[31mred␛[0m.\n"
-        "Turn done.\n[done, 1 model steps, context 500 of 1,000 tokens (~50%)]\n"
+        "Turn done.\n[done, 1 model step, context 500 of 1,000 tokens (~50%)]\n"
     )

@@ -437,6 +437,8 @@ class StepAccount:
         self._reported: Usage | None = None
         self.usage: Usage | None = None
         """Sum over the turn."""
+        self.estimated = False
+        """Whether a part of ``usage`` is an estimate."""
 
     def begin(self, step: int, prepared: PreparedRequest, info: ModelInfo) -> None:
         self._open, self._reported = (step, prepared, info), None
@@ -496,6 +498,7 @@ class StepAccount:
         cost = None
         if usage is not None:
             self.usage = added(self.usage, usage) if self.usage else usage
+            self.estimated |= estimated
             cost = self._services.price(info.ref, usage)
         self._recorder.emit(StepEnded(step, usage, cost, estimated=estimated))
 

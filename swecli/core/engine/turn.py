@@ -178,7 +178,15 @@ class Turn:
             duration = self._services.monotonic() - started
             waited = min(duration, self._recorder.state.waited)
             self._recorder.emit(
-                TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage, waited)
+                TurnEnded(
+                    end.outcome,
+                    end.reason,
+                    end.error_kind,
+                    duration,
+                    self._account.usage,
+                    waited,
+                    self._account.estimated,
+                )
             )
             self._hooks.turn_ended()
 

@@ -571,6 +571,8 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """Sum over the turn's steps."""
     waited: float = 0.0
     """Seconds of the duration spent waiting for the user."""
+    estimated: bool = False
+    """Whether an answer broke off before the provider reported its usage, so a part of ``usage`` is an estimate."""
 
 
 CHOSEN = "chosen by the user"

@@ -79,11 +79,11 @@ def added(one: Usage, other: Usage) -> Usage:
     )
 
 
-def usage_words(usage: Usage | None) -> str:
-    """For example "34,120 tokens in, 1,200 out"; empty if unknown."""
+def usage_words(usage: Usage | None, *, estimated: bool = False) -> str:
+    """For example "34,120 tokens in, 1,200 out", with "about" before it if a part is an estimate; empty if unknown."""
     if usage is None or not usage.total:
         return ""
-    return f"{usage.prompt:,} tokens in, {usage.completion:,} out"
+    return f"{'about ' if estimated else ''}{usage.prompt:,} tokens in, {usage.completion:,} out"
 
 
 Role = Literal["user", "assistant", "tool"]

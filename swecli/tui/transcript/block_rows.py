@@ -309,7 +309,7 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
         words[0] += f" in {duration(block.duration - block.waited)}"
     if block.waited >= _WAITED:
         words[0] += f" (waited {duration(block.waited)} for you)"
-    if tokens := usage_words(block.usage):
+    if tokens := usage_words(block.usage, estimated=block.estimated):
         words[0] += f" · {tokens}"
     if block.reason and block.reason != block.outcome:
         words.append(block.reason)

@@ -152,6 +152,8 @@ class TurnEndBlock(Struct, frozen=True):
     usage: Usage | None = None
     waited: float = 0.0
     """Seconds of the duration spent waiting for the user."""
+    estimated: bool = False
+    """Whether a part of ``usage`` is an estimate."""
 
 
 class ShownBlock(Struct, frozen=True):

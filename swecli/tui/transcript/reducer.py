@@ -399,7 +399,11 @@ def _turn_ended(reducer: Reducer, event: Event, body: TurnEnded) -> None:
     if body.outcome == "blocked" and isinstance(newest, RewoundBlock):  # one line shows both
         reducer.put(replace(newest, reason=body.reason, not_sent=True))
         return
-    reducer.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage, body.waited))
+    reducer.put(
+        TurnEndBlock(
+            f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage, body.waited, body.estimated
+        )
+    )
 
 
 def _compaction(

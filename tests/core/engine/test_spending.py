@@ -12,7 +12,7 @@ from swecli.core.engine.state import Spending
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Interrupt, SetModel, Submit
 from swecli.core.protocol.events import Price, SideAnswered, StepEnded, StepStarted, TurnEnded
-from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.messages import Usage, usage_words
 from tests.core.engine.support import bench, call, until
 from tests.core.engine.test_model_choice import Family, family_bench
 
@@ -92,6 +92,9 @@ async def test_an_interrupted_answer_is_counted(tmp_path: Path) -> None:
         await until(lambda: bool(b.bodies(TurnEnded)))
         (step,) = b.bodies(StepEnded)
         assert (step.estimated, step.cost, step.usage.output_total) == (True, "0.01", 2)
+        (end,) = b.bodies(TurnEnded)
+        assert (end.estimated, end.usage) == (True, step.usage)
+        assert usage_words(end.usage, estimated=end.estimated).startswith("about ")
 
 
 @pytest.mark.parametrize("held", [True, False])

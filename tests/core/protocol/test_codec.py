@@ -126,7 +126,7 @@ LATER = {
     "sandbox_changed": {"contains"},
     "session_started": {"commands"},
     "retry_scheduled": {"unreached"},
-    "turn_ended": {"waited"},
+    "turn_ended": {"waited", "estimated"},
     "turn_started": {"allowed"},
     "cache_break": {"kind", "component", "part"},
 }

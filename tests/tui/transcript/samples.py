@@ -15,6 +15,7 @@ from swecli.core.protocol.blocks import (
     Todo,
     TodoBlock,
 )
+from swecli.core.protocol.messages import Usage
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,
@@ -167,6 +168,9 @@ def blocks() -> dict[str, Block]:
         "compaction_failed": CompactionBlock("c", "failed", 98_000, reason="the model did not answer"),
         "turn_done": TurnEndBlock("e", "done", "", 12.3),
         "turn_limit": TurnEndBlock("e", "limit", "40 steps were made", 100.0),
+        "turn_cut": TurnEndBlock(
+            "e", "interrupted", "", 5.0, Usage(input_total=3_000, output_total=40), estimated=True
+        ),
         "shown": ShownBlock("x", (DISPLAYS["table"], DISPLAYS["text"]), "Help"),
         "rewound": RewoundBlock("w", (user, AnswerBlock("a", "It works.", "ok"))),
     }
