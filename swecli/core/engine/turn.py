@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
 """Most consecutive broken-off answers that are continued."""
-GO_ON_LATER = "Your message is kept; say “continue” to try again."
+GO_ON_LATER = "Your message is kept; “continue” (or swecli -c -p continue) tries again."
 NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
 """Consecutive empty answers that end the turn."""

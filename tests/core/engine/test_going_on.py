@@ -292,7 +292,7 @@ async def test_a_server_that_answered_is_waited_for_through_an_outage(tmp_path: 
         assert clock.waits[:6] == [1, 2, 4, 8, 15, 15]
         retries = b.bodies(RetryScheduled)
         assert {(body.limit, body.unreached) for body in retries} == {(0, "scripted.example")}
-        assert "Your message is kept; say “continue” to try again." in end.reason
+        assert "Your message is kept; “continue” (or swecli -c -p continue) tries again." in end.reason
         assert any(message.text.endswith("again") for message in b.session.view.messages if message.role == "user")
 
 
@@ -312,7 +312,7 @@ async def test_a_server_that_never_answered_is_given_up_soon(tmp_path: Path) -> 
         assert (end.outcome, end.error_kind) == ("error", "network")
         assert {body.unreached for body in b.bodies(RetryScheduled)} == {""}
         assert len(clock.waits) == TurnLimits().max_retries
-        assert end.reason.endswith("say “continue” to try again.")
+        assert end.reason.endswith("tries again.")
 
 
 def test_pauses_of_an_outage_grow_up_to_a_bound() -> None:
