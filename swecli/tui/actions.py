@@ -136,8 +136,9 @@ class Actions:
 
     def flash(self, text: str) -> None:
         """Show a short message of untrusted text; paths in the home folder are shortened to ``~``."""
-        home = os.environ.get("HOME", "").rstrip("/")
-        self._screen.activity.flash(safe_line(text.replace(f"{home}/", "~/") if home else text), 6.0)
+        from swecli.tui.greeting import short_paths
+
+        self._screen.activity.flash(safe_line(short_paths(text, os.environ.get("HOME", ""))), 6.0)
 
     # --- requests to the session ---
 

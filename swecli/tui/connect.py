@@ -180,12 +180,13 @@ class Connection:
 
     async def _kept(self, ref: str, said: str) -> tuple[TextBlock, ...]:
         """Make a working model the default of the next start. Returns ``said`` with what came of it."""
+        from swecli.tui.greeting import short_paths
+
         try:
             kept = await asyncio.to_thread(self._backend.keep_model, ref)
         except ValueError as error:
             return TextBlock(said), TextBlock(f"The next start asks again: {error}", "warning")
-        home = os.environ.get("HOME", "")
-        return (TextBlock(f"{said} {kept.replace(f'{home}/', '~/') if home else kept}".rstrip()),)
+        return (TextBlock(f"{said} {short_paths(kept, os.environ.get('HOME', ''))}".rstrip()),)
 
     async def _show_demo(self) -> None:
         await self._session.close()

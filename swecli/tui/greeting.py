@@ -78,6 +78,12 @@ def short(path: Path, home: str) -> str:
     return f"~/{path.relative_to(home)}".removesuffix("/.") if home and path.is_relative_to(home) else str(path)
 
 
+def short_paths(text: str, home: str) -> str:
+    """The text with ``~`` for the home folder in its paths."""
+    home = home.rstrip("/")
+    return text.replace(f"{home}/", "~/") if home else text
+
+
 def age(seconds: float) -> str:
     """Age in one unit."""
     for size, unit in ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min")):

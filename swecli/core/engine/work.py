@@ -38,7 +38,7 @@ def edit_queue(recorder: Recorder, identifier: str, text: str | None) -> None:
     recorder.emit(QueueChanged(tuple(changed)))
 
 
-def take_first(recorder: Recorder, held: Collection[str] = ()) -> Queued | None:
+def take_first(recorder: Recorder, held: Collection[str]) -> Queued | None:
     """Take the first waiting message out of the queue, without those whose ids are ``held``."""
     queue = recorder.state.queue
     first = next((queued for queued in queue if queued.id not in held), None)

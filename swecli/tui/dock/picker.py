@@ -218,7 +218,7 @@ class Picker(DockPanel):
     def add(self, choices: Sequence[Choice]) -> None:
         """Add choices that became known later; the filter and the highlighted choice stay."""
         pointed = self._shown[self._list.selected] if self._shown else None
-        self._choices += choices
+        self._choices = [*self._choices, *choices]  # the shown list may be the earlier one
         vars(self).pop("_named", None)
         self._found = ("", [])
         self._shown = self._offered(self._narrowed_by, "".join(self._narrowed_by.split()))
@@ -226,7 +226,7 @@ class Picker(DockPanel):
 
     def _offered(self, typed: str, query: str) -> list[Choice]:
         if self._prompted is None or not typed.startswith(("/", "!")):
-            return self._matching(query.casefold()) if query else list(self._choices)
+            return self._matching(query.casefold()) if query else self._choices
         word = typed.split()[0].casefold()
         commands = self._prompted.commands() if typed.startswith("/") else ()
         found = [command for command in commands if command.label.startswith(word)]

@@ -145,9 +145,10 @@ def _check_put(name: str, source: str, target: str, situation: Situation) -> Non
     """A file or folder, with its contents, may be renamed or copied there. It must not overwrite: existing content
     would be lost unread."""
     facts, cwd = situation.facts, situation.cwds[0]
-    if facts.kind(target) not in ("missing", "directory"):
-        raise _NoEdit(f"{name} would overwrite {posixpath.relpath(target, cwd)}")
-    if facts.kind(target) != "missing" or facts.kind(source) not in ("file", "directory"):
+    there = facts.kind(target)
+    if there != "missing":
+        raise _NoEdit("" if there == "directory" else f"{name} would overwrite {posixpath.relpath(target, cwd)}")
+    if facts.kind(source) not in ("file", "directory"):
         raise _NoEdit
     for path in (source, target):
         _check_new(path, posixpath.relpath(path, cwd), situation)
