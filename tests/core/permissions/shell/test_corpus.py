@@ -155,6 +155,8 @@ def test_no_nesting_of_wraps_makes_the_dangerous_silent(
         # "env case a in a) rm -rf /;; esac" runs a program "case"; in "$(…)" the rest is a text after its parenthesis.
         assume(not command.startswith("case ") or re.search(r"(^|[(;{]|then|do|else) ?\{\}", wrap))
         command = wrap.format(command)
+    # An assignment before a comment stands alone, so "$X" is known to be 1 and no longer dangerous.
+    assume("X=1 #" not in command)
     if outer and "'" not in command and "EOF" not in command:
         command = outer.format(command)
     for policy in (plain.policy(), *plain.loosest()):
