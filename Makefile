@@ -7,9 +7,10 @@ DEV := .venv/.swecli-dev
 MINUTES ?= 10
 # One more than the processors of a small machine, because tests also wait for programs that they start.
 WORKERS ?= 3
+SOURCES := $(shell find swecli -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test check bench soak soak-sessions test-live test-interop docs lock clean
+.PHONY: help demo run test check bench soak soak-sessions test-live test-interop docs lock clean unconditional
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,14 +33,22 @@ check: $(DEV) ## Check style, types and layers
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-# Types are checked in parallel with the tests, because they take one processor for a minute.
-test: $(DEV) ## Run everything that CI runs
+# Types are checked in parallel with the tests, because they take one processor for a minute, and only if a source, the
+# list of sources or what is installed has changed since they were last found right.
+test: $(DEV) build/sources.txt ## Run everything that CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	@mkdir -p build; $(BIN)/basedpyright >build/types.txt 2>&1 & types=$$!; \
+	@$(MAKE) --no-print-directory build/types.ok >build/types.txt 2>&1 & types=$$!; \
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
 	wait $$types; typed=$$?; cat build/types.txt; test $$tests = 0 -a $$typed = 0
+
+build/types.ok: $(DEV) pyproject.toml $(SOURCES) build/sources.txt
+	$(BIN)/basedpyright
+	@touch $@
+
+build/sources.txt: unconditional
+	@mkdir -p build; echo $(sort $(SOURCES)) | cmp -s - $@ || echo $(sort $(SOURCES)) >$@
 
 bench: $(DEV) ## Measure, as ratios to a bare interpreter and to a minimal Textual app
 	@$(BIN)/python -m benchmarks $(ARGS)
