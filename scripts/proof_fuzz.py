@@ -74,11 +74,22 @@ CHANGES = (
     "io_uring_setup",
     "fallocate",
 )
-TRACED = ",".join(("open", "openat", "openat2", "execve", "execveat", *CHANGES))
+# With a question mark, a name that this strace does not know yet is not an error.
+TRACED = ",".join(f"?{name}" for name in ("open", "openat", "openat2", "execve", "execveat", *CHANGES))
 _WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE")
 _HARMLESS_TARGET = re.compile(r'"(/dev/(null|tty|full|stdout|stderr|fd/\d+|pts/\d+)|/proc/self/[^"]*)"')
-_LINE = re.compile(r"^\d+\s+(\w+)\((.*)$")
-_HELPERS = frozenset(("bash", "env", "timeout", "nice", "stdbuf", "git"))
+_LINE = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
+_FAILED = re.compile(r"= -1 (ENOENT|ENOTDIR|EEXIST|EISDIR)")
+_OWN_SOCKET = re.compile(r"AF_NETLINK|sin6?_port=htons\(0\)")
+_OWN_FILES = re.compile(r'/\.npm[/"]|/hsperfdata_|AT_FDCWD, "\d+"|/tmp/sort')
+"""What npm, java and sort write for themselves: logs, the counters of a process, what does not fit in memory."""
+_SECRET = re.compile(r'["/](\.env|server\.pem|secret)"')
+_HELPERS = frozenset(
+    ("bash", "env", "timeout", "nice", "stdbuf", "git", "node", "gzip", "getopt", "cut", "tr", "dpkg-query", "jq")
+)
+"""Started by programs that a command names: npm, zcat, lsb_release, dpkg, yq."""
+_OPENS_ONLY = frozenset(("git", "df", "file", "wc"))
+"""Open files that they do not show: git compares them with its index, df asks for their file system."""
 WORDS = ROOT / "scripts" / "proof_fuzz_words.toml"
 
 
@@ -91,12 +102,15 @@ class Finding:
 
 
 def commands(random_: random.Random) -> Iterator[str]:
-    """Without end: commands of the corpora changed, and commands made from the tables."""
+    """Without end: commands of the corpora changed, commands made from the tables, and scripts with variables."""
     known = [*_lines("everyday.txt"), *_lines("everyday.txt"), *_lines("asked.txt")]
     pool = tomllib.loads(WORDS.read_text(encoding="utf-8"))
     tables = tomllib.loads(TABLES.read_text(encoding="utf-8"))
     entries = {name: entry for name, entry in tables["commands"].items() if "operands" in entry}
     while True:
+        if random_.random() < 0.3:
+            yield f"x=README.md; y=1; {_script(random_, pool, 0)}"
+            continue
         text = (
             random_.choice(known)
             if random_.random() < 0.5
@@ -136,6 +150,20 @@ def _made(
             words.append(option + (f"={random_.choice(('1', 'x', *names))}" if "_" in kind else ""))
     words += random_.choices(names, k=random_.randint(0, 3))
     return " ".join(words)
+
+
+def _script(random_: random.Random, pool: dict[str, list[str]], depth: int) -> str:
+    """A few statements that set two variables and read files by them, at every place where a shell may set one."""
+    statements: list[str] = []
+    for _ in range(random_.randint(1, 3) if depth else random_.randint(2, 4)):
+        template = random_.choice(pool["uses"] if depth >= 2 or random_.random() < 0.4 else pool["statements"])
+        while "BODY" in template:
+            template = template.replace("BODY", _script(random_, pool, depth + 1), 1)
+        for hole, choices in (("NAME", "xy"), ("VALUE", pool["values"])):
+            while hole in template:
+                template = template.replace(hole, random_.choice(choices), 1)
+        statements.append(template)
+    return random_.choice(("; ", "; ", "\n", " && ")).join(statements)
 
 
 def _changed(random_: random.Random, text: str, known: list[str], pool: dict[str, list[str]]) -> str:
@@ -191,7 +219,12 @@ class Scratch:
         return Policy(home=str(self.home), facts=OsFacts(self.environment))
 
     def run(self, command: str) -> list[str]:
-        """Run it; the traced calls."""
+        """Run it; the traced calls.
+
+        Raises:
+            RuntimeError: it was not watched.
+            subprocess.TimeoutExpired: it did not end in time.
+        """
         log = self.log / "trace"
         log.unlink(missing_ok=True)
         contained = [
@@ -209,35 +242,43 @@ class Scratch:
         ]
         traced = ["strace", "-f", "-qq", "-s", "200", "-e", f"trace={TRACED}", "-o", str(log)]
         shell = ["bash", "--norc", "--noprofile", "-c", command]
-        subprocess.run(
+        ended = subprocess.run(
             [*contained, "--unshare-net", "--die-with-parent", "--chdir", str(self.tree), *traced, *shell],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self.environment,
             timeout=5, check=False,
         )  # fmt: skip
-        return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+        if not log.exists() or not log.stat().st_size:
+            raise RuntimeError(f"nothing was traced: {ended.stderr[:300]!r}")
+        return log.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 def findings(command: str, calls: list[str], scratch: Scratch) -> Iterator[Finding]:
     """What the calls show that a reading command must not do."""
+    named = re.sub(r"""[\\'"]""", "", command)
+    running: dict[str, str] = {}
     for line in calls:
         match = _LINE.match(line)
-        if match is None or re.search(r"= -1 (ENOENT|ENOTDIR)", line):
+        if match is None or _FAILED.search(line):
             continue
-        name, rest = match.groups()
+        process, name, rest = match.groups()
         if name.startswith("open"):
-            if _WRITING.search(rest) and not _HARMLESS_TARGET.search(rest):
+            if _WRITING.search(rest) and not (_HARMLESS_TARGET.search(rest) or _OWN_FILES.search(rest)):
                 yield Finding(command, f"opens for writing: {line[:200]}")
-            elif (
-                re.search(r'/(\.env|server\.pem|secret)"', rest) and "O_DIRECTORY" not in rest and "O_PATH" not in rest
-            ):
+            elif not _SECRET.search(rest) or re.search("O_DIRECTORY|O_PATH", rest):
+                continue
+            elif running.get(process) not in _OPENS_ONLY:
                 yield Finding(command, f"reads a secret: {line[:200]}")
         elif name.startswith("execve"):
             program = re.match(r'"([^"]*)"', rest)
             path = program.group(1) if program else "?"
-            plain = path.rpartition("/")[2]
-            if path.startswith(str(scratch.base)) or not (plain in command or plain in _HELPERS):
+            running[process] = plain = path.rpartition("/")[2]
+            if path.startswith(str(scratch.base)) or not (plain in named or plain in _HELPERS):
                 yield Finding(command, f"starts {path}: {line[:200]}")
-        elif not (name == "connect" and "AF_UNIX" in rest and "nscd" in rest):
+        elif not (
+            (name == "bind" and _OWN_SOCKET.search(rest))
+            or (name == "connect" and "nscd" in rest)
+            or (name in ("mkdir", "mkdirat") and _OWN_FILES.search(rest))
+        ):
             yield Finding(command, f"changes something: {line[:200]}")
 
 

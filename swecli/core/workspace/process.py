@@ -74,7 +74,8 @@ _SET = {
     "GIT_EDITOR": "true",  # an editor would wait for keys that can't be pressed
     "GIT_SEQUENCE_EDITOR": "true",
     "GIT_OPTIONAL_LOCKS": "0",  # git status must not write the index: it counts as read-only
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # and pip list must not use the network
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # and pip list must not use the network, nor npm ls
+    "NPM_CONFIG_UPDATE_NOTIFIER": "false",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
