@@ -194,8 +194,9 @@ class Answer:
         for index, running in sorted(self._parts.items()):
             part = final.get(index) or _partial(running)
             if isinstance(part, ToolCallPart):
+                why = f": {reason}" if reason and index == newest else ""
                 self._recorder.emit(ItemCheckpointed(running.item, part))
-                self._recorder.emit(ItemCompleted(running.item, "interrupted", detail="not executed"))
+                self._recorder.emit(ItemCompleted(running.item, "interrupted", detail=f"not executed{why}"))
             else:
                 whole = index != newest and status == "error"  # a later part proves that it is complete
                 ended = ItemCompleted(running.item, "ok" if whole else status, (part,) if part else ())

@@ -720,7 +720,7 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if kind == "bad_request":
         return "The server rejected the form of the request: the model may not support tools or images."
     if kind in ("rate_limit", "overloaded"):
-        return "Wait a moment and try again, or choose another model with /model or -m."
+        return "Try again later, or choose another model with /model or -m."
     if kind == "protocol":
         return f"Check the base URL {server}: swecli does not follow redirects with a key."
     if kind == "server":

@@ -93,6 +93,17 @@ async def test_only_what_broke_off_says_why(tmp_path: Path) -> None:
         assert ended == [("ok", False), ("ok", False), ("error", True), ("ok", False)]
 
 
+@pytest.mark.parametrize("into_second", [0, 5])
+async def test_a_call_that_broke_off_says_why_it_was_not_executed(tmp_path: Path, into_second: int) -> None:
+    after = LENGTH - len('{"target": "b.txt"}') + into_second
+    script = f'[[step]]\n{WRITE}\nfault = {{ kind = "stall", after = {after}, seconds = 0 }}\n{DONE}'
+    async with bench(script, tmp_path) as b:
+        assert (await b.say("go")).outcome == "done"
+        calls = [body.detail for body in b.bodies(ItemCompleted) if body.status in ("error", "interrupted")]
+        assert "nothing arrived for too long" in calls[-1]
+        assert not any("too long" in detail for detail in calls[:-1])
+
+
 async def test_an_answer_that_broke_off_is_paid_for_by_an_estimate(tmp_path: Path) -> None:
     def price(model: str, usage: Usage) -> str | None:
         return f"0.{usage.output_total:03}"
