@@ -205,20 +205,51 @@ WORDS: Mapping[str, str] = {
 }
 """Subcommands of other agents or other versions, and the alternative here. None is a message if it is the only word."""
 
-_WITH_VALUE = frozenset(
-    ("-m", "--model", "-C", "--cwd", "--add-dir", "--effort", "--base-url", "--settings", "--system-prompt")
-) | {"--append-system-prompt", "--system-prompt-file", "--append-system-prompt-file", "--print", "-p"}
+WITH_VALUE = frozenset(
+    [
+        "-p",
+        "--print",
+        "-m",
+        "--model",
+        "-C",
+        "--cwd",
+        "-r",
+        "--resume",
+        "-w",
+        "--worktree",
+        "--add-dir",
+        "--effort",
+        "--base-url",
+        "--settings",
+        "--from",
+        "--output-format",
+        "--input-format",
+        "--json-schema",
+        "--max-turns",
+        "--max-tokens",
+        "--max-price",
+        "--permission-mode",
+        "--allowed-tools",
+        "--disallowed-tools",
+        "--system-prompt",
+        "--append-system-prompt",
+        "--system-prompt-file",
+        "--append-system-prompt-file",
+    ]
+)
+"""Options that may take the next argument."""
 
 
 def from_habit(arguments: Sequence[str]) -> list[str]:
     """The arguments with other agents' names replaced by ours. Texts, and everything after ``--``, stay unchanged."""
     rest = list(arguments)
     out: list[str] = []
-    if len(rest) > 1 and rest[0] in ONE_SHOT:
+    if (word := _first_word(rest)) is not None and rest[word] in ONE_SHOT:
         out.append("--print=")
-        rest = [argument for argument in rest[1:] if argument != "-"]
-    elif rest and rest[0] == "resume":
-        rest = ["--continue", *rest[2:]] if rest[1:2] == ["--last"] else ["--resume", *rest[1:]]
+        before, rest = rest[:word], [argument for argument in rest[word + 1 :] if argument != "-"]
+        rest = [*before, *_resumed(rest)]
+    elif rest:
+        rest = _resumed(rest)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
@@ -227,7 +258,7 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
         known = SAME.get(name)
         if known is None and name != "--permission-mode":
             out.append(argument)
-            if argument in _WITH_VALUE and rest and not rest[0].startswith("-"):
+            if argument in WITH_VALUE and rest and not rest[0].startswith("-"):
                 out.append(rest.pop(0))
             continue
         ours = list((name,) if known is None else known)
@@ -237,6 +268,24 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
         else:
             out += [f"{ours[0]}={value}"] if equals and len(ours) == 1 and ours[0] != "--yolo" else ours
     return out
+
+
+def _first_word(arguments: Sequence[str]) -> int | None:
+    """Index of the first argument that is no option or the value of one; None without one before ``--``."""
+    at = 0
+    while at < len(arguments) and arguments[at] != "--":
+        if not arguments[at].startswith("-"):
+            return at
+        ours = SAME.get(arguments[at], (arguments[at],))
+        at += 2 if len(ours) == 1 and ours[0] in WITH_VALUE else 1
+    return None
+
+
+def _resumed(arguments: list[str]) -> list[str]:
+    """The arguments with a leading ``resume`` replaced."""
+    if arguments[:1] != ["resume"]:
+        return arguments
+    return ["--continue", *arguments[2:]] if arguments[1:2] == ["--last"] else ["--resume", *arguments[1:]]
 
 
 def answer_to(arguments: Sequence[str]) -> str:

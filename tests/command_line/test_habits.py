@@ -10,7 +10,7 @@ import pytest
 
 from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_options, main_parser
 from swecli.command_line.dispatch import parsed
-from swecli.command_line.habits import ANSWERS, SAME, WORDS, answer_to, from_habit
+from swecli.command_line.habits import ANSWERS, SAME, WITH_VALUE, WORDS, answer_to, from_habit
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,16 @@ from swecli.command_line.habits import ANSWERS, SAME, WORDS, answer_to, from_hab
         (["-m", "--full-auto"], ["-m", "--permission-mode", "auto"]),
         (["--", "--full-auto"], ["--", "--full-auto"]),
         (["-p", "exec --full-auto"], ["-p", "exec --full-auto"]),
-        (["exec"], ["exec"]),
+        (["exec"], ["--print="]),
+        (["-m", "gpt-5", "exec", "fix it"], ["--print=", "-m", "gpt-5", "fix it"]),
+        (["--full-auto", "exec", "-"], ["--print=", "--permission-mode", "auto"]),
+        (["--allowedTools", "Edit", "e", "fix it"], ["--print=", "--allowed-tools", "Edit", "fix it"]),
+        (["exec", "resume", "--last", "go on"], ["--print=", "--continue", "go on"]),
+        (["exec", "resume", "2026-11-23", "go on"], ["--print=", "--resume", "2026-11-23", "go on"]),
+        (["-p", "exec"], ["-p", "exec"]),
+        (["-m", "exec", "fix it"], ["-m", "exec", "fix it"]),
+        (["fix it", "exec"], ["fix it", "exec"]),
+        (["--", "exec"], ["--", "exec"]),
         (["--mode", "acceptEdits", "fix it"], ["--permission-mode", "accept-edits", "fix it"]),
         (["--mode=plan"], ["--permission-mode", "plan"]),
         (["--accept-edits"], ["--permission-mode", "accept-edits"]),
@@ -54,6 +63,8 @@ def test_what_is_understood_is_an_option_here(tmp_path: Path, monkeypatch: pytes
     known = {option for action in main_parser()._actions for option in action.option_strings}
     assert {words[0] for words in SAME.values() if words} <= known
     assert not set(SAME) & known
+    taking = {name for action in main_parser()._actions if action.nargs != 0 for name in action.option_strings}
+    assert taking == WITH_VALUE
     assert not set(ANSWERS) & known
     line = ["exec", "--full-auto", "--allowedTools", "Bash(git log:*) Edit", "fix it"]
     options = launch_options(parsed(from_habit(line)), os.environ, is_root=False)
