@@ -176,7 +176,7 @@ def _build(options: LaunchOptions) -> _Parts:
         checkpoints=checkpoints,
         snapshots=stored.snapshots,
         cover=cover,
-        rename=stored.rename if options.store else None,
+        rename=stored.rename if options.store and stored.store.database.durable else None,
         name=stored.name,
         examine=partial(_examined, options, startup, models),
         adjustable=partial(_read_again, options, environment, models),

@@ -121,6 +121,13 @@ class Succession:
         """Whether there was a conversation to continue."""
         return self._spoke or (self._last is not None and self._last.view.totals.turns > 0)
 
+    @property
+    def resume_hint(self) -> str:
+        """Command to continue the newest session; empty if it is not stored."""
+        if self._last is not None and not self._last.is_stored and self._options.script is None:
+            return ""
+        return resume_hint(self._options)
+
     async def open(self, options: LaunchOptions) -> Session:
         """Open the session of the options.
 
@@ -169,6 +176,7 @@ def _kept(given: str | None, model: ModelInfo) -> str | None:
 
 
 def resume_hint(options: LaunchOptions) -> str:
+    """Command to continue a session of these options; empty if they store none."""
     if options.script is not None:
         return "swecli demo"
     place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
@@ -180,7 +188,7 @@ def resume_hint(options: LaunchOptions) -> str:
         place = f"{f' -C {shlex.quote(str(home))}' if outside else ''} -w {options.worktree}"
     if options.settings is not None:  # they may define its model's provider
         place += f" --settings {shlex.quote(str(options.settings))}"
-    return f"swecli{place} -c" if options.store else f"swecli{place}"
+    return f"swecli{place} -c" if options.store else ""
 
 
 def run_plain(options: LaunchOptions) -> int:
@@ -214,7 +222,9 @@ def run_plain(options: LaunchOptions) -> int:
 
     code = asyncio.run(run())
     if sessions.spoke:
-        print_text(f"Continue with: {resume_hint(options)}\n")
+        from swecli.tui.launch import way_back
+
+        print_text(f"{way_back(sessions.resume_hint)}\n")
     return code
 
 
@@ -249,9 +259,12 @@ class Program(Backend):
         self.trust = self._trust
         if options.store:
             self.state = user_paths(os.environ).state / "workspaces" / workspace_key(options.cwd)
-        self.resume_hint = resume_hint(options)
 
     # --- sessions ---
+
+    @property
+    def resume_hint(self) -> str:
+        return self._sessions.resume_hint
 
     async def open_session(self) -> Session:
         return await self._sessions.first()

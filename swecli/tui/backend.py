@@ -266,10 +266,13 @@ class Backend:
     """The workspace's trust question, asked before reading any of it."""
     state: Path | None = None
     """Folder for this workspace's prompt history and drafts."""
-    resume_hint = "swecli -c"
-    """Command to continue this session, printed at exit."""
 
     # --- sessions ---
+
+    @property
+    def resume_hint(self) -> str:
+        """Command to continue this session, printed at exit; empty if it is not stored."""
+        return "swecli -c"
 
     async def open_session(self) -> Session:
         """Open the initial session; awaited after the first frame.

@@ -130,11 +130,19 @@ def settle() -> None:
 def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
     """One sentence about a defect of the program; its traceback goes to a file below ``state``."""
     text = f"internal error ({type(error).__name__}: {_safe(str(error))})."
-    text += f" The conversation is stored; `{resume}` continues it."
+    text += f" The conversation is stored; `{resume}` continues it." if resume else f" {NOT_STORED}"
     from swecli.defect_log import append_defect, trace_of
 
     log = append_defect(trace_of(error), state) if state is not None else None
     return f"{text} Details: {log}" if log is not None else text
+
+
+NOT_STORED = "This conversation was not stored."
+
+
+def way_back(resume: str) -> str:
+    """How to continue: ``resume`` is the command, empty if the session is not stored."""
+    return f"Continue with: {resume}" if resume else NOT_STORED
 
 
 def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProxyType({})) -> str:
@@ -148,7 +156,7 @@ def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProx
     body = "\n".join(kept)
     files = _changed(changed)
     below = [*_wrapped(f"Changed: {files}", columns)] if files else []
-    return "\n".join([*([body, ""] if body else []), *below, f"Continue with: {resume}"]) + "\n"
+    return "\n".join([*([body, ""] if body else []), *below, way_back(resume)]) + "\n"
 
 
 def _changed(paths: Mapping[str, bool]) -> str:

@@ -52,6 +52,19 @@ async def test_the_model_the_effort_and_the_mode_stay() -> None:
     assert [each for each in new.commands if isinstance(each, SetEffort)] == [SetEffort("high")]
 
 
+async def test_only_a_stored_session_can_be_continued() -> None:
+    kept, lost = session(), session()
+    lost.is_stored = False
+    sessions = Succession(BEGUN, Opened(kept, lost))
+    await sessions.first()
+    assert sessions.resume_hint == "swecli -C /proj -c"
+    await sessions.next()
+    assert sessions.resume_hint == ""
+    demo = Succession(LaunchOptions(Path("/proj"), script=Path("demo.toml"), store=False), Opened(lost))
+    await demo.first()
+    assert demo.resume_hint == "swecli demo"
+
+
 async def test_the_address_of_the_flag_stays_with_its_password_where_the_model_is_asked_there() -> None:
     at_flag = ModelInfo("openai", "first", address="http://localhost:1/v1")
     opened = Opened(session(model=at_flag), session(model=at_flag))

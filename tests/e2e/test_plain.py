@@ -121,6 +121,16 @@ def test_by_keyboard_in_a_dumb_terminal(tmp_path: Path) -> None:
     assert not DRAWN.search(text)
 
 
+def test_a_session_that_cannot_be_stored_is_not_offered_again(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "blocked").write_text("a file where a folder should be")
+    with LoopbackServer(parse_script('[[step]]\ntext = "Hello."')) as server:
+        places = {**server.environment(), "SWECLI_HOME": str(tmp_path / "blocked")}
+        ended = Program(tmp_path / "project", tmp_path / "home", places).run("--plain", "-m", "openai/m", stdin="hi\n")
+    in_order(ended.stdout, "kept in memory only", "Hello.", "This conversation was not stored.")
+    assert "swecli -c" not in ended.stdout
+
+
 def test_a_conversation_is_continued_and_a_question_answered(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     with LoopbackServer(parse_script(ASKS)) as server:

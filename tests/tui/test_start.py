@@ -116,6 +116,7 @@ def test_the_farewell_is_the_end_of_the_answer_and_the_way_back(monkeypatch: pyt
     assert all(len(line) < 40 for line in text.splitlines())
     assert text.endswith("Continue with: swecli -c\n")
     assert farewell("", "swecli -c") == "Continue with: swecli -c\n"
+    assert farewell("Hi.", "") == "Hi.\n\nThis conversation was not stored.\n"
 
 
 def test_the_farewell_names_changed_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -138,3 +139,4 @@ def test_a_defect_is_one_sentence_and_a_file(tmp_path: Any) -> None:
     assert "\x1b" not in text
     assert "ValueError" in (tmp_path / "state" / "errors.log").read_text()
     assert "swecli -c" in defect_report(ValueError("x"), None, "swecli -c")
+    assert "was not stored" in defect_report(ValueError("x"), None, "")

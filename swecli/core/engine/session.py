@@ -789,6 +789,11 @@ class Session:
         """The user's name for the session; empty without one."""
         return await asyncio.to_thread(self._services.name)
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether it can be continued after the end of the program."""
+        return self._services.rename is not None
+
     async def rename(self, name: str) -> str:
         """Name the session so that it can be resumed by name; an empty name removes it. Returns the stored name.
 
