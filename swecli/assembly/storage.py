@@ -23,6 +23,7 @@ from swecli.core.config.settings import LogSettings
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.engine.recorder import HELD_TURNS, EventLog
 from swecli.core.engine.reductions import Before, StaleState, decode_reductions
+from swecli.core.engine.services import Kept
 from swecli.core.git import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
@@ -76,11 +77,22 @@ class Stored(Struct):
     """Log in the project beside the stored session."""
     tidy: Callable[[], None] = field(default=lambda: None)
     """Clean-up after everything of the session is stored: runs in a thread, never raises."""
+    journal: Journal | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        return self.store.database.durable
+
+    def kept(self) -> Kept:
+        """What of the session is on the disk."""
+        if not self.is_durable:
+            return "nothing"
+        return "a part" if self.journal is not None and self.journal.degraded else "all"
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
         stored = StoredFacts(self.store.database, self.session_id)
-        return Journal(
+        self.journal = Journal(
             self._write,
             publish,
             lambda text: self.tell(text),
@@ -89,6 +101,7 @@ class Stored(Struct):
             on_recovery=lambda text: self.tell(text),
             on_close=self._closed,
         )
+        return self.journal
 
     def _write(self, events: Sequence[Event]) -> None:
         """Store facts, then log them: the log has nothing that the store lacks."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from swecli.assembly.session_list import SessionList
     from swecli.assembly.settings import SettingsFiles
     from swecli.commands.base import SlashCommand
+    from swecli.core.engine.services import Kept
     from swecli.core.engine.session import Session
     from swecli.core.llm.types import ModelInfo
     from swecli.tui.boot import Terminal
@@ -124,9 +125,12 @@ class Succession:
     @property
     def resume_hint(self) -> str:
         """Command to continue the newest session; empty if it is not stored."""
-        if self._last is not None and not self._last.is_stored and self._options.script is None:
-            return ""
-        return resume_hint(self._options)
+        return "" if self.kept == "nothing" and self._options.script is None else resume_hint(self._options)
+
+    @property
+    def kept(self) -> Kept:
+        """What of the newest session is stored."""
+        return "all" if self._last is None else self._last.kept
 
     async def open(self, options: LaunchOptions) -> Session:
         """Open the session of the options.
@@ -224,7 +228,7 @@ def run_plain(options: LaunchOptions) -> int:
     if sessions.spoke:
         from swecli.tui.launch import way_back
 
-        print_text(f"{way_back(sessions.resume_hint)}\n")
+        print_text(f"{way_back(sessions.resume_hint, sessions.kept)}\n")
     return code
 
 
@@ -265,6 +269,10 @@ class Program(Backend):
     @property
     def resume_hint(self) -> str:
         return self._sessions.resume_hint
+
+    @property
+    def kept(self) -> Kept:
+        return self._sessions.kept
 
     async def open_session(self) -> Session:
         return await self._sessions.first()

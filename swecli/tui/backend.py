@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
+    from swecli.core.engine.services import Kept
     from swecli.core.engine.session import Session
     from swecli.core.permissions.types import Rule
     from swecli.core.protocol.blocks import DisplayBlock
@@ -273,6 +274,11 @@ class Backend:
     def resume_hint(self) -> str:
         """Command to continue this session, printed at exit; empty if it is not stored."""
         return "swecli -c"
+
+    @property
+    def kept(self) -> Kept:
+        """What of this session is stored."""
+        return "all"
 
     async def open_session(self) -> Session:
         """Open the initial session; awaited after the first frame.

@@ -17,6 +17,7 @@ from swecli.tui import boot
 from swecli.tui.themes.scheme import colour_system, depth
 
 if TYPE_CHECKING:
+    from swecli.core.engine.services import Kept
     from swecli.tui.backend import Backend
 
 
@@ -113,7 +114,8 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         from swecli.tui.session_state import changed_in_run
 
         state = app.session.state
-        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, changed_in_run(state, None))))
+        changed = changed_in_run(state, None)
+        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, changed, backend.kept)))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Output captured while the interface ran:\n{_safe(stray)}\n")
     return code
@@ -140,23 +142,26 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
 NOT_STORED = "This conversation was not stored."
 
 
-def way_back(resume: str) -> str:
+def way_back(resume: str, kept: Kept = "all") -> str:
     """How to continue: ``resume`` is the command, empty if the session is not stored."""
-    return f"Continue with: {resume}" if resume else NOT_STORED
+    if not resume:
+        return NOT_STORED
+    lost = "The end of this conversation could not be stored and is lost.\n" if kept == "a part" else ""
+    return f"{lost}Continue with: {resume}"
 
 
-def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProxyType({})) -> str:
+def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProxyType({}), kept: Kept = "all") -> str:
     """Text for the normal screen: the answer's last lines, the changed files (absolute paths, newest last, and whether
-    each existed before), and how to continue."""
+    each existed before), and how to continue what is ``kept``."""
     columns = shutil.get_terminal_size().columns
     lines = [part for line in _safe(answer).strip().splitlines() for part in _wrapped(line, columns)]
-    kept = lines[-LAST_LINES:]
-    if len(lines) > len(kept):
-        kept.insert(0, "…")
-    body = "\n".join(kept)
+    shown = lines[-LAST_LINES:]
+    if len(lines) > len(shown):
+        shown.insert(0, "…")
+    body = "\n".join(shown)
     files = _changed(changed)
     below = [*_wrapped(f"Changed: {files}", columns)] if files else []
-    return "\n".join([*([body, ""] if body else []), *below, way_back(resume)]) + "\n"
+    return "\n".join([*([body, ""] if body else []), *below, way_back(resume, kept)]) + "\n"
 
 
 def _changed(paths: Mapping[str, bool]) -> str:

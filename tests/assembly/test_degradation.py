@@ -141,8 +141,10 @@ async def test_a_database_that_takes_nothing_in_the_middle_of_a_session(
             assert "Long results remain in the context, shortened in the middle." in run.notices
             assert "line 0 of the log" in run.results[-1]
             assert "line 999 of the log" in run.results[-1]
+            assert run.session.kept == "a part"
         await until(lambda: "stored again; nothing is missing" in run.notices)
         assert await run.say("Go on.") == "done"
+        assert run.session.kept == "all"
         said = [message.text for message in run.session.view.messages]
     async with running(project, DONE, continue_newest=True) as again:
         assert [message.text for message in again.session.view.messages] == said

@@ -54,7 +54,7 @@ async def test_the_model_the_effort_and_the_mode_stay() -> None:
 
 async def test_only_a_stored_session_can_be_continued() -> None:
     kept, lost = session(), session()
-    lost.is_stored = False
+    lost.kept = "nothing"
     sessions = Succession(BEGUN, Opened(kept, lost))
     await sessions.first()
     assert sessions.resume_hint == "swecli -C /proj -c"

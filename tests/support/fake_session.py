@@ -152,7 +152,7 @@ class FakeSession:
         self.prompts: tuple[object, ...] = ()
         self.prices: dict[str, Price] = {}
         self.closed = False
-        self.is_stored = True
+        self.kept = "all"
         self.called = ""
         self.defects: list[BaseException] = []
         self._state = FakeView()

@@ -117,6 +117,7 @@ def test_the_farewell_is_the_end_of_the_answer_and_the_way_back(monkeypatch: pyt
     assert text.endswith("Continue with: swecli -c\n")
     assert farewell("", "swecli -c") == "Continue with: swecli -c\n"
     assert farewell("Hi.", "") == "Hi.\n\nThis conversation was not stored.\n"
+    assert "could not be stored and is lost.\nContinue with: swecli -c\n" in farewell("", "swecli -c", kept="a part")
 
 
 def test_the_farewell_names_changed_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from swecli.core.hooks.runner import Hooks
     from swecli.core.playbook.store import Playbooks
 
+Kept = Literal["all", "a part", "nothing"]
+"""What of a session is stored; ``a part``: its newest facts could not be."""
+
 ModelFactory = Callable[[str], ModelClient]
 """Factory of a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with a remedy."""
 
@@ -362,6 +365,8 @@ class Services(Struct):
     """
     name: Callable[[], str] = lambda: ""
     """The user's name for the session; empty without one. Blocks on the disk."""
+    kept: Callable[[], Kept] = lambda: "nothing"
+    """What of the session can be continued after the end of the program."""
     output_folder: Path | None = None
     """Folder of unnamed files with the long output of running commands; None for the system's default."""
     end_processes: Callable[[], object] = lambda: None

@@ -36,7 +36,7 @@ from swecli.core.engine.results import Results
 from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.sentinel import Sentinel
-from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
+from swecli.core.engine.services import Connection, Kept, Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.snapshots import recover
@@ -790,9 +790,9 @@ class Session:
         return await asyncio.to_thread(self._services.name)
 
     @property
-    def is_stored(self) -> bool:
-        """Whether it can be continued after the end of the program."""
-        return self._services.rename is not None
+    def kept(self) -> Kept:
+        """What of it can be continued after the end of the program."""
+        return self._services.kept()
 
     async def rename(self, name: str) -> str:
         """Name the session so that it can be resumed by name; an empty name removes it. Returns the stored name.
