@@ -139,6 +139,19 @@ RECORDING = "recording the files first"
 NOT_RUN = "Interrupted by the user before this ran; nothing was done."
 
 
+def _require_folder(effects: Effects, ctx: ToolContext) -> None:
+    """Refuse a call with files in the working directory if that is gone: a write would create it again.
+
+    Raises:
+        ToolError: it is gone.
+    """
+    if ctx.cwd.is_dir():
+        return
+    gone = ctx.cwd.resolve()
+    if any(Path(path).is_relative_to(gone) for path in (*effects.reads, *effects.writes)):
+        raise ToolError(f"The working directory {ctx.cwd} no longer exists: it was moved or deleted. Nothing was done.")
+
+
 class ToolCalls:
     """Runs single calls for the scheduler."""
 
@@ -188,6 +201,7 @@ class ToolCalls:
             params = parse_arguments(part.arguments, tool)
             ctx = self._context(call.item)
             effects = tool.effects(params, ctx)
+            _require_folder(effects, ctx)
             title = tool.title(params, ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
             text = f"{call.note}\n{error}" if call.note else str(error)
@@ -351,6 +365,7 @@ class ToolCalls:
         """Run the tool. Hooks receive an error before it propagates."""
         call = consent.call
         try:
+            _require_folder(call.effects, consent.ctx)  # it may have gone while the user decided
             return await call.tool.run(call.params, consent.ctx)
         except ToolError as error:
             said, _ = await self._after(call, ToolOutcome(str(error), is_error=True))

@@ -411,3 +411,21 @@ async def test_writing_what_a_file_already_contains_says_so_once(tmp_path: Path)
         assert block.note == "already has this content, 5 bytes"
         b.allow(asked)
         await ended(b)
+
+
+@pytest.mark.parametrize("while_asked", [False, True])
+async def test_a_folder_that_is_gone_is_not_created_again(tmp_path: Path, while_asked: bool) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    async with bench(script("write_file", path="a.txt", content="x"), folder, tools=TOOLS, policy=POLICY) as b:
+        if while_asked:
+            request = await started(b)
+            folder.rename(tmp_path / "moved")
+            b.allow(request)
+        else:
+            folder.rename(tmp_path / "moved")
+            b.send(Submit("go"))
+        await ended(b)
+        assert len(b.bodies(PermissionRequested)) == while_asked
+        assert "no longer exists: it was moved or deleted. Nothing was done." in told(b)
+        assert not folder.exists()
