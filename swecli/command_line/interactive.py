@@ -239,7 +239,7 @@ def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) ->
     return run(Program(options), terminal)
 
 
-MAX_FILES = 20_000
+MAX_FILES = 100_000
 """Most files to offer as mentions."""
 FILES_SECONDS = 3.0
 """Seconds to search the tree for them."""

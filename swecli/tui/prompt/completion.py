@@ -6,8 +6,10 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -162,6 +164,46 @@ def _file_rank(query: str, path: str) -> tuple[int, int, int, int, str] | None:
     return (SCATTERED + 1, place(path), kind, length, path)
 
 
+class OrderedPaths:
+    """Many paths, in the order of equally good matches, so that a search ends with the last one shown."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths = sorted(paths)
+        self._paths.sort(key=lambda path: place(path) << 16 | len(path))  # numbers: a sort of tuples blocks the screen
+        self._folded = [path.casefold() for path in self._paths]
+        self._begins = array("L", (text.rstrip("/").rfind("/") + 1 for text in self._folded))
+        """Where the last parts begin."""
+
+    def best(self, query: str, limit: int) -> list[str]:
+        """As ``best_files``; of paths with scattered letters, only the first ``MOST_SCATTERED`` are compared."""
+        wanted = query.casefold()
+        flat = "/" not in wanted  # else no last part has it
+        begin = (path for path, text, at in self._entries() if flat and text.startswith(wanted, at))
+        found = list(islice(begin, limit))
+        if len(found) < limit:
+            rest = [entry for entry in self._entries() if wanted in entry[1]]
+            tests: tuple[Callable[[str, int], bool], ...] = (
+                lambda text, at: text.startswith(wanted),
+                lambda text, at: flat and text.find(wanted, at) >= 0,
+                lambda text, at: True,
+            )
+            for test in tests:
+                fitting = (path for path, text, at in rest if test(text, at) and path not in found)
+                found += list(islice(fitting, limit - len(found)))
+        if len(found) < limit:
+            letters = "".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in wanted[1:])
+            in_order = re.compile(f"{re.escape(wanted[:1])}{letters}")
+            scattered = (path for path, text, _ in self._entries() if wanted not in text and in_order.search(text))
+            found += best_files(query, islice(scattered, MOST_SCATTERED), limit - len(found))
+        return found
+
+    def _entries(self) -> Iterator[tuple[str, str, int]]:
+        return zip(self._paths, self._folded, self._begins, strict=True)
+
+
+MOST_SCATTERED = 5_000
+
+
 def files(query: str, paths: Sequence[str]) -> list[Suggestion]:
     """Files and directories (a trailing slash) for ``query``."""
     return [
@@ -218,7 +260,8 @@ class FileIndex:
         self._clock = clock
         self._read_at = -FRESH
         self._running: asyncio.Task[None] | None = None
-        self.paths: tuple[str, ...] = ()
+        self._known: Sequence[str] = ()
+        self.paths = OrderedPaths()
 
     def refresh(self, then: Callable[[], None]) -> None:
         """Reload an outdated list; ``then`` is called in the event loop after that."""
@@ -227,11 +270,19 @@ class FileIndex:
         self._running = asyncio.create_task(self._load(then))
 
     async def _load(self, then: Callable[[], None]) -> None:
+        known, paths = self._known, self.paths
+
+        def load() -> None:
+            nonlocal known, paths
+            found = self._read()
+            if found != known:  # ordering many takes longer than finding them
+                known, paths = found, OrderedPaths(with_folders(found))
+
         try:
-            paths = await asyncio.to_thread(self._read)
+            await asyncio.to_thread(load)
         except OSError:
-            paths = ()
-        self.paths = with_folders(paths)
+            known, paths = (), OrderedPaths()
+        self._known, self.paths = known, paths
         self._read_at = self._clock()
         then()
 
@@ -280,7 +331,8 @@ class Suggestions(Rows):
             self._offer(commands(token.query, self.commands) if alone else [])
         else:
             self._files.refresh(self.follow)
-            self._offer(files(token.query, (*self.mentionables(), *self._files.paths)))
+            found = self._files.paths.best(token.query, LIMIT)
+            self._offer(files(token.query, (*self.mentionables(), *found)))
 
     def close(self) -> None:
         """Offer nothing until the text changes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import subprocess
@@ -263,6 +264,48 @@ def test_many_paths_are_ranked_quickly() -> None:
     began = time.process_time()
     assert len(best("file_number_49999", paths, 8)) == 1
     assert time.process_time() - began < 2.0
+
+
+def test_ordered_paths_find_the_same_as_a_ranking_of_all() -> None:
+    import random
+
+    chance = random.Random(1)
+    parts = ["core", "view", "Test", "docs", "a", "ab", "README", "x.md", "test_core.py", "src", "ß"]
+    paths = with_folders(
+        ["/".join("_".join(chance.choices(parts, k=2)) for _ in range(chance.randint(1, 4))) for _ in range(300)]
+    )
+    ordered = completion.OrderedPaths(paths)
+    for _ in range(300):
+        query = "".join(chance.choices("corevwtsda/._mß", k=chance.randint(0, 4)))
+        assert ordered.best(query, 8) == completion.best_files(query, paths, 8), query
+
+
+def test_a_key_among_many_paths_compares_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered = completion.OrderedPaths(f"package{n % 997}/sub/module_{n}.py" for n in range(100_000))
+    compared: list[str] = []
+    score = completion.score
+    monkeypatch.setattr(completion, "score", lambda query, name: compared.append(name) or score(query, name))
+    assert ordered.best("m", 8)[0] == "package0/sub/module_0.py"
+    assert ordered.best("module_99999", 8) == ["package299/sub/module_99999.py"]
+    assert len(ordered.best("odule", 8)) == 8
+    assert compared == []
+    assert len(ordered.best("mdl", 8)) == 8
+    assert len(compared) <= 2 * completion.MOST_SCATTERED
+
+
+async def test_an_unchanged_list_of_files_is_not_ordered_again() -> None:
+    now = 100.0
+    found = [["a.py"], ["a.py"], ["a.py", "b.py"]]
+    index = completion.FileIndex(lambda: found.pop(0), clock=lambda: now)
+    seen: list[completion.OrderedPaths] = []
+    for _ in range(3):
+        done = asyncio.Event()
+        index.refresh(done.set)
+        await done.wait()
+        seen.append(index.paths)
+        now += completion.FRESH
+    assert seen[0] is seen[1] is not seen[2]
+    assert index.paths.best("", 8) == ["a.py", "b.py"]
 
 
 def test_the_walk_leaves_out_what_nobody_mentions(tmp_path: Path) -> None:
