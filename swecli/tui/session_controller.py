@@ -473,7 +473,7 @@ class SessionController:
         screen.activity.show(state, starting=view is None)
         screen.status.show(facts)
         screen.todos.show(state.todos)
-        screen.prompt.show_session(view is not None, state.busy, state.queue)
+        screen.prompt.show_session(view is not None, state.busy, state.queue, bool(state.running))
         screen.dock.show_requests(state.requests)
         self._terminal.follow(state, facts, view, watched=app.app_focus, columns=app.size.width)
 

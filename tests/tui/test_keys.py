@@ -25,6 +25,7 @@ from swecli.core.protocol.events import (
     ItemStarted,
     PermissionRequested,
     PermissionResolved,
+    QueueChanged,
     Queued,
     TodosChanged,
     TurnEnded,
@@ -92,6 +93,14 @@ async def test_up_takes_the_newest_waiting_message_back() -> None:
         await it.until(lambda: it.text == "later")
         assert len(it.session.sent(EditQueue)) == 1
         await it.hides("after this turn: later")
+
+
+async def test_a_message_left_over_from_an_earlier_turn_does_not_wait_for_a_running_one() -> None:
+    left = (Queued("n1", "later"), Queued("n2", "at once", steer=True))
+    async with running(session=Session(WAITS, history=[QueueChanged(left)])) as it:
+        await it.shows(*(f"after the next turn (Up takes it back): {text}" for text in ("later", "at once")))
+        await it.say("begin")
+        await it.shows("after this turn: later", "next step: at once")
 
 
 async def test_escape_gives_ten_waiting_messages_back_in_their_order() -> None:

@@ -329,6 +329,9 @@ class HistorySearch(Static):
 SHOWN = 3
 
 
+THIS_TURN = "this turn"
+
+
 class Waiting(Static):
     """The newest waiting messages, one line each."""
 
@@ -337,19 +340,22 @@ class Waiting(Static):
     def __init__(self) -> None:
         super().__init__("", id="queue", markup=False)
         self.queue: tuple[Queued, ...] = ()
+        self._after = ""
 
-    def show(self, queue: tuple[Queued, ...]) -> None:
-        if queue != self.queue:
-            self.queue = queue
+    def show(self, queue: tuple[Queued, ...], after: str) -> None:
+        """``after`` says what they wait for."""
+        if (queue, after) != (self.queue, self._after):
+            self.queue, self._after = queue, after
             self.fit()
+
+    def _line(self, entry: Queued) -> str:
+        steers = entry.steer and self._after == THIS_TURN
+        return f"{'↳ next step' if steers else f'⧗ after {self._after}'}: {safe_line(entry.text)}"
 
     def fit(self) -> None:
         """Cut the lines to the current width."""
         queue = self.queue
-        lines = [
-            Content(f"{'↳ next step' if entry.steer else '⧗ after this turn'}: {safe_line(entry.text)}")
-            for entry in queue[-SHOWN:]
-        ]
+        lines = [Content(self._line(entry)) for entry in queue[-SHOWN:]]
         if len(queue) > SHOWN:
             lines.insert(0, Content(f"… {len(queue) - SHOWN} more"))
         width = max(1, self.app.size.width - 2)
@@ -583,12 +589,13 @@ class Prompt(Vertical):
         self.history.save()
         self._drafts.save(self.editor.text, self.editor.pastes.saved())
 
-    def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...]) -> None:
-        """Update for the session's state. While it is busy, Tab queues."""
+    def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...], other_work: bool = False) -> None:
+        """Update for the session's state. While it is busy, Tab queues. ``other_work``: a command runs."""
         self._busy = busy
         self._invitation = (STEERING if busy else PLACEHOLDER) if opened else STARTING
         self._invite()
-        self._waiting.show(queue)
+        idle = f"the next turn ({self.keymap.shown('older')} takes it back)"
+        self._waiting.show(queue, THIS_TURN if busy else "this command" if other_work else idle)
 
     def _invite(self) -> None:
         """Set the empty prompt's placeholder in the longest form that fits."""
