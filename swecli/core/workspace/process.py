@@ -118,6 +118,8 @@ CANCEL_GRACE = 0.3
 """Seconds from SIGTERM to SIGKILL after a cancellation."""
 DRAIN = 0.2
 """Seconds to continue reading after the command ended."""
+SETTLE = 0.15
+"""Seconds that processes may take to end after the command before they count as left running."""
 MOST_LEFT = 32
 """Processes that a command may leave running. More than dozens is not a server but a runaway command."""
 _POLLS_WHILE_DETACHED = 50
@@ -332,6 +334,10 @@ async def finished(running: RunningCommand, timeout: float | None, detach_event:
 async def left_running(running: RunningCommand) -> tuple[tuple[tree.Process, ...], int]:
     """Processes that continue after a command. Too many are ended, and the number says how many."""
     left = await running.members()
+    if left:  # often they are about to end, as the writer of `yes | head` is
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(tree.all_ended(left), SETTLE)
+        left = await running.members()
     if len(left) <= MOST_LEFT:
         return left, 0
     await running.end(CANCEL_GRACE)

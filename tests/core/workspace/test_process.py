@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swecli.core.workspace import process_tree
+from swecli.core.workspace import process, process_tree
 from swecli.core.workspace.process import (
     CommandSpec,
     LaunchError,
@@ -74,6 +74,15 @@ async def test_background_child_does_not_hold_the_result_up(tmp_path: Path) -> N
     await until(lambda: left.name == "sleep")  # until then it is the shell's fork
     assert left in process_tree.end_owned()
     await until(lambda: not running_with(f"7401.{ME}"))
+
+
+@linux
+async def test_a_child_that_is_about_to_end_does_not_count_as_left_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "SETTLE", PATIENCE)
+    result = await run("sleep 0.3 >/dev/null 2>&1 & echo up", tmp_path)
+    assert (result.output, result.background) == ("up\n", ())
 
 
 @linux
