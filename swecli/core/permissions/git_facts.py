@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -133,12 +133,29 @@ def _repository_problem(cwd: Path, roots: Sequence[str], *, submodules: bool) ->
 
 
 def _is_work_tree_of(place: Path, folder: Path) -> bool:
-    """Whether an outside repository lists the folder as one of its work trees: the folder alone could claim any."""
+    """Whether an outside repository lists the folder as one of its work trees, or is that of the submodule there: the
+    folder alone could claim any."""
     try:
         back = Path(read_text(place / "gitdir").strip())
+    except FileNotFoundError:
+        return _is_submodule_at(place, folder)
     except OSError:
         return False
     return os.path.realpath(place / back) == os.path.realpath(folder / ".git")
+
+
+def _is_submodule_at(place: Path, folder: Path) -> bool:
+    try:
+        settings = list(_settings(read_text(place / "config")))
+    except (OSError, _UnclearError):
+        return False
+    return any(one.name == ("core", False, "worktree") and _leads_to(one.value, place, folder) for one in settings)
+
+
+def _leads_to(value: str, place: Path, work_tree: Path) -> bool:
+    """Whether the value of ``core.worktree`` in the git directory names the work tree."""
+    plain = re.fullmatch(r"[\w./@+-]+", value) is not None
+    return plain and os.path.realpath(place / value) == os.path.realpath(work_tree)
 
 
 def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str | None:
@@ -173,29 +190,56 @@ def _config_problem(path: Path, work_tree: Path | None) -> str | None:
     """Base for a relative hooks folder is ``work_tree``; without one, no hooks folder is harmless."""
     if not os.path.lexists(path):
         return None
+    try:
+        for setting in _settings(read_text(path)):
+            section, sub, key = setting.name
+            if setting.name == ("core", False, "hookspath") and work_tree is not None:
+                problem = _hooks_path_problem(setting.value, work_tree)
+                if problem is not None:
+                    return problem
+            elif setting.name == ("core", False, "worktree") and work_tree is not None:
+                if not _leads_to(setting.value, path.parent, work_tree):
+                    return "sets core.worktree to another folder"
+            elif not _harmless(section, sub, key):
+                return f"sets {section}.{key}, which may not be harmless"
+    except _UnclearError as error:
+        return str(error)
+    return None
+
+
+class _UnclearError(Exception):
+    """A settings file can't be judged; the message is a clause."""
+
+
+class _Setting(Struct, frozen=True):
+    """``name`` is the section, whether a subsection is named, and the key, in lower case."""
+
+    name: tuple[str, bool, str]
+    value: str
+
+
+def _settings(text: str) -> Iterator[_Setting]:
+    """The settings of a git configuration file.
+
+    Raises:
+        _UnclearError: a line is not understood.
+    """
     section, sub = "", False
-    for line in read_text(path).removeprefix("\ufeff").split("\n"):
-        text = line.strip()
-        header = _HEADER.fullmatch(text)
+    for line in text.removeprefix("\ufeff").split("\n"):
+        rest = line.strip()
+        header = _HEADER.fullmatch(rest)
         if header is not None:
             name, dot, _ = header.group(1).lower().partition(".")
             section, sub = name, bool(dot) or header.group(2) is not None
-            text = header.group(3).strip()
-        if not text or text[0] in "#;":
+            rest = header.group(3).strip()
+        if not rest or rest[0] in "#;":
             continue
-        if text.endswith("\\"):
-            return "has values over several lines, which swecli can't check"
-        variable = _VARIABLE.fullmatch(text)
+        if rest.endswith("\\"):
+            raise _UnclearError("has values over several lines, which swecli can't check")
+        variable = _VARIABLE.fullmatch(rest)
         if variable is None or not section:
-            return "is not understood"
-        key = variable.group(1).lower()
-        if (section, sub, key) == ("core", False, "hookspath") and work_tree is not None:
-            problem = _hooks_path_problem((variable.group(2) or "").strip(), work_tree)
-            if problem is not None:
-                return problem
-        elif not _harmless(section, sub, key):
-            return f"sets {section}.{key}, which may not be harmless"
-    return None
+            raise _UnclearError("is not understood")
+        yield _Setting((section, sub, variable.group(1).lower()), (variable.group(2) or "").strip())
 
 
 def _harmless(section: str, sub: bool, key: str) -> bool:

@@ -188,6 +188,34 @@ def test_a_work_tree_is_judged_by_the_repository_it_belongs_to(workspace: ShellW
     assert outcome(workspace, "git status") == "ask"
 
 
+def test_a_submodule_is_judged_by_its_directory_in_the_outer_repository(workspace: ShellWorkspace) -> None:
+    place = workspace.outside / ".git" / "modules" / "w"
+    place.parent.mkdir(parents=True)
+    (workspace.root / ".git").rename(place)
+    (workspace.root / ".git").write_text(f"gitdir: {place}\n")
+    config = (place / "config").read_text()
+    relative = os.path.relpath(workspace.root, place)
+    for worktree, expected in (
+        ("", "ask"),
+        (relative, "allow"),
+        (str(workspace.root), "allow"),
+        (f"{relative}/..", "ask"),
+        (f'"{relative}"', "ask"),
+    ):
+        (place / "config").write_text(f"{config}\n[core]\n\tworktree = {worktree}\n")
+        assert outcome(workspace, "git status") == expected, worktree
+    (place / "config").write_text(f"{config}\n[core]\n\tworktree = {relative}\n\tfsmonitor = x\n")
+    assert outcome(workspace, "git status") == "ask"
+    (place / "config").write_text(f"{config}\n[user]\n\tworktree = {relative}\n")
+    assert outcome(workspace, "git status") == "ask"
+
+
+def test_a_repository_whose_work_tree_is_elsewhere_asks(workspace: ShellWorkspace) -> None:
+    config = workspace.root / ".git" / "config"
+    config.write_text(f"{config.read_text()}\n[core]\n\tworktree = {workspace.outside}\n")
+    assert outcome(workspace, "git status") == "ask"
+
+
 @pytest.mark.parametrize("name", ["HEAD", "index", "packed-refs"])
 def test_a_repository_with_pipes_for_files_asks(workspace: ShellWorkspace, name: str) -> None:
     path = workspace.root / ".git" / name
