@@ -617,9 +617,10 @@ class Asking:
         await self._services.sleep(delay)
         return True
 
-    async def wait(self, error: ProviderError, attempt: int) -> bool:
-        """Wait visibly before attempt ``attempt + 1``; False to give up."""
+    async def wait(self, error: ProviderError, attempt: int, most: int | None = None) -> bool:
+        """Wait visibly before attempt ``attempt + 1``; False to give up, after ``most`` attempts at the latest."""
         limit = self._services.limits.max_retries
+        limit = limit if most is None else min(limit, most)
         delay = retry_delay(error, attempt, limit, self._services.jitter())
         if delay is None:
             return False

@@ -388,7 +388,7 @@ class Turn:
             return self._overflows == 1 and await self._compactions.after_overflow(prepared, self._client)
         if isinstance(result, AnswerInterrupted):
             self._cuts += 1
-            if self._cuts <= CUT_LIMIT and await self._asking.wait(error, self._cuts):
+            if await self._asking.wait(error, self._cuts, CUT_LIMIT):
                 return True
         if not self._models.fall_back(error):
             return False
