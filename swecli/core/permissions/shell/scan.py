@@ -44,6 +44,8 @@ MAX_FOUND = 400
 
 _SEPARATORS = frozenset("\n;&|()")
 _META = frozenset(" \t\r\n;&|()<>")
+_OPERATORS = frozenset("\n&|()<>")
+"""What separates nothing in ``[[ ]]``."""
 _KEYWORDS = frozenset(
     (
         "if",
@@ -64,6 +66,13 @@ _KEYWORDS = frozenset(
         "function",
     )
 )
+_MAY_EVALUATE = frozenset(
+    (
+        *("[", "[[", "declare", "export", "getopts", "let", "local", "mapfile", "printf", "read", "readarray"),
+        *("readonly", "test", "typeset", "unset", "wait"),
+    )
+)
+"""Builtins that run the substitutions in the subscript of an argument, quoted or not."""
 _TILDE = lazy_pattern(r"~[^/\s;&|()<>'\"\\$`]*")
 _TIME_OPTION = lazy_pattern(r"[ \t]+-p(?=\s)")
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -105,6 +114,10 @@ class _Scanner:
         self._cases = 0
         """Number of open ``case`` commands: inside them a parenthesis may close a pattern."""
         self._documents: list[tuple[str, bool, bool, _Current]] = []
+        self._keyword = ""
+        """Keyword before the next word."""
+        self._in_condition = False
+        """Whether this is between ``[[`` and ``]]``."""
 
     def commands(self, closer: str) -> None:
         """Read up to ``closer``, which is consumed, or to the end."""
@@ -115,6 +128,8 @@ class _Scanner:
                 self._at += 1
             elif self._text.startswith("\\\n", self._at):
                 self._at += 2
+            elif self._in_condition and char in _OPERATORS and not self._text.startswith(("<(", ">("), self._at):
+                self._at += 1
             elif char == closer and not self._cases:
                 self._at += 1
                 self._finish(current)
@@ -131,13 +146,17 @@ class _Scanner:
             elif char in _SEPARATORS:
                 current = self._separator(char, current)
             else:
-                self._add(current, self._word())
+                self._one_word(current)
+        if self._in_condition:
+            raise ScanError("[[ is not closed")
         if closer:
             raise ScanError(f"{closer} is missing")
         self._bodies()
         self._finish(current)
 
     def _separator(self, char: str, current: _Current) -> _Current:
+        if self._in_condition:
+            raise ScanError("[[ is not closed")
         self._at += 1
         if char == "\n":
             self._bodies()
@@ -162,6 +181,7 @@ class _Scanner:
                 self._variables.pop(name, None)
                 if value is not None:
                     self._variables[name] = value
+        self._evaluated(current)
         if not (current.words or current.writes or current.reads):
             return
         if len(self._found) >= MAX_FOUND:
@@ -177,6 +197,29 @@ class _Scanner:
             )
         )
 
+    def _evaluated(self, current: _Current) -> None:
+        """Scan the texts that arithmetic would evaluate: subscripts with substitutions."""
+        texts = [value for _, value in current.assignments if value is not None]
+        if any(word.text in _MAY_EVALUATE for word in current.words):  # also after "command" or another wrapper
+            texts += [word.text for word in current.words]
+        for text in texts:
+            if "[" in text and ("$(" in text or "`" in text):
+                self._embedded(text)
+
+    def _one_word(self, current: _Current) -> None:
+        begins = not (current.words or current.assignments or current.writes or current.reads)
+        begins &= self._keyword != "function"
+        start, self._keyword = self._at, ""
+        words = self._word()
+        match self._text[start : self._at]:
+            case "[[" if begins:
+                self._in_condition = True
+            case "]]":
+                self._in_condition = False
+            case _:
+                pass
+        self._add(current, words)
+
     def _add(self, current: _Current, words: list[ScanWord]) -> None:
         first = words[0]
         if not current.words:
@@ -184,6 +227,7 @@ class _Scanner:
                 self._cases -= first.text == "esac" and self._cases > 0
                 if first.text == "time":
                     self._skip_time_option()
+                self._keyword = first.text
                 return
             self._cases += first.text == "case"
             assignment = _ASSIGNMENT.match(first.text)
@@ -283,6 +327,8 @@ class _Scanner:
                 plain += char
                 text += char
                 self._at += 1
+        if plain == text and plain in ("[", "[["):
+            glob = False  # no bracket closes
         if not has_braces(plain):
             return [ScanWord(text, known, glob)]
         words = expanded(text, self._variables.get("HOME"))

@@ -46,3 +46,54 @@ def test_a_deny_rule_is_not_got_round_by_any_wrap(work: ShellWorkspace) -> None:
         if work.decide(wrapped := wrap(command), policy).outcome == "allow"
     ]
     assert silent == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("[ -f Makefile ] && make", "[ $N -eq 1 ] && make", "[[ $N -gt 1 ]] && make", "[[ 1 -eq 1 ]] || make"),
+        *("if [[ -n $X && $Y == z ]]; then make; fi", "[[ $x =~ ^(a|b)$ ]] && make", "[[ ( a ) ]]; make"),
+        *('while [[ "$i" -lt 3 ]]; do i=$((i + 1)); make; done', "[[ $(ls | wc -l) -gt 3 ]] && make", "[[ a < b ]]"),
+    ],
+)
+def test_a_condition_is_no_program_with_a_computed_name(work: ShellWorkspace, command: str) -> None:
+    decision = work.decide(command, work.policy(mode="auto", sandbox="full", holds=True))
+    assert (decision.outcome, decision.danger) == ("allow", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "[[ -n $(DANGER) ]]",
+            '[[ -n "$(DANGER)" ]]',
+            "[[ -n `DANGER` ]]",
+            "[[ a ]] && DANGER",
+            "[[ a || b ]] && DANGER",
+        ),
+        *("[[ ( a ) ]]; DANGER", "\\[[ a || DANGER; : ]]", ">/dev/null [[ a || DANGER ]]", "echo [[ a || DANGER ]]"),
+        *(
+            "function [[ (DANGER)\n\\[[ ]]",
+            "function \\\n[[ { DANGER\n}\n\\[[ ]]",
+            "case x in [[) DANGER;; esac",
+            "x='a[$(DANGER)]'; echo $((x))",
+        ),
+        *(
+            "case [[ in [[) DANGER\n;; esac; : ]]",
+            "[[ a\nDANGER",
+            "! [[ a ]] || DANGER",
+            "for [[ in a; do DANGER; done",
+        ),
+        *(
+            "time -p [[ a ]] || DANGER",
+            "[[ a ]]||DANGER",
+            "[[ a ]]&&(DANGER)",
+            "[[ $([[ a ]] || DANGER) ]]",
+            "[ a ] || DANGER",
+        ),
+        *('[[ a == "]]" ]] && DANGER', "[[ a == b]] || DANGER; [[ a ]]", "[[ ]] || DANGER", "eval '[[ a ]] || DANGER'"),
+    ],
+)
+def test_a_condition_hides_no_danger(work: ShellWorkspace, command: str) -> None:
+    policy = work.policy(mode="auto", sandbox="full", holds=True)
+    assert work.decide(command.replace("DANGER", "rm -rf src"), policy).outcome == "ask"
