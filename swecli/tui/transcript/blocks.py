@@ -75,9 +75,9 @@ AGENT_CALLS: Final = 60
 
 
 class AgentFigures(Struct, frozen=True):
-    """A subagent as shown in its call. ``outcome`` is empty while it works; ``doing`` is its current activity,
-    ``calls`` the titles of its newest calls, ``earlier`` the number of calls before them. ``cost`` is None for an
-    unknown price."""
+    """A subagent as shown in its call. ``outcome`` is empty while it works; ``doing`` is its current activity apart
+    from open questions, ``calls`` the titles of its newest calls, ``earlier`` the number of calls before them. ``cost``
+    is None for an unknown price."""
 
     id: str
     profile: str
@@ -89,8 +89,13 @@ class AgentFigures(Struct, frozen=True):
     doing: str = ""
     calls: tuple[str, ...] = ()
     earlier: int = 0
-    asks: int = 0
-    """Number of open questions to the user."""
+    open: tuple[tuple[str, str], ...] = ()
+    """Its open questions to the user, oldest first: id of the request, and title of the call that is asked about."""
+
+    @property
+    def asks(self) -> int:
+        """Number of open questions to the user."""
+        return len(self.open)
 
     def with_call(self, title: str) -> AgentFigures:
         calls = (*self.calls, title)

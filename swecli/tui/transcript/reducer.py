@@ -503,7 +503,7 @@ def _agent_ended(reducer: Reducer, event: Event, body: AgentEnded) -> None:
     if isinstance(block, ToolBlock) and block.agent is not None:
         cost = None if body.cost is None else Decimal(body.cost)
         figures = replace(
-            block.agent, outcome=body.outcome, steps=body.steps, tokens=body.tokens, cost=cost, doing="", asks=0
+            block.agent, outcome=body.outcome, steps=body.steps, tokens=body.tokens, cost=cost, doing="", open=()
         )
         reducer.put(replace(block, agent=figures))
 
@@ -535,10 +535,12 @@ def _figures_after(figures: AgentFigures, body: Body | Unknown) -> AgentFigures:
             return figures.with_call(call_title(name, title))
         case RetryScheduled(reason=reason):
             return replace(figures, doing=reason)
-        case PermissionRequested() | QuestionAsked():
-            return replace(figures, asks=figures.asks + 1)
-        case PermissionResolved() | QuestionAnswered():
-            return replace(figures, asks=max(0, figures.asks - 1))
+        case PermissionRequested(request=request, tool=tool, title=title):
+            return replace(figures, open=(*figures.open, (request, call_title(tool, title))))
+        case QuestionAsked(request=request, questions=questions):
+            return replace(figures, open=(*figures.open, (request, call_title("ask_user", questions[0].text))))
+        case PermissionResolved(request=request) | QuestionAnswered(request=request):
+            return replace(figures, open=tuple(asked for asked in figures.open if asked[0] != request))
         case _:
             return figures
 

@@ -484,11 +484,14 @@ def _agent_state(block: ToolBlock, agent: AgentFigures, palette: Palette) -> tup
 
 
 def _agent_rows(agent: AgentFigures, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
-    """A subagent's current activity; expanded, also its past calls."""
+    """A subagent's current activity, which is the call of its oldest open question if it has one; expanded, also its
+    past calls."""
+    asked = agent.open[0][1] if agent.open else ""
     lines = [f"… {agent.earlier:,} earlier calls"] if expanded and agent.earlier else []
-    lines += agent.calls if expanded else ()
-    if agent.doing and lines[-1:] != [agent.doing]:
-        lines.append(agent.doing)
+    lines += (call for call in agent.calls if call != asked) if expanded else ()
+    doing = asked or agent.doing
+    if doing and lines[-1:] != [doing]:
+        lines.append(doing)
     return [row for line in lines for row in Styled(cut(safe_line(line), width), palette.dim).rows(width)]
 
 

@@ -17,7 +17,9 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolCallPart, Usage
 from swecli.tui.transcript.blocks import AGENT_CALLS, Put, ToolBlock
+from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.reducer import Reducer
+from swecli.tui.transcript.tool_rows import tool_rows
 
 USAGE = Usage(input_total=1_000, output_total=100)
 BEGUN: tuple[tuple[str, Body], ...] = (
@@ -87,6 +89,29 @@ def test_an_open_question_is_told_until_it_is_answered() -> None:
     assert answered is not None
     assert (waiting.asks, answered.asks) == (1, 0)
     assert block(reducer).status == "running"
+
+
+def test_the_call_that_is_asked_about_is_shown_and_not_a_later_one() -> None:
+    reducer = Reducer()
+    asked = ("agent-1", PermissionRequested("p1", "t1000", "write_file", "a", (), "", "b"))
+    other = ("agent-1", PermissionRequested("p2", "t1001", "write_file", "c", (), "", "b"))
+    resolved = ("agent-1", PermissionResolved("p1", "once"))
+    written = ("agent-1", ItemCheckpointed("t1000", ToolCallPart("c", "write_file", "{}"), "a"))
+
+    reducer.reduce(events(*BEGUN, written, asked, call(1), other))
+    assert last_lines(reducer) == ("Write a", "Write a")
+
+    reducer.reduce(events(resolved))
+    assert last_lines(reducer) == ("Write c", "Write c")
+
+    reducer.reduce(events(("agent-1", PermissionResolved("p2", "reject"))))
+    assert last_lines(reducer) == ("Read file-1", "Read file-1")
+
+
+def last_lines(reducer: Reducer) -> tuple[str, str]:
+    """Last row of the block, folded and expanded."""
+    folded, expanded = (tool_rows(block(reducer), 80, DARK, expanded=expanded)[-1] for expanded in (False, True))
+    return folded.body, expanded.body
 
 
 def test_events_of_an_agent_that_is_not_known_change_nothing() -> None:
