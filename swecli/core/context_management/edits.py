@@ -133,6 +133,8 @@ class _Batch:
             return held
         if self._kind(entry.id) == "gone":
             return f"{entry.id} is not in the context word for word: it was summarised or removed."
+        if all(one.id in self._before and self._before[one.id].kind == "dropped" for one in both):
+            return f"{entry.id} is already dropped."
         if entry.kind in THOUGHT:
             led = [one.id for one in led_by(self._ledger, entry) if self._kind(one.id) not in ("dropped", "gone")]
             if led:

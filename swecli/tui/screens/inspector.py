@@ -271,7 +271,7 @@ class Inspector(Board):
         if not self.list.staged:
             self._flash("Nothing is chosen yet: p pins, d drops, o offloads, r restores")
         elif self._session.view.busy:
-            self._flash("A turn is running; your changes wait here until it ends")
+            self._flash("A turn is running; apply your changes when it ends")
         else:
             changes = self.list.changes
             self._send(ChangeContext(changes))

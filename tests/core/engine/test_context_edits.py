@@ -216,6 +216,20 @@ async def test_all_of_a_batch_or_nothing(tmp_path: Path) -> None:
         await until(lambda: "Unknown item 't99'" in notices(b))
 
 
+async def test_dropping_or_offloading_twice_says_that_it_is_done(tmp_path: Path) -> None:
+    async with bench(script(), tmp_path) as b:
+        await filled(b)
+        first, second, _ = results(b)
+        change(b, "drop", first, first.removesuffix(".result"))  # a pair in one batch is no repetition
+        change(b, "offload", second)
+        await until(lambda: len(b.bodies(ContextEdited)) == 2)
+        change(b, "drop", first)
+        await until(lambda: f"{first} is already dropped" in notices(b))
+        change(b, "offload", second)
+        await until(lambda: f"{second} is already offloaded" in notices(b))
+        assert len(b.bodies(ContextEdited)) == 2
+
+
 async def test_restoring_what_no_longer_fits_says_by_how_much(tmp_path: Path) -> None:
     async with bench(script(12, window=200_000), tmp_path) as b:
         await filled(b, 12)

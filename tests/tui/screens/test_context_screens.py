@@ -402,7 +402,7 @@ async def test_the_agent_works_while_it_is_open() -> None:
         await it.shows("1 change")
         session.view.busy = True
         await it.press("a")
-        await it.shows("wait here until it ends")
+        await it.shows("apply your changes when it ends")
         inspected.said.user("What came meanwhile")
         await it.press("slash", *"meanwhile")
         await it.shows("What came meanwhile")
