@@ -20,6 +20,7 @@ from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome, readable
 from swecli.core.tools.dynamic import DynamicTool, RawParams, portable_schema
 from swecli.core.tools.read_file import MAX_IMAGE, image_type
 from swecli.lazy_pattern import lazy_pattern
+from swecli.safe_text import without_sequences
 
 if TYPE_CHECKING:
     import mcp_types
@@ -140,7 +141,7 @@ def outcome_of(result: mcp_types.CallToolResult, server: str, notes: Sequence[st
     whole = "\n".join(texts)
     if len(whole) > MOST_TEXT:
         whole = f"{whole[:MOST_TEXT]}\n[The result was longer: {len(whole):,} characters.]"
-    shown = _HIDDEN.sub("", whole)
+    shown = _HIDDEN.sub("", without_sequences(whole))
     blocks: tuple[DisplayBlock, ...] = (TextBlock(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),)
     told = "\n".join((*notes, whole or ("(no text)" if not images else "")))
     detail = _detail(whole, images)

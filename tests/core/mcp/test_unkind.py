@@ -14,7 +14,9 @@ from swecli.core.mcp.connection import Connection
 from swecli.core.mcp.elicitation import MOST_ROUNDS, SKIP
 from swecli.core.mcp.servers import TAKE, Decisions
 from swecli.core.mcp.stdio import StdioServer
+from swecli.core.mcp.tools import outcome_of
 from swecli.core.permissions.types import Policy
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Answer, CancelItem, Interrupt, Submit
 from swecli.core.protocol.events import (
     ItemDelta,
@@ -57,6 +59,13 @@ async def test_everything_that_a_kind_call_brings(tmp_path: Path, server: Path) 
         assert [prompt.name for prompt in connection.offered.prompts] == ["review"]
         assert [resource.uri for resource in connection.offered.resources] == ["note://one"]
     await until(lambda: not owned())
+
+
+def test_colours_of_a_result_are_not_shown_as_characters() -> None:
+    from mcp_types import CallToolResult, TextContent
+
+    result = CallToolResult(content=[TextContent(type="text", text="\x1b[31mred\x1b[0m, \x1b]0;title\x07done")])
+    assert outcome_of(result, "hub").blocks == (TextBlock("red, done"),)
 
 
 @pytest.mark.parametrize(
