@@ -65,12 +65,16 @@ def _entry(entry: FileEntry) -> str:
 def _table(block: TableBlock) -> list[str]:
     rows = [block.headers, *block.rows]
     widths = [max(len(row[at]) if at < len(row) else 0 for row in rows) for at in range(len(block.headers))]
-    lines = [_row(row, widths) for row in rows]
+    lines = [_row(row, widths, block.figures) for row in rows]
     return [*([block.title] if block.title else []), *lines]
 
 
-def _row(row: Iterable[str], widths: list[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+def _row(row: Iterable[str], widths: list[int], figures: bool) -> str:
+    padded = (
+        cell.rjust(width) if figures and column else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+    )
+    return "  ".join(padded).rstrip()
 
 
 def _text(block: TextBlock | MarkdownBlock) -> list[str]:

@@ -13,6 +13,7 @@ _EIGHTHS: Final = ("", "▎", "▎", "▍", "▌", "▋", "▊", "▉")
 
 BAR: Final = lazy_pattern("▕[█▉▊▋▌▍▎ ]+▏")
 """A bar within a text, for front-ends that can draw its background."""
+_COLUMN_OF_BARS: Final = lazy_pattern(" +[█▉▊▋▌▍▎]+$")
 
 
 def bar(share: float, cells: int, *, ends: bool = True) -> str:
@@ -27,6 +28,18 @@ def bar(share: float, cells: int, *, ends: bool = True) -> str:
     full, part = divmod(eighths, 8)
     drawn = ("█" * full + _EIGHTHS[part]).ljust(cells)
     return f"▕{drawn}▏" if ends else drawn
+
+
+def narrowed_bars(line: str, width: int) -> str:
+    """The line with its bar in fewer cells if it has more than ``width`` characters; a column of bars is left out."""
+    over = len(line) - width
+    if over <= 0:
+        return line
+    if not (found := BAR.search(line)):
+        return _COLUMN_OF_BARS.sub("", line)
+    inner = found[0][1:-1]
+    eighths = 8 * inner.count("█") + sum(_EIGHTHS.index(piece) for piece in inner.strip(" █"))
+    return line[: found.start()] + bar(eighths / 8 / len(inner), len(inner) - over) + line[found.end() :]
 
 
 def percent(share: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.figures import bar, duration, percent, tokens
+from swecli.figures import bar, duration, narrowed_bars, percent, tokens
 
 
 def test_durations_are_as_exact_as_anybody_needs() -> None:
@@ -48,3 +48,11 @@ def test_a_bar_has_its_width_and_grows_with_its_share(one: float, other: float, 
     small, large = (bar(share, cells) for share in sorted((one, other)))
     assert len(small) == len(large) == max(1, cells) + 2
     assert [order.index(sign) for sign in small[1:-1]] <= [order.index(sign) for sign in large[1:-1]]
+
+
+def test_bars_of_a_text_fit_a_narrow_window() -> None:
+    line = f"{bar(0.5, 40)} used"
+    assert narrowed_bars(line, 60) == line
+    assert narrowed_bars(line, 27) == f"{bar(0.5, 20)} used"
+    assert narrowed_bars("  free   98,760  96%  ███████▍", 20) == "  free   98,760  96%"
+    assert narrowed_bars("a line without a bar", 9) == "a line without a bar"

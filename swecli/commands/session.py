@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand
-from swecli.commands.context import aligned, labelled, number
+from swecli.commands.context import labelled, number
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES
 from swecli.core.engine.state import Tally
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
@@ -213,13 +213,12 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
     unpriced = session.unpriced
     spending = session.view.spending
     turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]
-    sections = (
-        usage_text(session.view),
+    tables = (
         _table("By model", "model", list(spending.by_model.items())),
         _table("By agent", "agent", _by_agent(session.view)),
         _table("By turn", "turn", turns[-TURNS:]),
     )
-    blocks = (TextBlock("\n\n".join(filter(None, sections))),)
+    blocks = (TextBlock(usage_text(session.view)), *(table for table in tables if table.rows))
     if not unpriced:
         return CommandResult(blocks)
     return CommandResult(blocks, "price", unpriced[0], instead=(TextBlock(_unpriced_text(unpriced), "dim"),))
@@ -272,10 +271,8 @@ def usage_text(view: SessionView) -> str:
     )
 
 
-def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
-    if not rows:
-        return ""
-    lines = [(name, "requests", "input", "cached", "output", "cost")]
+def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> TableBlock:
+    lines: list[tuple[str, ...]] = []
     for label, tally in rows:
         usage = tally.usage
         share = usage.cache_share
@@ -289,7 +286,7 @@ def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
                 _cost(tally.cost, tally.estimated),
             )
         )
-    return f"{title}\n{aligned(lines)}"
+    return TableBlock((name, "requests", "input", "cached", "output", "cost"), tuple(lines), title, figures=True)
 
 
 def _cost(cost: Decimal | None, estimated: bool) -> str:

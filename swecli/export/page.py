@@ -195,8 +195,11 @@ def _diff_kind(line: str) -> str:
 
 
 def _table(block: TableBlock) -> str:
+    side = ' class="right"' if block.figures else ""
+
     def row(cells: Iterable[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
+        drawn = (f"<{tag}{side if column else ''}>{_text(cell)}</{tag}>" for column, cell in enumerate(cells))
+        return f"<tr>{''.join(drawn)}</tr>"
 
     body = "".join(row(cells, "td") for cells in block.rows)
     return f'<div class="scroll"><table>{row(block.headers, "th")}{body}</table></div>'

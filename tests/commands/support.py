@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from swecli.block_text import block_lines
 from swecli.commands.registry import CommandCall, parse
 from swecli.core.engine.session import ToolRun
-from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.events import NoticeLevel
 from tests.support.fake_session import FakeSession, Turn
 
@@ -53,4 +54,5 @@ class CommandSession(FakeSession):
         result = await invocation.command.run(self, invocation.arguments)
         if result.screen:
             return f"screen:{result.screen}"
-        return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
+        told = [block for block in result.blocks if isinstance(block, TextBlock | TableBlock)]
+        return "\n".join(line for block in told for line in block_lines(block))

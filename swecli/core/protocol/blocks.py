@@ -81,6 +81,8 @@ class TableBlock(Tagged, frozen=True, tag="table"):
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
+    figures: bool = False
+    """All columns but the first hold figures and are aligned to the right."""
 
 
 class ImageBlock(Tagged, frozen=True, tag="image"):

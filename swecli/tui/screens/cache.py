@@ -39,6 +39,8 @@ CACHED, NEW, UNTOLD = "█", "▒", "░"
 WIDEST_BAR: Final = 48
 DETAIL_FROM, HEAD_FROM = 16, 10
 """Lines from which the selected request is described below the list, and the totals above it."""
+CLOCK_FROM = 48
+"""Columns from which the time of each request is shown."""
 _BESIDE = 32
 """Cells of a row besides turn, bar and misses."""
 
@@ -249,6 +251,8 @@ class CacheBoard(Board):
         last = "not reported" if newest is None else percent(newest)
         many = plural(totals.requests, "request")
         title = f"{last} of the last request · {percent(totals.share)} of {many}"
+        if cells(f"Prompt cache {title}") > width:
+            title = f"{last} · {percent(totals.share)} of {many}"
         filled = round(width * totals.share)
         misses = plural(totals.misses, "miss")
         again = f": {short(totals.missed)} rewritten{self._lost()}" if totals.misses else ""
@@ -256,6 +260,8 @@ class CacheBoard(Board):
         worth, note = self._worth()
         if cells(read + worth + note + misses + again) + 3 > width:
             note = ""  # misses matter more
+        if cells(read + worth + misses + again) + 3 > width:
+            read = ""  # the bar shows it
         return [
             text_line(("Prompt cache ", palette.heading), (title, palette.text)),
             text_line((CACHED * filled, palette.accent), (NEW * (width - filled), palette.warning)),
@@ -340,12 +346,12 @@ class CacheBoard(Board):
         size = max(2, min(WIDEST_BAR, (width - turn - _BESIDE) // 4))
         share = usage.cache_share
         base = palette.text + palette.strong if chosen else palette.text
-        when = time.strftime("%H:%M", time.localtime(request.at))
+        when = time.strftime(" %H:%M", time.localtime(request.at)) if width >= CLOCK_FROM else ""
         return text_line(
             ("›" if chosen else " ", palette.cursor),
             ("× " if request.misses else "  ", palette.error),
             (fitted_text(f"turn {request.turn}", turn), base),
-            (f" {when} ", palette.dim),
+            (f"{when} ", palette.dim),
             (f"{usage.prompt:>7,} ", base),
             *self._bar(request, largest, size, palette),
             ("    ?" if share is None else f"{percent(share):>5}", base),

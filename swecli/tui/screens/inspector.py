@@ -174,8 +174,10 @@ CHART_FROM, TALL_FROM = 20, 36
 """Lines from which there is a chart, and a tall one."""
 HEADING: Final = 46
 """Cells of a text's heading besides the item's name."""
-ID, STATE = 11, 10
-"""Cells of an item's id and state."""
+ID, SHORT_ID, STATE = 11, 9, 10
+"""Cells of an item's id, in a narrow window too, and of its state."""
+TIMES_FROM: Final = 60
+"""Columns from which an item's age and last use are shown."""
 GONE: Final = ("dropped", "summarised", "gone")
 """States of items that are not sent."""
 _STAGED: Final[dict[str, tuple[str, str]]] = {
@@ -411,7 +413,9 @@ class Inspector(Board):
         rows = plural(len(self.list.rows), "item")
         searched = f"  / {safe_line(self.words)}{'▏' if self.typing else ''}" if self.typing or self.words else ""
         left = f"{rows} · {self.list.shown} · by {self.list.sort}{searched}"
-        right = "tokens    age   used  state     "[: max(6, width - 20)]
+        right = f"tokens  {'' if width < TIMES_FROM else '  age   used  '}state     "
+        if cells(left) + cells(right) + 2 > width:
+            left = f"{rows}{searched}"
         gap = max(1, width - cells(left) - cells(right))
         style = palette.accent if self.typing else palette.dim
         return fit(
@@ -443,14 +447,15 @@ class Inspector(Board):
             state = f"{_STAGED[staged][0]} {_STAGED[staged][1]}"
         gone = item.state in GONE
         tokens = f"({short(self.shown_tokens(item))})" if gone else f"{item.tokens:,}"
-        figures = f"{tokens:>8}{times}  "
-        room = max(8, width - cells(figures) - STATE - ID - 4)
+        figures = f"{tokens:>8}{times}  " if width >= TIMES_FROM else f"{tokens:>7}  "
+        ident = ID if width >= TIMES_FROM else SHORT_ID
+        room = max(6, width - cells(figures) - STATE - ident - 4)
         base = palette.dim if gone or item.state == "offloaded" else palette.text
         mark = colours(palette, [item.component])[item.component]
         line = text_line(
             ("›" if chosen else " ", palette.cursor),
             ("▌" if not gone else "┊", mark),
-            (fitted_text(safe_line(item.id) if item.state != "fixed" else "", ID) + " ", palette.dim),
+            (fitted_text(safe_line(item.id) if item.state != "fixed" else "", ident) + " ", palette.dim),
             (fitted_text(safe_line(self.list.title(item)), room) + " ", base + palette.strong if chosen else base),
             (figures, base),
             (fitted_text(state, STATE), palette.warning if staged else palette.accent if item.pinned else palette.dim),

@@ -120,19 +120,24 @@ NARROWEST: Final = 6
 TALLEST: Final = 6
 """Maximum rows of a cell; the rest is cut."""
 SEPARATOR: Final = SafeText(" │ ")
+MOST_STACKED: Final = 40
+"""Maximum columns of a table whose columns are shown one below the other."""
+DIVIDER: Final = SafeText(" · ")
 
 
 def render_table(block: TableBlock, width: int, palette: Palette) -> list[Row]:
     rows = plain_rows(safe_line(block.title), width, palette.strong) if block.title else []
     head = [Styled(safe_line(cell), palette.table_head) for cell in block.headers]
     body = [[Styled(safe_line(cell)) for cell in row] for row in block.rows]
-    return rows + table_rows(head, body, (), width, palette)
+    aligns: Sequence[Align] = ("left", *("right" for _ in block.headers[1:])) if block.figures else ()
+    return rows + table_rows(head, body, aligns, width, palette)
 
 
 def table_rows(
     head: Sequence[Styled], body: Sequence[Sequence[Styled]], aligns: Sequence[Align], width: int, palette: Palette
 ) -> list[Row]:
-    """Rows of a table; each cell is one line of styled text."""
+    """Rows of a table; each cell is one line of styled text. If its columns don't fit, one column, in the form of
+    ``_stacked``."""
     columns = max([len(head), *(len(row) for row in body)], default=0)
     if columns == 0:
         return []
@@ -141,7 +146,8 @@ def table_rows(
         for number, cell in enumerate(row):
             natural[number] = max(natural[number], cells(cell.text))
     widths = column_widths(natural, width)
-    shown = len(widths)
+    if len(widths) < columns:
+        return _stacked(head, body, columns, width, palette)
     out: list[Row] = []
     if any(cell.text for cell in head):
         out += _line(head, widths, aligns, width, palette)
@@ -149,8 +155,39 @@ def table_rows(
         out += Styled(cut(rule, width), palette.rule).rows(width)
     for row in body:
         out += _line(row, widths, aligns, width, palette)
-    if shown < columns:
-        more = SafeText(f"… {columns - shown} more columns do not fit")
+    return out
+
+
+def _stacked(
+    head: Sequence[Styled], body: Sequence[Sequence[Styled]], columns: int, width: int, palette: Palette
+) -> list[Row]:
+    """Each row of the table as its first cell and, indented below it, its other cells, each after the name of its
+    column. Of a table with more than ``MOST_STACKED`` columns, the last ones are left out."""
+    gutter: Gutter = (segment(SafeText("  ")),) if width > 4 else ()
+    room = width - 2 * len(gutter)
+    names = [cell.text for cell in head[1:MOST_STACKED]] if body else []
+    out: list[Row] = []
+    for first, *others in body or [head]:
+        title = Styled(SafeText("" if first.text else "-"), palette.dim)
+        for part in first.segments():
+            title.add(SafeText(part.text), part.style or palette.strong)
+        out += title.rows(width)
+        line = Styled()
+        for number, cell in enumerate(others[: MOST_STACKED - 1]):
+            if not cell.text:
+                continue
+            name = SafeText(f"{names[number]} ") if number < len(names) and names[number] else SafeText("")
+            if line.text and cells(line.text) + len(DIVIDER) + cells(name) + cells(cell.text) > room:
+                out += indent(line.rows(room), gutter)
+                line = Styled()
+            elif line.text:
+                line.add(DIVIDER, palette.rule)
+            line.add(name, palette.dim)
+            for part in cell.segments():
+                line.add(SafeText(part.text), part.style or palette.text)
+        out += indent(line.rows(room), gutter) if line.text else []
+    if columns > MOST_STACKED:
+        more = SafeText(f"… {columns - MOST_STACKED} more columns do not fit")
         out += Styled(more, palette.dim).rows(width)
     return out
 

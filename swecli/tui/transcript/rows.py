@@ -332,6 +332,15 @@ def label_width(line: str, width: int) -> int:
     return found.end() if found is not None and found.end() <= width // 2 else 0
 
 
+def closed_up(line: SafeText, width: int) -> SafeText:
+    """A line such as ``Model    openai/x`` with two spaces between label and value if that makes it fit."""
+    found = _LABEL.match(line) if cells(line) > width and is_single(line) else None
+    if found is None:
+        return line
+    closed = SafeText(f"{found[0].rstrip()}  {line[found.end() :]}")
+    return closed if cells(closed) <= width else line
+
+
 def hanging(line: Styled, width: int, column: int) -> list[Row]:
     """A line as rows of at most ``width`` cells, all but the first indented by ``column``."""
     text = line.text

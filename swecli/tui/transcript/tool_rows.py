@@ -25,7 +25,7 @@ from swecli.core.protocol.blocks import (
     TodoBlock,
 )
 from swecli.core.workspace.command_output import COLOURS, last_states
-from swecli.figures import BAR, duration
+from swecli.figures import BAR, duration, narrowed_bars
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.tool_words import words_for
@@ -41,6 +41,7 @@ from swecli.tui.transcript.rows import (
     Styled,
     blank,
     cells,
+    closed_up,
     cut,
     hanging,
     indent,
@@ -265,9 +266,10 @@ def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
     style = {"plain": palette.text, "dim": palette.dim, "warning": palette.warning, "error": palette.error}
     text = sanitise(block.text.rstrip("\n"))
     if "▕" in text:
-        lines = (_with_bars(SafeText(line), style[block.style], palette) for line in text.split("\n"))
+        fitting = (SafeText(narrowed_bars(line, width)) for line in text.split("\n"))
+        lines = (_with_bars(line, style[block.style], palette) for line in fitting)
         return [row for line in lines for row in line.rows(width)]
-    lines = [Styled(SafeText(line), style[block.style]) for line in text.split("\n")]
+    lines = [Styled(closed_up(SafeText(line), width), style[block.style]) for line in text.split("\n")]
     return [row for line in lines for row in hanging(line, width, label_width(line.text, width))]
 
 

@@ -145,3 +145,16 @@ def test_items_of_a_growing_list_are_drawn_once() -> None:
         assert changed >= number - 1
     stream.finish()
     assert [row.text for row in stream.rows] == [f"{number + 1}. item {number}" for number in range(100)]
+
+
+def test_a_table_whose_columns_do_not_fit_is_shown_row_by_row_with_all_cells() -> None:
+    source = (
+        "| Name | Size | What it does | When |\n|---|--:|---|---|\n| `a.py` | 12 | Reads *all* | now |\n| b | | 1 | |"
+    )
+    assert texts(source, 40)[2] == "a.py │   12 │ Reads all    │ now"
+    assert texts(source, 24) == ["a.py", "  Size 12", "  What it does Reads all", "  When now", "b", "  What it does 1"]
+    assert texts("| Name | Size | What it does | When |\n|---|---|---|---|", 24) == [
+        "Name",
+        "  Size · What it does",
+        "  When",
+    ]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size
 
 from swecli.safe_text import SafeText, sanitise
-from swecli.tui.transcript.rows import Styled, cells, cut, hanging, is_single, label_width, plain_rows, wrap
+from swecli.tui.transcript.rows import Styled, cells, closed_up, cut, hanging, is_single, label_width, plain_rows, wrap
 
 TEXTS = st.text("ab  cde日本👍e\u0301é…-─", max_size=60).map(sanitise)
 
@@ -71,6 +71,13 @@ def test_a_value_goes_on_below_where_it_began() -> None:
     rows = ["".join(segment.text for segment in row.segments()) for row in hanging(line, 24, column)]
     assert rows == ["Sandbox  full, as far as", "         can be told"]
     assert [row.join for row in hanging(line, 24, column)] == [None, " "]
+
+
+def test_a_value_moves_to_its_label_where_the_line_is_too_wide() -> None:
+    line = SafeText("  Input tokens                     40,362")
+    assert closed_up(line, 42) == line
+    assert closed_up(line, 30) == "  Input tokens  40,362"
+    assert closed_up(line, 20) == line
 
 
 @pytest.mark.parametrize(
