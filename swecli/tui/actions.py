@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from textual.message import Message
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from swecli.core.permissions.types import Rule
     from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
+
+RECENT: Final = 60.0
+"""Seconds for which the palette uses the models that the servers listed before."""
 
 
 class Actions:
@@ -64,6 +67,8 @@ class Actions:
         self._appearance = appearance
         self._keymap = keys
         self._clock = clock
+        self._offered: tuple[object, float, Sequence[ModelOffer]] = (None, 0.0, ())
+        """The session whose servers were asked for their models, when, and their answers."""
         self._pending: list[str] = []
         """Changed settings that apply from the next session on."""
         self._asked_prices: set[str] = set()
@@ -411,14 +416,24 @@ class Actions:
         view = self._session.view
         return view.model.ref if view is not None and view.model is not None else None
 
-    async def _models(self) -> dict[str, ModelOffer | None]:
-        """Usable models, the current one first, then those of the servers, then known names. May take a moment."""
+    async def _models(self, refs: Sequence[str] | None = None, within: float = 0) -> dict[str, ModelOffer | None]:
+        """Usable models, the current one first, then those of the servers, then known names (``refs`` if they have been
+        read). Servers that all answered less than ``within`` seconds ago are not asked again; else this may take a
+        moment."""
         port, present = self._session.port, self._model
+        of, at, offers = self._offered
         with self._screen.activity.beside(LOOKING):
-            refs = await asyncio.to_thread(self._backend.models)
-            offers = await port.models() if port is not None else ()
+            refs = await self._known_models() if refs is None else refs
+            if port is not of or not 0 <= self._clock() - at < within:
+                offers = await port.models() if port is not None else ()
+                silent = port is None or port.unlisted
+                self._offered = (None, 0.0, ()) if silent else (port, self._clock(), offers)
         usable = {offer.ref: offer for offer in offers if offer.usable}
         return {ref: usable.get(ref) for ref in (*([present] if present else ()), *usable, *refs)}
+
+    async def _known_models(self) -> Sequence[str]:
+        """Names of models known without asking a server."""
+        return await asyncio.to_thread(self._backend.models)
 
     def pick_effort(self) -> None:
         """Pick the reasoning effort if the model has levels."""
@@ -515,10 +530,11 @@ class Actions:
     async def _show_palette(self) -> None:
         from swecli.tui.dock.picker import Picker
 
-        refs = await asyncio.to_thread(self._backend.models)
+        with self._screen.activity.beside(LOOKING):
+            refs = await self._known_models()
         picker = Picker("Command palette", self._palette(refs), self._do)
         self._screen.dock.show(picker)
-        models = await self._models()
+        models = await self._models(refs, RECENT)
         if picker.is_attached:
             picker.add(_model_choices([ref for ref in models if ref not in refs], self._model))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +16,7 @@ from swecli.commands.registry import COMMANDS
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode, SetModel
+from swecli.tui.actions import RECENT
 from swecli.tui.backend import SessionNotOpened
 from swecli.tui.keymap import Keymap
 from swecli.tui.screens.board import Board
@@ -264,6 +267,52 @@ async def test_the_palette_gets_the_models_of_the_servers_when_they_have_answere
         await it.press(*"served", "enter")
         await it.until(lambda: it.session.sent(SetModel))
         assert it.session.sent(SetModel)[0].model == "local/served"
+
+
+async def test_the_palette_reads_names_once_and_asks_servers_once_a_minute() -> None:
+    session, asked, read = Session(), Counter[str](), threading.Event()
+
+    async def models() -> Sequence[ModelOffer]:
+        asked["servers"] += 1
+        return (ModelOffer("local/served", "environment"),)
+
+    def names() -> Sequence[str]:
+        asked["names"] += 1
+        read.wait()
+        return ("other/one",)
+
+    async def opened() -> None:
+        await it.press("ctrl+p")
+        await it.shows("Command palette")
+        await it.press(*"model:")
+        await it.shows("model: other/one", "model: local/served")
+        await it.press("escape")
+        await it.hides("Command palette")
+
+    session.models = models  # type: ignore[method-assign]
+    async with running(session=session, models=names) as it:
+        it.app.actions._clock = lambda: it.clock.now
+        try:
+            await it.press("ctrl+p")
+            await it.shows("Looking for models…")
+        finally:
+            read.set()
+        await it.shows("Command palette")
+        await it.press("escape")
+        await it.hides("Command palette")
+        asked.clear()
+        it.clock.now += RECENT
+        await opened()
+        await opened()
+        assert asked == {"names": 2, "servers": 1}
+        it.clock.now += RECENT
+        await opened()
+        assert asked["servers"] == 2
+        session.unlisted = ("http://a: no answer",)
+        it.clock.now += RECENT
+        await opened()
+        await opened()
+        assert asked["servers"] == 4
 
 
 async def test_the_palette_leaves_out_what_has_to_wait() -> None:
