@@ -10,6 +10,7 @@ from swecli.commands.base import CommandResult, Run, SlashCommand, absent
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Invoke
+from swecli.core.tools.base import plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -208,8 +209,10 @@ def _agent_rows(session: Session, files: ExtensionFiles) -> TableBlock:
     rows: list[tuple[str, ...]] = []
     for profile in sorted(files.profiles.values(), key=lambda profile: profile.name):
         made = resolve_profile(profile, tools=session.tools.names(), mode=session.view.mode)
-        tools = "all tools" if profile.tools is None and not profile.disallowed else f"{len(made.tools)} tools"
-        gets = ", ".join(filter(None, (tools, made.mode, profile.model)))
+        everything = profile.tools is None and not profile.disallowed
+        tools = "all tools" if everything else plural(len(made.tools), "tool")
+        unknown = f"unknown: {', '.join(made.missing)}" if made.missing else ""
+        gets = ", ".join(filter(None, (tools, made.mode, profile.model, unknown)))
         row = (profile.name, _short(profile.description), gets, _tokens(profile.prompt), profile.origin.source.label)
         rows.append(row)
     return TableBlock(("Agent", "For", "Gets", "Tokens", "From"), tuple(rows))

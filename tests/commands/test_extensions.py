@@ -23,7 +23,9 @@ def places(tmp_path: Path) -> Places:
     made.home.mkdir()
     made.skill("pdf", "Fill forms")
     made.write(".claude/commands/git/say.md", "---\ndescription: says\nargument-hint: <word>\n---\nSay $1")
-    made.write("~/.claude/agents/mine.md", "---\nname: mine\ndescription: d\ntools: Read\npermissionMode: x\n---\np")
+    made.write(
+        "~/.claude/agents/mine.md", "---\nname: mine\ndescription: d\ntools: Read, Nope\npermissionMode: x\n---\np"
+    )
     made.write("~/.claude/commands/help.md", "mine")
     return made
 
@@ -66,6 +68,7 @@ async def test_lists_name_source_state_and_problems(places: Places) -> None:
         agents = shown(await run(made, "/agents"))
         assert all(name in agents for name in ("explore", "general", "review", "mine", "built in"))
         assert "~/.claude/agents/mine.md:5: mode 'x'" in agents
+        assert "1 tool, default, unknown: Nope" in agents
         commands = shown(await run(made, "/commands"))
         assert "/git:say <word>" in commands
         assert "~/.claude/commands/help.md: /help is a command of swecli" in commands

@@ -288,6 +288,7 @@ class Subagents:
         self._count = 0
         self._expected: dict[str, int] = {}
         """Numbers reserved for calls."""
+        self._warned: set[str] = set()
 
     # --- the task -------------------------------------------------------------------------------------------------
 
@@ -450,17 +451,31 @@ class Subagents:
         if not names:
             raise ToolError(f"The agent {profile.name} has no available tools. Use another agent.")
         if unknown:
-            text = f"The agent {profile.name} runs without unknown tools: {', '.join(unknown)}."
-            self._recorder.emit(Notice(text, "warning", "agents"))
-        model = profile.model or services.subagents.model or state.model
-        try:
-            client = services.make_client(model)
-        except ModelUnavailable as error:
-            raise ToolError(f"The agent {profile.name} cannot use the model {model}: {error}") from error
+            self._warn_once(f"The agent {profile.name} runs without unknown tools: {', '.join(unknown)}.")
+        model, client = self._model_of(profile, services.subagents.model or state.model)
         number = self._expected.pop(item, 0) or self._next_number()
         apart = task.worktree or profile.worktree
         relay = Relay(self._recorder, f"agent-{number}", number, profile.name, apart=apart)
         return _Run(item, task, profile, relay, self._inner_services(profile, names, client, model), model)
+
+    def _model_of(self, profile: AgentProfile, usual: str) -> tuple[str, ModelClient]:
+        """Model of the profile with its client; the ``usual`` one if the profile names none or an unavailable one."""
+        make = self._services.make_client
+        if profile.model:
+            try:
+                return profile.model, make(profile.model)
+            except ModelUnavailable as error:
+                text = f"The agent {profile.name} uses {usual}; its own model {profile.model} is not available: {error}"
+                self._warn_once(text)
+        try:
+            return usual, make(usual)
+        except ModelUnavailable as error:
+            raise ToolError(f"The agent {profile.name} cannot use the model {usual}: {error}") from error
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._recorder.emit(Notice(text, "warning", "agents"))
 
     def _profile(self, name: str) -> AgentProfile:
         profiles = {profile.name: profile for profile in self._services.profiles()}

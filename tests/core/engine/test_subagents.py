@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
     ItemDelta,
     ItemStarted,
     ModeChanged,
+    Notice,
     PermissionRequested,
     StepStarted,
 )
@@ -81,7 +82,7 @@ def changes(child: str | Sequence[str], **options: Any) -> dict[str, Any]:
 
         return made
 
-    return {"equip": add, "subagents": SubagentOptions(model="scripted/child", **options)}
+    return {"equip": add, "subagents": SubagentOptions(**{"model": "scripted/child", **options})}
 
 
 def repository(folder: Path) -> None:
@@ -245,7 +246,6 @@ async def test_the_cap_of_the_session_holds_for_its_subagents(tmp_path: Path) ->
     [
         ("nobody", "Unknown agent 'nobody'. Agents: general, reader"),
         ("lost", "no available tools"),
-        ("elsewhere", "unknown provider gone"),
     ],
 )
 async def test_what_can_not_begin_is_an_error_that_says_why(tmp_path: Path, agent: str, words: str) -> None:
@@ -254,6 +254,30 @@ async def test_what_can_not_begin_is_an_error_that_says_why(tmp_path: Path, agen
         (text,) = made.tool_texts().values()
 
         assert words in text
+        assert end.outcome == "done"
+        assert not made.bodies(AgentStarted)
+
+
+async def test_the_usual_model_works_where_the_one_of_the_profile_is_not_available(tmp_path: Path) -> None:
+    script = parent(task(agent="elsewhere"), task(agent="elsewhere"))
+    async with with_agents(script, tmp_path, (child_answers(), child_answers())) as made:
+        await made.say("go")
+        told = [body.text for body in made.bodies(Notice) if "elsewhere" in body.text]
+
+        assert [end.outcome for end in ended(made)] == ["done", "done"]
+        assert {begin.model for begin in made.bodies(AgentStarted)} == {"scripted/child"}
+        assert len(told) == 1
+        assert "uses scripted/child" in told[0]
+        assert "unknown provider gone" in told[0]
+
+
+async def test_no_agent_begins_without_any_available_model(tmp_path: Path) -> None:
+    options = {"model": "gone/other"}
+    async with with_agents(parent(task(agent="elsewhere")), tmp_path, child_answers(), options) as made:
+        end = await made.say("go")
+        (text,) = made.tool_texts().values()
+
+        assert "unknown provider gone" in text
         assert end.outcome == "done"
         assert not made.bodies(AgentStarted)
 
