@@ -99,7 +99,7 @@ class SessionList:
     """Implements ``SessionsPort`` for the folder of ``options``."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
-        paths = user_paths(environment)
+        self._paths = paths = user_paths(environment)
         self._data = paths.data
         self._own = paths.workspace_data(options.cwd) / DATABASE
         self._trees = worktrees_folder(paths)
@@ -123,9 +123,26 @@ class SessionList:
         }
 
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
-        path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
-        found = path if path.exists() else self._own
+        found = self._database_of(session)
         return messages(read_database(found, lambda connection: newest_messages(connection, session.id), []))
+
+    def delete(self, session: StoredSession) -> str:
+        """Delete a session with its other stored data. Returns a sentence for the user.
+
+        Raises:
+            ValueError: it is open, or its database can't be written; nothing was deleted.
+        """
+        path = self._database_of(session)
+        found = [one for one in folder_of(path).sessions if one.id == session.id]
+        try:
+            troubles = remove(self._paths, path, found)
+        except (SessionError, sqlite3.Error) as error:
+            raise ValueError(f"The session could not be deleted: {error}") from error
+        return " ".join((f"Deleted: {session.title or session.id}", *troubles))
+
+    def _database_of(self, session: StoredSession) -> Path:
+        path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
+        return path if path.exists() else self._own
 
     def _others(self) -> list[Path]:
         return [path for path in databases(self._data) if path != self._own]

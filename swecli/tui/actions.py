@@ -638,6 +638,7 @@ class Actions:
             port,
             self._continue,
             self.flash,
+            self.ask,
             present=view.session_id if view is not None else "",
             folder=str(view.cwd) if view is not None else "",
             everywhere=everywhere,

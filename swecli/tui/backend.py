@@ -252,6 +252,10 @@ class SessionsPort(Protocol):
         """Sessions that contain all the words: id to a matching line."""
         ...
 
+    def delete(self, session: StoredSession) -> str:
+        """Delete a session that is not open. Returns a sentence for the user."""
+        ...
+
 
 class Backend:
     """The program behind the interface: everything read, opened or stored outside a session. This base class provides

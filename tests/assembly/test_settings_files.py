@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,26 @@ def test_sessions_of_this_folder_come_first_with_their_figures(place: Place, tmp
     assert f"swecli -C '{other}' -r {there}" in far.away
     assert [getattr(block, "text", "") for block in sessions.preview(mine)] == ["› fix it", "the answer"]
     assert [getattr(block, "text", "") for block in sessions.preview(far)] == ["› elsewhere", "the answer"]
+
+
+def test_a_session_of_any_folder_is_deleted_unless_it_is_open(place: Place, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    here, there = _store(place, place.folder, "fix it", None), _store(place, other, "elsewhere", None)
+    kept = _store(place, place.folder, "keep it", None)
+    sessions = SessionList(place.options, place.environment)
+    for session in sessions.read():
+        if session.id != kept:
+            assert sessions.delete(session) == f"Deleted: {session.title}"
+    assert [session.id for session in sessions.read()] == [kept]
+    assert {here, there}.isdisjoint(sessions.search("answer"))
+    store = SessionStore(open_database(user_paths(place.environment).workspace_data(place.folder) / DATABASE))
+    [held] = sessions.read()
+    with closing(store):
+        store.lease(kept)
+        with pytest.raises(ValueError, match="open"):
+            sessions.delete(held)
+    assert [session.id for session in sessions.read()] == [kept]
 
 
 def test_no_sessions_and_damaged_ones_are_no_error(place: Place) -> None:

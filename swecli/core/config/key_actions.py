@@ -79,7 +79,7 @@ ACTIONS: tuple[KeyAction, ...] = (
     ),
     *_actions(
         "screen",
-        ("remove", "ctrl+x", "remove the entry: revoke a grant, unset a setting, stop a job"),
+        ("remove", "ctrl+x", "remove the entry: revoke a grant, unset a setting, stop a job, delete a session"),
         ("switch", "tab", "switch to the other settings file"),
     ),
     *_actions(

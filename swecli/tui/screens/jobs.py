@@ -13,7 +13,7 @@ from swecli.core.protocol.commands import CancelItem, Interrupt
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 from swecli.safe_text import safe_line
-from swecli.tui.screens.list_screen import Entry, ListPage, heading
+from swecli.tui.screens.list_screen import Ask, Entry, ListPage, heading
 from swecli.tui.session_controller import SessionController
 from swecli.tui.session_state import Running
 from swecli.tui.transcript.blocks import ToolBlock
@@ -286,9 +286,6 @@ EVERY = 1.0
 """Seconds between two updates of the list."""
 TAIL = 3
 """Lines of the end of the output shown below the list."""
-
-Ask = Callable[[str, tuple[str, str], Callable[[], None]], None]
-"""Asks for confirmation: the question, a label for yes with its consequence, and the action."""
 
 
 class JobsPage(ListPage):

@@ -29,6 +29,9 @@ from swecli.tui.transcript.rows import cells, cut
 
 Tone = Literal["plain", "dim", "ok", "warning", "heading"]
 
+Ask = Callable[[str, tuple[str, str], Callable[[], None]], None]
+"""Asks for confirmation: the question, a label for yes with its consequence, and the action."""
+
 
 class Entry(Struct, frozen=True):
     """One line. ``name`` identifies it; an entry without a name is a heading and can't be selected. ``words`` are
@@ -43,6 +46,8 @@ class Entry(Struct, frozen=True):
     """Whether the end of the first cell distinguishes entries; if it is too long, its middle is cut."""
     spare: bool = False
     """Whether the last cell is left out if not all fit."""
+    least: int = 0
+    """Width of the first cell below which the last cells are left out instead of shortening it; 0: never."""
 
     @property
     def heading(self) -> bool:
@@ -269,16 +274,21 @@ class Lines(Widget, can_focus=False):
             return line.stylize(self.get_visual_style("lines--heading", partial=True))
         lead = ("›" if chosen else " ") + entry.mark + " "
         gap = GAP if width >= NARROW else 1
-        text = _in_columns(entry, self._widths(width - len(lead), gap, entry.spare), gap)
+        text = _in_columns(entry, self._widths(width - len(lead), gap, entry), gap)
         line = Content(cut(SafeText(lead + text), width))
         line = line.pad_right(max(0, width - line.cell_length))
         style = "chosen" if chosen else entry.tone
         return line if style == "plain" else line.stylize(component_style(self, f"lines--{style}"))
 
-    def _widths(self, width: int, gap: int, spare: bool) -> list[int]:
-        natural = self._natural or [1]
+    def _widths(self, width: int, gap: int, entry: Entry) -> list[int]:
+        natural, spare = self._natural or [1], entry.spare
         if _fit(natural, width, gap):
             return natural
+        if entry.least:
+            while len(natural) > 1 and not _fit([min(natural[0], entry.least), *natural[1:]], width, gap):
+                natural = natural[:-1]
+            rest = sum(natural[1:]) + gap * (len(natural) - 1)
+            return [max(1, min(natural[0], width - rest)), *natural[1:]]
         if spare and _fit(natural := natural[:-1], width, gap):
             return natural
         between = len(natural) - 1

@@ -1,4 +1,4 @@
-"""The stored sessions: search, preview, continue in place."""
+"""The stored sessions: search, preview, continue in place, delete."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from swecli.core.tools.base import readable_size
 from swecli.figures import tokens
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.greeting import age
-from swecli.tui.screens.list_screen import Entry, ListPage, Previews, heading, narrowed, read_or_say
+from swecli.tui.screens.list_screen import Ask, Entry, ListPage, Previews, heading, narrowed, read_or_say
 
 SEARCHED = 2
 """Characters from which the content is searched too."""
+LEAST = 20
+"""Width of a title, in cells, below which the list leaves out cost, tokens, messages and age, in this order."""
 PAUSE = 0.15
 """Seconds without another key before that search starts."""
 
@@ -22,15 +24,16 @@ Continue = Callable[[StoredSession], None]
 
 
 class SessionsPage(ListPage):
-    """``resume`` gets the selected session, ``notify`` a sentence for the user. ``present`` is the id of the open
-    session, ``folder`` the current folder: only its sessions are listed unless ``everywhere``. ``clock`` is Unix
-    seconds."""
+    """``resume`` gets the selected session, ``notify`` a sentence for the user, ``ask`` confirms before a session is
+    deleted. ``present`` is the id of the open session, ``folder`` the current folder: only its sessions are listed
+    unless ``everywhere``. ``clock`` is Unix seconds."""
 
     def __init__(
         self,
         port: SessionsPort,
         resume: Continue,
         notify: Callable[[str], None],
+        ask: Ask,
         *,
         present: str = "",
         folder: str = "",
@@ -41,6 +44,7 @@ class SessionsPage(ListPage):
         self._port = port
         self._resume = resume
         self._notify = notify
+        self._ask = ask
         self._present = present
         self._folder = folder
         self._everywhere = everywhere or not folder
@@ -122,9 +126,11 @@ class SessionsPage(ListPage):
         return (head, *more, *blocks)
 
     def key_note(self, entry: Entry | None) -> str:
-        folders = "tab other folders" if not self._everywhere else "tab this folder"
-        rest = f" · {folders}" if self._folder else ""
-        return f"enter continues it here · ↑↓ choose{rest}" if entry is not None else rest.removeprefix(" · ")
+        folders = f"tab {'this folder' if self._everywhere else 'other folders'}" if self._folder else ""
+        if entry is None:
+            return folders
+        delete = f"{self.view.keymap.shown('remove')} deletes it"
+        return " · ".join(filter(None, ("enter continues it here", delete, folders, "↑↓ choose")))
 
     def choose(self, entry: Entry) -> None:
         session = self._sessions[entry.name]
@@ -134,6 +140,31 @@ class SessionsPage(ListPage):
             self._notify(session.away)
         else:
             self._resume(session)
+
+    def remove(self, entry: Entry | None) -> None:
+        session = self._sessions.get(entry.name) if entry is not None else None
+        if session is None:
+            return
+        if session.id == self._present:
+            self._notify("This session is open here; /clear starts another one")
+        elif session.open_elsewhere:
+            self._notify("This session is open in another swecli; close it there first")
+        else:
+            self._ask(
+                f"Delete {session.title or session.id}?",
+                ("Delete it", "with its results and recorded file changes; not undoable"),
+                lambda: self.view.start(lambda: self._deleted(session)),
+            )
+
+    async def _deleted(self, session: StoredSession) -> None:
+        try:
+            self._notify(await asyncio.to_thread(self._port.delete, session))
+        except ValueError as error:
+            self._notify(str(error))
+            return
+        self._sessions.pop(session.id, None)
+        if self.view.shows(self):
+            self._list()
 
 
 def _words(text: str) -> str:
@@ -160,6 +191,9 @@ def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list
         mark = "●" if session.id == present else "○" if session.open_elsewhere else "!" if session.away else " "
         tone = "dim" if session.away else "plain"
         out.append(
-            Entry(session.id, cells, tone, f"{session.model} {session.folder} {session.branch} {session.first}", mark)
+            Entry(
+                *(session.id, cells, tone, f"{session.model} {session.folder} {session.branch} {session.first}", mark),
+                least=LEAST,
+            )
         )
     return out

@@ -124,6 +124,13 @@ class Permissions:
 class Sessions:
     opener: Callable[[str], OpenSession]
     sessions: Sequence[StoredSession] = SESSIONS
+    refuses: str = ""
+
+    def delete(self, session: StoredSession) -> str:
+        if self.refuses:
+            raise ValueError(self.refuses)
+        self.sessions = [one for one in self.sessions if one.id != session.id]
+        return f"Deleted: {session.title}"
 
     def read(self) -> Sequence[StoredSession]:
         return self.sessions

@@ -197,6 +197,47 @@ async def test_what_can_not_be_continued_says_why() -> None:
         assert opened == []
 
 
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(80, ("1 min ago", "4 messages", "54K tokens", "$0.42")), (40, ("1 min ago",)), (24, ())],
+)
+async def test_titles_stay_readable_in_a_narrow_window(width: int, shown: tuple[str, ...]) -> None:
+    def line(screen: str) -> str:
+        return next((row for row in screen.split("\n") if "› " in row and "login bug" in row), "")
+
+    async with running(**ports(sessions=opener([], Session())), size=(width, 24)) as it:
+        await sessions_open(it)
+        await it.sees(
+            lambda screen: "".join(line(screen).split()) == "".join(("›Fix the login bug", *shown)).replace(" ", "")
+        )
+
+
+async def test_a_session_is_deleted_after_a_question_unless_it_is_open() -> None:
+    port = opener([], Session())
+    async with running(**ports(sessions=port)) as it:
+        await sessions_open(it)
+        await it.shows("Ctrl+X deletes it")
+        await it.press("ctrl+x")
+        await it.shows("Delete Fix the login bug?", "not undoable")
+        await it.press("escape")
+        await it.hides("not undoable")
+        assert len(port.sessions) == 4
+        port.refuses = "The disk is full."
+        await it.press("ctrl+x")
+        await it.shows("not undoable")
+        await it.press("1")
+        await it.shows("The disk is full.", "Sessions · 3")
+        port.refuses = ""
+        await it.press("ctrl+x")
+        await it.shows("not undoable")
+        await it.press("1")
+        await it.shows("Sessions · 2", "Deleted: Fix the login bug")
+        assert [session.id for session in port.sessions] == ["20231113-def", "20231112-ghi", "20231111-jkl"]
+        await it.press(*"held", "ctrl+x")
+        await it.shows("open in another swecli")
+        assert len(port.sessions) == 3
+
+
 async def test_a_session_is_found_by_what_was_said_in_it() -> None:
     async with running(**ports(sessions=opener([], Session()))) as it:
         await sessions_open(it)
