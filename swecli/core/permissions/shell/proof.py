@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from swecli.core.permissions.shell.syntax import (
     UnprovenError,
     While,
     Word,
+    loop_variables,
     simple_commands,
 )
 from swecli.core.permissions.shell.tables import is_plain_variable, tables
@@ -208,6 +209,13 @@ def check_program(name: str, situation: Situation) -> None:
 
 MAX_COMMANDS = 20
 MAX_ROUNDS = 60
+_SET_VARIABLES = frozenset(
+    (
+        *(".", "builtin", "command", "declare", "eval", "export", "getopts", "let", "local", "mapfile", "printf"),
+        *("read", "readarray", "readonly", "source", "typeset", "unset"),
+    )
+)
+"""Builtins that may set variables of the shell."""
 SHELL = "bash"
 """The shell that reads every command; it must be a system program as well."""
 
@@ -313,20 +321,21 @@ class _Walker:
         if len(rounds) > MAX_ROUNDS:
             self.parts.append(Part((), "a loop has too many rounds to judge", fixed=True))
             rounds = [None]
+        # What the body sets is unknown after the loop, and already in its first lines, which run again.
+        situation = _without(_assigned(node.body, situation), situation)
         for value in rounds:
             variables = {**situation.variables, node.variable: value}
             after = self.script(node.body, replace(situation, variables=variables), certain=False)
             if after.cwds != situation.cwds:
                 self.parts.append(Part((), "a loop changes the directory", fixed=True))
-        return replace(situation, variables={**situation.variables, node.variable: None})
+        return _without((node.variable,), situation)
 
     def _while(self, node: While, situation: Situation) -> Situation:
         # The first round does not know what a later one finds in a variable.
         first = next(simple_commands(node.condition), None)
         if first is None or not first.words or first.words[0].literal != "read":
             self.parts.append(Part((), "a loop may never end", fixed=True))
-        names = {name for script in (node.condition, node.body) for name in _assigned(script)}
-        inner = replace(situation, variables={**situation.variables, **dict.fromkeys(names)})
+        inner = _without(_assigned(node.condition, situation) | _assigned(node.body, situation), situation)
         after = self.script(node.body, self.script(node.condition, inner, certain=False), certain=False)
         if after.cwds != situation.cwds:
             self.parts.append(Part((), "a loop changes the directory", fixed=True))
@@ -368,6 +377,8 @@ class _Walker:
             self.parts.append(Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, error.git_knows))
             if words and words[0] in ("cd", "pushd", "popd", None):
                 situation = replace(situation, cwds=())
+            if _may_set_any(words):
+                situation = _without(situation.variables, situation)
         else:
             self.parts.append(Part(words))
         return situation
@@ -488,11 +499,32 @@ def _read(arguments: Sequence[str | None], situation: Situation) -> Situation:
     return replace(situation, variables={**situation.variables, **{str(name): None for name in names}})
 
 
-def _assigned(script: Script) -> set[str]:
-    names: set[str] = set()
+def _without(names: Iterable[str], situation: Situation) -> Situation:
+    """The situation, with the values of these variables unknown."""
+    return replace(situation, variables={**situation.variables, **dict.fromkeys(names)})
+
+
+def _assigned(script: Script, situation: Situation) -> set[str]:
+    """The variables that a script may set by any of its commands, a rule's included."""
+    names = loop_variables(script)
     for simple in simple_commands(script):
         names |= {name for name, _ in simple.assignments}
-        words = [word.literal for word in simple.words]
-        if words[:1] == ["read"]:
+        words = tuple(word.literal for word in simple.words)
+        if words[:1] == ("read",):
             names |= {word for word in words[1:] if word is not None and is_plain_variable(word)}
+        elif _may_set_any(words):
+            names |= set(situation.variables)
     return names
+
+
+def _may_set_any(words: Sequence[str | None]) -> bool:
+    """Whether a command may set variables of this shell if a rule lets it run without a proof."""
+    match words:
+        case ["command", "-v" | "-V", *_]:
+            return False
+        case ["printf", str(form), *_] if not form.startswith("-"):
+            return False
+        case [name, *_]:
+            return name in _SET_VARIABLES
+        case _:
+            return False

@@ -157,6 +157,29 @@ def _of_command(command: Command) -> Iterator[Simple]:
                 yield from simple_commands(segment.script)
 
 
+def loop_variables(script: Script) -> set[str]:
+    """The variables of all ``for`` loops that are not in substitutions, whose variables end with them."""
+    names: set[str] = set()
+    pending: list[Script] = [script]
+    while pending:
+        for and_or in pending.pop().items:
+            for _, pipeline in and_or.items:
+                for command in pipeline.commands:
+                    match command:
+                        case For():
+                            names.add(command.variable)
+                            pending.append(command.body)
+                        case Group():
+                            pending.append(command.script)
+                        case If():
+                            pending += command.scripts
+                        case While():
+                            pending += (command.condition, command.body)
+                        case Simple():
+                            pass
+    return names
+
+
 METACHARACTERS = frozenset(" \t\n;&|<>()")
 MAX_RANGE = 50
 

@@ -55,6 +55,23 @@ def test_an_allow_rule_covers_simple_commands_and_nothing_around_them(
     assert workspace.decide(command, with_rules(workspace, ("allow", "Bash(npm test *)"))).outcome == expected
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf -v f .env; cat $f",
+        "export f=.env; cat $f",
+        "export f=.env && cat $f",
+        "for i in 1 2; do cat $f; export f=.env; done",
+        "for i in 1 2; do cat $f; printf -v f .env; done",
+        "read -a f < README.md; cat $f",
+    ],
+)
+def test_what_a_rule_lets_run_may_change_the_variables_of_what_follows(workspace: ShellWorkspace, command: str) -> None:
+    policy = with_rules(workspace, *(("allow", f"Bash({name} *)") for name in ("export", "printf", "read")))
+    assert workspace.decide(f"f=README.md; {command}", policy).outcome == "ask"
+    assert workspace.decide(f"f=README.md; {command.replace('$f', 'README.md')}", policy).outcome == "allow"
+
+
 def test_a_redirection_needs_a_rule_of_its_own(workspace: ShellWorkspace) -> None:
     rules = (("allow", "Bash(npm test *)"), ("allow", "Edit(*.log)"))
     assert workspace.decide("npm test > out.log", with_rules(workspace, *rules)).outcome == "allow"
