@@ -7,6 +7,7 @@ Variables and substitutions it can't resolve are marked as unknown.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -78,6 +79,12 @@ _TIME_OPTION = lazy_pattern(r"[ \t]+-p(?=\s)")
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _REDIRECT = lazy_pattern(r"(?:\d+|&)?(?:<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)|&>>?")
 _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=", re.DOTALL)
+_SETS = lazy_pattern(r"(?<![\w$./-])([A-Za-z_]\w*)(?:\[[^\]\n]*\])?:?[-+*/%]?=")
+_SETTERS = lazy_pattern(
+    r"(?<![\w$./-])(?:for|select|read|mapfile|readarray|printf\s+-v|declare|typeset|local|export|readonly|getopts|unset|let)"
+    r"\s([^\n;&|]*)"
+)
+_WORD = lazy_pattern(r"(?<![\w$./-])[A-Za-z_]\w*(?![\w./-])")
 
 
 class _Current(Struct):
@@ -92,24 +99,40 @@ class _Current(Struct):
 
 def scan(text: str, known: Mapping[str, str]) -> tuple[FoundCommand, ...]:
     """Every simple command of the text, including those in substitutions, functions and here-documents. ``known`` are
-    variables with their values.
+    variables with their values. Commands with a variable that may have several values appear twice: with the last one
+    and with an unknown one.
 
     Raises:
         ScanError: a quote or bracket is not closed, or nesting is too deep.
     """
     found: list[FoundCommand] = []
     _Scanner(text, found, dict(known), 0).commands("")
-    return tuple(found)
+    uncertain = _set_again(text)
+    if uncertain:
+        _Scanner(text, again := [], {**known, **dict.fromkeys(uncertain)}, 0).commands("")
+        found += again
+    return tuple(dict.fromkeys(found))
+
+
+def _set_again(text: str) -> set[str]:
+    """Variables whose value may be another than that of their last assignment in the text: those that it sets at more
+    than one place, quoted text included. Branches, loops and subshells are not followed."""
+    places = {(match.start(1), match.group(1)) for match in _SETS.finditer(text)}
+    for builtin in _SETTERS.finditer(text):
+        places |= {(match.start(), match.group()) for match in _WORD.finditer(text, *builtin.span(1))}
+    times = Counter(name for _, name in places)
+    return {name for name, count in times.items() if count > 1}
 
 
 class _Scanner:
-    def __init__(self, text: str, found: list[FoundCommand], variables: dict[str, str], depth: int) -> None:
+    def __init__(self, text: str, found: list[FoundCommand], variables: dict[str, str | None], depth: int) -> None:
         if depth > MAX_DEPTH:
             raise ScanError("it is nested too deeply")
         self._text = text
         self._at: int = 0
         self._found = found
         self._variables = variables
+        """Values by name; None stays, whatever is assigned."""
         self._depth = depth
         self._cases = 0
         """Number of open ``case`` commands: inside them a parenthesis may close a pattern."""
@@ -178,6 +201,8 @@ class _Scanner:
         if not current.words:
             # An assignment before a command applies to that command only, and not yet to its own words.
             for name, value in current.assignments:
+                if self._variables.get(name, "") is None:
+                    continue
                 self._variables.pop(name, None)
                 if value is not None:
                     self._variables[name] = value
@@ -296,8 +321,9 @@ class _Scanner:
             prefix = _TILDE.match(self._text, self._at)
             name = prefix.group() if prefix else "~"
             self._at += len(name)
-            if name == "~" and "HOME" in self._variables:
-                text = self._variables["HOME"]
+            home = self._variables.get("HOME")
+            if name == "~" and home is not None:
+                text = home
             else:
                 text, known = name, False
         while self._at < len(self._text) and self._text[self._at] not in _META:

@@ -346,8 +346,12 @@ def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
     name = _name(words[0])
     runner = name in _RUNNERS or re.fullmatch(r"python[\d.]*", name) is not None
     if name in _WRAPPERS or runner:
+        named = False
         for index in range(1, min(len(words), 40)):
             word = words[index]
+            if "{}" in word.text and (runner or named or words[index - 1].text in ("-I", "--replace")):
+                continue  # an argument
+            named |= not (word.text.startswith("-") or word.text.isdigit() or _name(word) in {"", *_WRAPPERS})
             if word.text.startswith("-") or re.match(r"[A-Za-z_]\w*=", word.text):
                 continue
             if word.known and re.search(r"\s", word.text):
@@ -398,7 +402,8 @@ def _git_scripts(words: tuple[ScanWord, ...]) -> list[str]:
 
 
 def _name(word: ScanWord) -> str:
-    if not word.known or word.glob or re.search(r"\s", word.text):
+    # xargs and find put a name or a whole text where {} stands.
+    if not word.known or word.glob or "{}" in word.text or re.search(r"\s", word.text):
         return ""
     return word.text.rpartition("/")[2].casefold() or ""
 

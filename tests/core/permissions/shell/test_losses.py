@@ -86,7 +86,10 @@ def test_what_would_be_gone_is_counted(work: Path, command: str, line: str) -> N
 
 
 def test_nothing_is_claimed_of_what_is_not_counted(work: Path) -> None:
-    for command in ("rm -rf $X", "rm -rf out; shred src/1.py", "git checkout HEAD~1 -- src", "git clean -f -e x"):
+    for command in (
+        *("rm -rf $X", "rm -rf out; shred src/1.py", "git checkout HEAD~1 -- src", "git clean -f -e x"),
+        *("d=src; true && d=out; rm -rf $d", "d=out; for d in src; do :; done; rm -rf $d"),
+    ):
         decision = decided(command, work)
         assert decision.outcome == "ask"
         assert not decision.counted
