@@ -222,6 +222,8 @@ class Session:
         """The newest turn whose end was handled: other work, such as a command of the user, may end after it."""
         self._held = {waiting.id for waiting in recorder.state.queue}
         """Messages that a turn without success left waiting: the user decides about them."""
+        self._refused: dict[str, str] = {}
+        """Waiting commands and skills that could not be sent, with the reason."""
         self._requests = Requests(
             recorder,
             lambda text: self.hooks.notify("elicitation_dialog", text),
@@ -639,9 +641,23 @@ class Session:
             self._held.clear()
         goes_on = not self._closed and not self._work.interrupted
         if goes_on and self._connection.client is not None:
-            waiting = take_first(self._recorder, self._held)
+            waiting = take_first(self._recorder, self._held | self._not_invoked())
             if waiting is not None:
                 self._begin_turn(waiting)
+
+    def _not_invoked(self) -> set[str]:
+        """Waiting commands and skills that can't be sent now. They stay, each with one notice of the reason."""
+        why: dict[str, str] = {}
+        for waiting in self._recorder.state.queue:
+            if waiting.invokes and waiting.id not in self._held:
+                try:
+                    invocation_of(self._services.extension_files, waiting)
+                except NotInvoked as error:
+                    why[waiting.id] = str(error)
+                    if self._refused.get(waiting.id) != str(error):
+                        self.notice(str(error), "error", f"{waiting.text} stays among the waiting messages.")
+        self._refused = why
+        return set(why)
 
     # --- requests of slash commands ---------------------------------------------------------------------------
 

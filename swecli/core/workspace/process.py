@@ -352,13 +352,15 @@ def user_shell(environment: Mapping[str, str]) -> str:
 
 @asynccontextmanager
 async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
-    """End every process of the command if the block is cancelled."""
+    """End every process of the command if the block is cancelled, even twice, or fails."""
     try:
         yield
-    except asyncio.CancelledError:
-        await running.end(CANCEL_GRACE)
-        running.close()
-        running.output.close()
+    except BaseException:
+        try:
+            await running.end(CANCEL_GRACE)
+        finally:
+            running.close()
+            running.output.close()
         raise
 
 

@@ -129,6 +129,22 @@ async def test_it_waits_for_the_running_turn(places: Places) -> None:
         assert asked(made)[-1] == "from the file: now"
 
 
+async def test_one_that_is_gone_when_its_turn_comes_waits_and_delays_no_other(places: Places) -> None:
+    script = f'[[step]]\n[[step.call]]\ntool = "read_file"\narguments = {{ target = "slow" }}\n{ANSWERS}'
+    async with bench(script, places.project, extension_files=places.open()) as made:
+        made.gates.held.add("slow")
+        made.send(Submit("begin"))
+        await until(lambda: made.gates.started == ["slow"])
+        made.send(Invoke("gone", "with all my words"))
+        made.send(Submit("and then this"))
+        made.send(Submit("and that"))
+        made.gates.release("slow")
+        await ended(made, 3)
+        assert asked(made)[-2:] == ["and then this", "and that"]
+        assert [waiting.text for waiting in made.session.view.queue] == ["/gone with all my words"]
+        assert [notice.text for notice in made.bodies(Notice)] == ["Unknown command or skill /gone. Nothing was sent."]
+
+
 @pytest.mark.parametrize(
     ("name", "words"), [("nothing", "Unknown command or skill /nothing"), ("loop", "calls itself endlessly")]
 )

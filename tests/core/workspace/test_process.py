@@ -17,6 +17,7 @@ from swecli.core.workspace.process import (
     LaunchError,
     ProcessResult,
     RunningCommand,
+    ended_when_cancelled,
     finished,
     run_process,
     scrubbed_environment,
@@ -134,6 +135,30 @@ async def test_cancel_kills_the_tree_at_once(tmp_path: Path, monkeypatch: pytest
         await task
     assert running_with(f"7404.{ME}") == []
     assert zombies() == []
+
+
+@linux
+async def test_cancelled_again_while_it_ends_a_command_leaves_nothing_open(tmp_path: Path) -> None:
+    running = RunningCommand(CommandSpec(f"trap '' TERM; sleep 7413.{ME}", tmp_path, dict(os.environ)))
+
+    waits = asyncio.Event()
+
+    async def block() -> None:
+        async with ended_when_cancelled(running):
+            waits.set()
+            await running.wait()
+
+    task = asyncio.create_task(block())
+    await waits.wait()
+    await until(lambda: bool(running_with(f"7413.{ME}")))
+    task.cancel()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not running.is_held
+    assert running_with(f"7413.{ME}") == []
 
 
 async def test_flood_keeps_head_and_tail_in_bounded_memory_and_the_loop_alive(tmp_path: Path) -> None:
