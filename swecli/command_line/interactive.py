@@ -162,8 +162,12 @@ class Succession:
         fresh = replace(fresh, mode=view.mode)
         if model is None:
             return await self.open(fresh)
-        address = _kept(self._options.base_url, model)
-        session = await self.open(replace(fresh, model=model.ref, address=model.address, base_url=address))
+        if view.replaced:
+            effort = view.own_effort
+            session = await self.open(replace(fresh, model=view.replaced))
+        else:
+            address = _kept(self._options.base_url, model)
+            session = await self.open(replace(fresh, model=model.ref, address=model.address, base_url=address))
         if session.view.effort != effort:
             from swecli.core.protocol.commands import SetEffort
 

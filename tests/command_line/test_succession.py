@@ -65,6 +65,19 @@ async def test_only_a_stored_session_can_be_continued() -> None:
     assert demo.resume_hint == "swecli demo"
 
 
+async def test_a_model_that_stood_in_for_a_turn_does_not_stay() -> None:
+    stand_in, own = ModelInfo("openai", "stand-in", address="http://10.0.0.1/v1"), ModelInfo("openai", "first")
+    new = session(model=own)
+    before = session(model=stand_in, replaced="openai/first", effort="low", own_effort="high")
+    opened = Opened(before, new)
+    sessions = Succession(BEGUN, opened)
+    await sessions.first()
+    await sessions.next()
+    second = opened.asked[-1]
+    assert (second.model, second.address, second.base_url) == ("openai/first", BEGUN.address, BEGUN.base_url)
+    assert [each for each in new.commands if isinstance(each, SetEffort)] == [SetEffort("high")]
+
+
 async def test_the_address_of_the_flag_stays_with_its_password_where_the_model_is_asked_there() -> None:
     at_flag = ModelInfo("openai", "first", address="http://localhost:1/v1")
     opened = Opened(session(model=at_flag), session(model=at_flag))

@@ -64,6 +64,8 @@ class FakeView:
     ratio: float = 1.0
     model: ModelInfo | None = field(default_factory=lambda: ModelInfo("fake", "model"))
     effort: str | None = None
+    replaced: str = ""
+    own_effort: str | None = None
     busy: bool = False
     budget: Any = None
     last_usage: Any = None

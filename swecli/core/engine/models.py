@@ -34,13 +34,18 @@ class ModelChoice:
         self._waited_for: set[str] = set()
         """Models whose window was already waited for; each is waited for once."""
         self._own_model = ""
-        """The user's model while a fallback replaces it."""
+        """The user's model while another one replaces it."""
         self._next = 0
         """Index of the fallback to try next."""
 
     def start(self, model: str) -> None:
+        state = self._recorder.state
         effort = self._services.effort(self._ref)
-        if effort is not None and effort != self._recorder.state.effort:
+        if state.replaced:  # the session ended before the user's model was back
+            if effort is None and state.replaced == self._ref:
+                effort = state.own_effort
+            self.announce(effort)
+        elif effort is not None and effort != state.effort:
             self.announce(effort)
         self._check_effort(effort)
         self._recall_window()
@@ -126,7 +131,7 @@ class ModelChoice:
         if trouble is not None:
             self._recorder.emit(Notice(f"Still using {self._ref}: {trouble}", "warning", "model"))
             return
-        self.announce(self._services.effort(self._ref))
+        self.announce(self._recorder.state.own_effort)
         self.measure()
         self._ask()
 
@@ -248,7 +253,7 @@ class ModelChoice:
         client = self._connection.client
         model = client.info.ref if client is not None else self._recorder.state.model
         window = client.info.window if client is not None else None
-        self._recorder.emit(ModelChanged(model, effort, window, switched, self.address))
+        self._recorder.emit(ModelChanged(model, effort, window, switched, self.address, self._own_model))
 
     def _report_switch(self, before: ModelInfo) -> None:
         """Report a change of servers, so that the user of a private server never leaves it unaware. A switch in the

@@ -109,6 +109,16 @@ class SessionView:
         return self._recorder.state.effort
 
     @property
+    def replaced(self) -> str:
+        """The user's model while another one answers in its place for a turn; otherwise empty."""
+        return self._recorder.state.replaced
+
+    @property
+    def own_effort(self) -> str | None:
+        """Reasoning effort of the user's model."""
+        return self._recorder.state.own_effort
+
+    @property
     def busy(self) -> bool:
         return self._work.busy
 

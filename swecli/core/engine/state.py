@@ -232,6 +232,10 @@ class SessionState(Struct):
     models: list[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
     """Models used in sequence: first event, name, and address if it is not the provider's own."""
     effort: str | None = None
+    replaced: str = ""
+    """The user's model while another one answers in its place."""
+    own_effort: str | None = None
+    """Effort of the user's model."""
     budget: Budget | None = None
     last_usage: Usage | None = None
     queue: tuple[Queued, ...] = ()
@@ -341,8 +345,12 @@ class SessionState(Struct):
                 self.spending.settle(model, price)
             case ModeChanged(mode=mode):
                 self.mode = mode
-            case ModelChanged(model=model, effort=effort, address=address):
-                self.model, self.effort = model, effort
+            case ModelChanged(model=model, effort=effort, address=address, replaces=replaces):
+                if not replaces or not self.replaced:
+                    self.own_effort = effort if not replaces else self.effort
+                elif model == self.model and effort != self.effort:
+                    self.own_effort = effort  # chosen meanwhile
+                self.model, self.effort, self.replaced = model, effort, replaces
                 self._asks(event.seq, model, address)
             case ContextMeasured(budget=budget):
                 self.budget = budget

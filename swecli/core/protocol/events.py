@@ -586,13 +586,15 @@ class ModeChanged(Tagged, frozen=True, tag="mode_changed"):
 
 class ModelChanged(Tagged, frozen=True, tag="model_changed"):
     """The current model, its reasoning effort, and its context window in tokens. ``switched`` is False if only details
-    of the same model became known. ``address`` is the base URL, empty for the provider's own."""
+    of the same model became known. ``address`` is the base URL, empty for the provider's own. ``replaces`` is the
+    user's model if this one answers in its place for the rest of the turn."""
 
     model: str
     effort: str | None = None
     window: int | None = None
     switched: bool = True
     address: str = ""
+    replaces: str = ""
 
 
 class Queued(Struct, frozen=True):

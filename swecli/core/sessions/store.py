@@ -573,7 +573,8 @@ class SessionStore:
                 (line_of(called) or title_of(body), line_of(called or text_of(body), FIRST_LENGTH), event.session),
             )
         elif isinstance(body, (SessionStarted, ModelChanged)):
-            connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (storable(body.model), event.session))
+            model = (isinstance(body, ModelChanged) and body.replaces) or body.model
+            connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (storable(model), event.session))
 
     def _rows(self, session_id: str, after: int) -> Iterator[tuple[Any, ...]]:
         # As bytes: invalid UTF-8 must not end the whole query.

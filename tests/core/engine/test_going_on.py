@@ -20,7 +20,7 @@ from swecli.core.engine.model_call import (
 from swecli.core.engine.services import TurnLimits
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError
 from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import SetModel
+from swecli.core.protocol.commands import SetEffort, SetModel
 from swecli.core.protocol.events import (
     CompactionCompleted,
     ItemCompleted,
@@ -32,6 +32,8 @@ from swecli.core.protocol.events import (
     StepStarted,
 )
 from swecli.core.protocol.messages import Usage
+from swecli.core.sessions.database import open_in_memory
+from swecli.core.sessions.store import SessionStore
 from tests.core.engine.support import Bench, bench, call
 from tests.core.engine.test_model_choice import Family, family_bench, notices
 
@@ -165,6 +167,36 @@ async def test_an_overloaded_model_has_a_stand_in_for_the_turn(tmp_path: Path) -
         assert said(b).endswith("All is done.")
         assert [body.model for body in b.bodies(ModelChanged)] == ["p/other", "p/main"]
         assert b.session.view.model.ref == "p/main"
+
+
+async def test_the_effort_that_the_user_chose_is_back_with_the_model(tmp_path: Path) -> None:
+    family = Family(main=f"{OVERLOADED}{DONE}\n", other=DONE)
+    limits = TurnLimits(max_retries=0)
+    chosen = {"p/main": "high", "p/other": "medium"}.get
+    async with family_bench(family, tmp_path, fallback=("p/other",), limits=limits, effort=chosen) as b:
+        b.send(SetEffort("low"))
+        await b.say("hi")
+        await b.say("again")
+        efforts = [request.effort for name in ("main", "other") for request in family.models[name].requests]
+        assert efforts == ["low", "low", "medium"]
+
+
+async def test_a_session_that_ends_with_a_stand_in_goes_on_with_the_users_model(tmp_path: Path) -> None:
+    family = Family(main=OVERLOADED + DONE, other=DONE)
+    limits = TurnLimits(max_retries=0)
+    store = SessionStore(open_in_memory())
+    session = store.create(str(tmp_path), "", "1").id
+    async with family_bench(family, tmp_path, fallback=("p/other",), limits=limits, session_id=session) as b:
+        b.send(SetEffort("low"))
+        await b.say("hi")
+        store.append(list(b.facts))
+        assert b.session.view.replaced == "p/main"
+    history = store.load(session)
+    model = store.get(session).model
+    async with bench("", tmp_path, make_client=family, name=model, history=history, session_id=session) as b:
+        await b.say("again")
+        assert (model, b.session.view.replaced) == ("p/main", "")
+        assert [request.effort for request in family.models["main"].requests] == ["low", "low"]
 
 
 async def test_the_chain_is_followed_to_its_end(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ STORED = Path(__file__).parents[2] / "data" / "stored-protocol.tsv"
 LATER = {
     "compaction_completed": {"anchors", "anchors_kept", "anchors_written"},
     "context_restored": {"view"},
+    "model_changed": {"replaces"},
     "undo_compaction": {"item"},
     "redo_compaction": {"item"},
     "rewind": {"scope", "handoff"},
