@@ -24,3 +24,16 @@ async def uninterrupted(work: Awaitable[T]) -> T:
     if not task.cancelled():
         task.exception()  # marks it as retrieved
     raise asyncio.CancelledError
+
+
+async def completed(work: Awaitable[T]) -> T:
+    """The result of ``work``, which completes even if the caller is cancelled meanwhile. The cancellation is dropped:
+    nothing is left to cancel, and the caller has to report the result."""
+    task, caller = asyncio.ensure_future(work), asyncio.current_task()
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            if caller is not None:
+                caller.uncancel()
+    return task.result()

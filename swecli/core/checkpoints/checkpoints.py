@@ -26,7 +26,7 @@ from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.events import FilesRestored, LeftFile
-from swecli.core.uninterrupted import uninterrupted
+from swecli.core.uninterrupted import completed, uninterrupted
 from swecli.core.workspace.text_file import shown_path
 from swecli.lazy_pattern import lazy_pattern
 
@@ -272,14 +272,18 @@ class Checkpoints:
     async def redo(self) -> FilesRestored:
         return await self._restore("redo", lambda history: history.redo())
 
-    async def _restore(self, direction: str, work: Callable[[FileHistory], FilesRestored]) -> FilesRestored:
+    async def _restore(
+        self, direction: str, work: Callable[[FileHistory], FilesRestored], *, only_looks: bool = False
+    ) -> FilesRestored:
+        """The result of ``work``, which is completed and returned even if the caller is cancelled once it has begun."""
         shown = "redo" if direction == "redo" else "undo"
         if self.failure:
             return FilesRestored(shown, reason=self.failure)
         try:
             history = await self._history.get()
             async with self._trees:
-                return await uninterrupted(asyncio.to_thread(work, history))
+                begun = asyncio.to_thread(work, history)
+                return await (uninterrupted(begun) if only_looks else completed(begun))
         except _FAILURES as error:
             return FilesRestored(shown, reason=f"Cannot use the checkpoint store ({error}). Nothing was changed.")
 
@@ -293,7 +297,7 @@ class Checkpoints:
 
     async def preview(self, turn: int) -> FilesRestored:
         """The result ``rewind`` would have now."""
-        return await self._restore("undo", lambda history: history.preview(turn))
+        return await self._restore("undo", lambda history: history.preview(turn), only_looks=True)
 
     async def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
         """Changes since each turn; empty if unknown."""

@@ -426,19 +426,27 @@ class FileHistory:
             for step in made.steps:
                 journal.revert(connection, operation, step.undoes)
         failed = restore(made.steps, self._content)
-        with self._rows.write() as connection:
-            missed = {listed.path for listed in failed}
-            journal.forget(connection, (change for path, change in changes.items() if path in missed))
-            if direction == "redo":
-                for path in changes.keys() - missed:
-                    journal.revive(connection, group[0].id, path)
-            journal.end(connection, operation)
-            self._running.discard(operation)
-        return outcome(direction, group, made, failed)
+        done = outcome(direction, group, made, failed)
+        try:
+            with self._rows.write() as connection:
+                missed = {listed.path for listed in failed}
+                journal.forget(connection, (change for path, change in changes.items() if path in missed))
+                if direction == "redo":
+                    for path in changes.keys() - missed:
+                        journal.revive(connection, group[0].id, path)
+                journal.end(connection, operation)
+        except sqlite3.Error as error:  # the next start completes the record from the state of the files
+            text = f"The record of this could not be completed ({error}). Restart swecli before the next undo or redo."
+            return structs.replace(done, reason=text)
+        self._running.discard(operation)
+        return done
 
     def _content(self, digest: str) -> bytes | None:
-        with self._rows.read() as connection:
-            return stored(connection, digest)
+        try:
+            with self._rows.read() as connection:
+                return stored(connection, digest)
+        except sqlite3.Error:
+            return None
 
     def recent(self, limit: int) -> Recent:
         with self._rows.read() as connection:

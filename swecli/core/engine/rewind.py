@@ -120,6 +120,8 @@ class Rewinds:
             self._notice(f"{done.reason} The conversation is unchanged.")
         else:
             self._rewound(command, files_words(done, self._services.workspace.cwd))
+            if done.reason:
+                self._notice(done.reason)
 
     def _changed_since(self, turn: int) -> list[str]:
         """Files that the model changed from that turn on, without those restored since."""
@@ -143,6 +145,8 @@ class Rewinds:
             restored = await checkpoints.unwind(done.name, done.turn)
             self._recorder.emit(restored)
             words = files_words(restored, self._services.workspace.cwd)
+            if restored.reason and restored.files:
+                self._notice(restored.reason)
         self._record(RewindUndone(done.name, words))
 
     def _rewound(self, command: Rewind, reason: str) -> None:

@@ -175,6 +175,24 @@ def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monke
     assert {os.path.basename(path.path) for path in bench.redo().files} == {"a"}
 
 
+def test_a_store_that_fails_meanwhile_does_not_deny_what_was_restored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.edit("a", b"two")
+
+    def locked(*_: object) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(history_module.journal, "end", locked)
+    done = bench.undo()
+    monkeypatch.undo()
+    assert (bench.work / "a").read_text() == "one\n"
+    assert [os.path.basename(file.path) for file in done.files] == ["a"]
+    assert "database is locked" in done.reason
+    bench.again()
+    assert [os.path.basename(file.path) for file in bench.redo().files] == ["a"]
+
+
 def test_an_edit_that_was_cut_off_is_found_and_needs_its_name(bench: Bench) -> None:
     running = bench.history.begin(bench.origin("edit", "a"), [str(bench.work / "a")], watch=False)
     (bench.work / "a").write_text("agent\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
@@ -12,20 +13,22 @@ from typing import Any
 
 import pytest
 
+from swecli.core.checkpoints import history
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory, Running
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.restore import Target
+from swecli.core.checkpoints.restore import Content, Step, Target
 from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.engine.files import OFF
 from swecli.core.permissions.types import Decision, Policy
-from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
+from swecli.core.protocol.commands import Interrupt, RedoFiles, Rewind, Submit, UndoFiles
 from swecli.core.protocol.events import (
     FilesRestored,
     ItemCheckpointed,
     LeftFile,
     Notice,
     PermissionRequested,
+    Rewound,
     TurnEnded,
 )
 from swecli.core.sessions.database import open_database
@@ -366,3 +369,31 @@ async def test_a_command_says_that_it_waits_for_the_record_of_the_files(
         assert any(body.awaits for body in b.bodies(ItemCheckpointed)) == waits
         assert (work / "b.txt").exists() != waits
         release.set()
+
+
+@pytest.mark.parametrize("rewind", [False, True])
+async def test_a_restore_that_has_begun_is_completed_and_reported_despite_an_interrupt(
+    work: Path, monkeypatch: pytest.MonkeyPatch, rewind: bool
+) -> None:
+    begun, go_on, restore = threading.Event(), threading.Event(), history.restore
+
+    def held(steps: Sequence[Step], content: Content) -> tuple[LeftFile, ...]:
+        begun.set()
+        go_on.wait(PATIENCE)
+        return restore(steps, content)
+
+    monkeypatch.setattr(history, "restore", held)
+    turns = script(step("edit_file", path="a.txt", old_string="two", new_string="2"))
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        b.send(Rewind("u1", "both") if rewind else UndoFiles())
+        await until(begun.is_set)
+        b.send(Interrupt())
+        b.send(Interrupt())
+        await asyncio.sleep(0.01)
+        go_on.set()
+        await until(lambda: not b.session.view.busy and bool(b.bodies(FilesRestored)))
+        assert files_of(b.bodies(FilesRestored)[0], work) == {"a.txt": "restored"}
+        assert (work / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
+        assert len(b.bodies(Rewound)) == rewind
+        assert len(b.session.view.messages) == (0 if rewind else 4)
