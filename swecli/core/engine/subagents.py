@@ -321,8 +321,11 @@ class Subagents:
     async def _in_background(self, run: _Run) -> None:
         try:
             report = await self._carried_out(run)
-        except ToolError as error:
-            self._tell(f"{run.agent} failed: {error}", f"{run.agent} ({run.task.title}) failed: {error}")
+        except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
+            if not isinstance(error, ToolError):
+                self._services.report_defect(error)
+            why = _why_failed(error)
+            self._tell(f"{run.agent} failed: {why}", f"{run.agent} ({run.task.title}) failed: {why}")
             return
         apart = f". {report.whereabouts}" if report.folder else ""
         self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}{apart}", self._reported(report))
@@ -360,6 +363,9 @@ class Subagents:
         except asyncio.CancelledError:
             if not run.task.background:
                 raise
+        except Exception as error:
+            problem = _why_failed(error)
+            raise
         finally:
             del self._runs[run.agent]
             folder = str(run.tree.root) if run.tree is not None and kept else ""
@@ -602,6 +608,12 @@ class Subagents:
         if agent not in self._recorder.state.agents:
             return None
         return transcript_of(self._recorder.facts, agent) or "(not started)"
+
+
+def _why_failed(error: Exception) -> str:
+    if isinstance(error, ToolError):
+        return str(error)
+    return f"swecli failed internally: {type(error).__name__}: {error}"
 
 
 def _shown(paths: Iterable[str], cwd: Path) -> tuple[str, ...]:

@@ -109,6 +109,7 @@ class Transport:
         self._timeouts = timeouts
         self._through_proxy = not is_loopback(base_url)
         self._client: httpx.AsyncClient | None = None
+        self._opening = asyncio.Lock()
         self._httpx: ModuleType | None = None
 
     async def close(self) -> None:
@@ -128,7 +129,8 @@ class Transport:
         if library is None:
             library = self._httpx = await asyncio.to_thread(_http_library)
         try:
-            client = self._client = self._client or await self._open(library)
+            async with self._opening:  # requests at once share one client: another would never be closed
+                client = self._client = self._client or await self._open(library)
             request = client.build_request(method, url, headers=dict(headers), content=body)
             response = await client.send(request, stream=True)
         except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError, ExceptionGroup) as error:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from swecli.commands.context import agents_text, tokens_by_agent
+from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, SubagentOptions
 from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.scripted import ScriptedModel, parse_script
@@ -439,6 +440,24 @@ async def test_a_subagent_of_an_unknown_price_and_without_usage_is_told_so(tmp_p
 
         assert "price unknown" in line
         assert "tokens not reported" in line
+
+
+async def test_a_defect_of_one_in_the_background_is_told_to_the_model_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> str:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(SessionHooks, "subagent_started", broken)
+    reported: list[BaseException] = []
+    child = child_answers("never")
+    async with with_agents(parent(task(background=True)), tmp_path, child, report_defect=reported.append) as made:
+        await made.say("go")
+        await until(lambda: bool(reported), "the report")
+        await made.say("and now?")
+        assert "agent-1 (to look) failed: swecli failed internally: KeyError" in str(made.session.view.messages)
+        assert [type(error) for error in reported] == [KeyError]
+        assert [end.outcome for end in ended(made)] == ["error"]
 
 
 async def test_one_in_the_background_can_be_stopped(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
+from types import ModuleType
 
+import httpx
 import pytest
 
+from swecli.core.llm.transport import Transport
 from swecli.core.llm.types import Failed, ProviderError
 from tests.core.llm.raw_server import head, say, serve
 from tests.core.llm.test_client import HELLO, REQUEST, ask, client_of, text_of
@@ -30,6 +34,26 @@ async def unreached(url: str) -> ProviderError:
         last = [event async for event in client.stream(REQUEST)][-1]
     assert isinstance(last, Failed)
     return last.error
+
+
+async def test_requests_at_once_share_the_connections_and_all_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch)
+    opened: list[httpx.AsyncClient] = []
+    opening = Transport._open
+
+    async def counted(transport: Transport, library: ModuleType) -> httpx.AsyncClient:
+        opened.append(await opening(transport, library))
+        await asyncio.sleep(0)  # as while certificates are read
+        return opened[-1]
+
+    monkeypatch.setattr(Transport, "_open", counted)
+    async with serve(say(head(), HELLO)) as server, client_of(server.url) as client:
+
+        async def text() -> str:
+            return text_of([event async for event in client.stream(REQUEST)])
+
+        assert await asyncio.gather(text(), text(), text()) == ["Hello"] * 3
+    assert [one.is_closed for one in opened] == [True]
 
 
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "nonsense://x"])
