@@ -85,6 +85,7 @@ class Actions:
             case "quit":
                 self._screen.post_message(Prompt.Leave())
             case "clear":
+                self._session.detach()
                 self._screen.run_worker(self._start_over())
             case "pick_mode":
                 self.pick_mode()
@@ -112,7 +113,7 @@ class Actions:
             case "rewind":
                 self.show_rewind(words)
             case "fork":
-                self._screen.run_worker(self.fork(words))
+                self.fork(words)
             case "jobs":
                 self.show_jobs(words)
             case "playbook":
@@ -729,7 +730,7 @@ class Actions:
         if not pending or view is None:
             return
         names = ", ".join(dict.fromkeys(pending))
-        if self._backend.sessions() is None or view.busy or not self._session.spoke:
+        if self._backend.sessions() is None or view.busy or not self._session.continuable:
             self.flash(f"{names}: applies from the next session (/clear starts one)")
             return
         from swecli.tui.dock.picker import Choice, Picker
@@ -780,7 +781,7 @@ class Actions:
 
     # --- other sessions ---
 
-    async def fork(self, name: str = "") -> None:
+    def fork(self, name: str = "") -> None:
         """Continue in a copy of the open session, optionally with a new name."""
         view = self._session.view
         if view is None or self._backend.sessions() is None:
@@ -788,9 +789,13 @@ class Actions:
         elif view.busy:
             self.flash("A turn is running; press Esc to interrupt it, then fork")
         elif (port := self._session.port) is not None:
-            parent = await port.name() or view.session_id
-            opened = self._backend.stored_session(view.session_id, fork=True)
-            await self._switch(opened, f"Forked from {parent}", name)
+            opened, back = self._backend.stored_session(view.session_id, fork=True), self._leave()
+
+            async def forked() -> None:
+                parent = await port.name() or view.session_id
+                await self._switch(opened, f"Forked from {parent}", back, name)
+
+            self._screen.run_worker(forked())
 
     async def _start_over(self) -> None:
         await self._session.close(reason="clear")
@@ -800,10 +805,11 @@ class Actions:
     def _reopen(self, said: str) -> None:
         """Close and reopen the session because its initial settings changed."""
         view = self._session.view
-        if view is not None and self._backend.sessions() is not None and self._session.spoke:
-            self._screen.run_worker(self._switch(self._backend.stored_session(view.session_id), said))
+        if view is not None and self._backend.sessions() is not None and self._session.continuable:
+            opened = self._backend.stored_session(view.session_id)
         else:
-            self._screen.run_worker(self._switch(self._backend.new_session, said))
+            opened = self._backend.new_session
+        self._screen.run_worker(self._switch(opened, said, self._leave()))
 
     def _continue(self, session: StoredSession) -> None:
         """Continue a listed session in place of the open one."""
@@ -813,13 +819,19 @@ class Actions:
         else:
             self._screen.close_list()
             opened = self._backend.stored_session(session.id)
-            self._screen.run_worker(self._switch(opened, f"Continued {session.id}"))
+            self._screen.run_worker(self._switch(opened, f"Continued {session.id}", self._leave()))
 
-    async def _switch(self, open_session: OpenSession, said: str, name: str = "") -> None:
-        """Close the session and open another one in its place, optionally named; if that fails, reopen the old one."""
-        session, backend = self._session, self._backend
-        view, stored = session.view, backend.sessions() is not None
-        before = view.session_id if view is not None and session.spoke and stored else None
+    def _leave(self) -> OpenSession:
+        """Detach the open session: what is typed from now on waits for the next one. Returns the way back."""
+        view, back = self._session.view, self._backend.new_session
+        if view is not None and self._session.continuable and self._backend.sessions() is not None:
+            back = self._backend.stored_session(view.session_id)
+        self._session.detach()
+        return back
+
+    async def _switch(self, open_session: OpenSession, said: str, back: OpenSession, name: str = "") -> None:
+        """Close the detached session and open another one in its place, optionally named; if that fails, go back."""
+        session = self._session
         self._screen.activity.flash("Opening the session…")
         await session.close(reason="resume")
         self._screen.transcript.clear()
@@ -828,7 +840,6 @@ class Actions:
             try:
                 found = await open_session()
             except SessionNotOpened as error:
-                back = backend.new_session if before is None else backend.stored_session(before)
                 found = await back()
                 self.flash(str(error))
                 return found

@@ -350,7 +350,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.activity.flash("Esc again clears", keymap.ESCAPE_WINDOW)
         elif again:
             self.actions.show_rewind()
-        elif self.session.spoke:
+        elif self.session.continuable:
             self.main.activity.flash("Esc again rewinds to an earlier message", keymap.ESCAPE_WINDOW)
 
     def action_cancel(self) -> None:

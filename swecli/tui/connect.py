@@ -160,6 +160,8 @@ class Connection:
         return [*choices[:SHOWN_MODELS], *others, *choices[SHOWN_MODELS:]]
 
     def _picked(self, value: str) -> None:
+        if value == DEMO:
+            self._session.detach()
         steps = {LOGIN: self._pick_provider, DEMO: self._show_demo}
         self._screen.run_worker(steps[value]() if value in steps else self._try(value))
 

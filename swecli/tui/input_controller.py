@@ -135,6 +135,8 @@ class InputController:
                     await self.own_commands()
                     meaning = interpret(message.text, self._actions.commands)
             async with self._weighing:
+                if session.port is None and _needs_session(meaning):  # an earlier line replaced it
+                    await session.opened()
                 if isinstance(meaning, Say):
                     await self._say(message, most)
                     if early and session.view is not None and session.view.model is not None:

@@ -210,9 +210,12 @@ class SessionController:
         self._new = False
         """Whether none of its events has been shown."""
         self.port: Session | None = None
+        self._detached: Session | None = None
         self.state = UiState()
         self.spoke = False
-        """Whether it had a conversation to continue."""
+        """Whether a session of this run had a conversation to continue."""
+        self.continuable = False
+        """Whether the open session has one."""
         self.interrupts = 0
         self.earlier = 0
         """Number of messages not shown."""
@@ -374,11 +377,17 @@ class SessionController:
             self._resting.stop()
             self._resting = None
 
+    def detach(self) -> None:
+        """Send nothing more to the open session, which ``close`` then ends: commands and input wait for the next."""
+        self._forget_mode()
+        self._detached, self.port = self.port or self._detached, None
+        self.continuable = False
+        self._open.clear()
+
     async def close(self, timeout: float = CLOSE_TIME, reason: EndReason = "other") -> None:
         """End the session within ``timeout`` seconds and forget its shown state. ``reason`` is for hooks."""
-        self._forget_mode()
-        port, self.port = self.port, None
-        self._open.clear()
+        self.detach()
+        port, self._detached = self._detached, None
         if port is not None:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(port.close(reason), timeout)
@@ -542,7 +551,7 @@ class SessionController:
             if view.model is None:
                 self._screen.post_message(self.Unconnected())
         if any(isinstance(event.body, TurnStarted) for event in batch):
-            self.spoke = True
+            self.spoke = self.continuable = True
             self._begun.set()
         if not self.state.busy:
             self._rest.set()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ReplyPermission, RunShell, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart
@@ -56,6 +57,34 @@ async def test_lines_that_come_in_one_go_are_not_glued() -> None:
         await it.shows("init got []", "context got []")
         await it.until(lambda: [command.text for command in it.session.sent(Submit)] == ["hello"])
         assert it.text == "half"
+
+
+async def test_what_follows_a_new_conversation_at_once_belongs_to_it() -> None:
+    new = Session((WAIT_FOR_INTERRUPT,))
+
+    async def new_session() -> Session:
+        return new
+
+    async with running((WAIT_FOR_INTERRUPT,), new_session=new_session) as it:
+        await it.at_once(*"/clear", "enter", *"hello", "enter")
+        await it.until(lambda: [command.text for command in new.sent(Submit)] == ["hello"])
+        assert it.session.sent(Submit) == []
+
+
+async def test_a_command_behind_a_new_conversation_waits_for_it() -> None:
+    new = Session()
+
+    async def new_session() -> Session:
+        return new
+
+    async with running(new_session=new_session) as it:
+        it.session.view.budget = Budget((), 0, 0, 10_000, 12_000, 2_000, "ok", "measured")
+        it.editor.take_paste("a line of the log\n" * 1_200)
+        await it.at_once("enter", *"/clear", "enter", *"/context", "enter")
+        await it.shows("Cancel")
+        await it.press("escape")
+        await it.shows("context got []")
+        assert it.app.session.port is new
 
 
 async def test_shell_commands_after_a_message_run_when_its_turn_has_ended() -> None:

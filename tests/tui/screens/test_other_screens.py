@@ -16,6 +16,7 @@ from swecli.commands.registry import COMMANDS
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode, SetModel
+from swecli.core.protocol.events import TurnStarted
 from swecli.tui.actions import RECENT
 from swecli.tui.backend import SessionNotOpened
 from swecli.tui.keymap import Keymap
@@ -258,6 +259,27 @@ async def test_a_session_that_can_not_be_opened_leaves_a_session() -> None:
         await it.press("enter")
         await it.shows("it is damaged")
         await it.until(lambda: it.app.session.port is back)
+
+
+async def test_a_conversation_is_opened_again_where_the_other_can_not_be() -> None:
+    opened: list[str] = []
+    again = Session(history=DONE)
+
+    def open_one(name: str) -> Any:
+        async def run() -> Session:
+            opened.append(name)
+            if name != "fake":
+                raise SessionNotOpened("it is damaged")
+            return again
+
+        return run
+
+    async with running(session=Session(history=(TurnStarted("u1"), *DONE)), **ports(sessions=Sessions(open_one))) as it:
+        await it.until(lambda: it.app.session.spoke)
+        await sessions_open(it)
+        await it.press("enter")
+        await it.shows("it is damaged", "Fixed: ten pens")
+        assert opened == [SESSIONS[0].id, "fake"]
 
 
 async def test_the_list_of_sessions_can_be_the_first_screen() -> None:

@@ -40,6 +40,19 @@ async def test_esc_twice_lists_the_messages_and_a_choice_goes_back() -> None:
         assert it.session.sent(Rewind) == [Rewind("u1", "files")]
 
 
+async def test_a_new_conversation_has_nothing_to_rewind() -> None:
+    async def new_session() -> Session:
+        return Session()
+
+    async with running(session=Session(history=SAID), new_session=new_session) as it:
+        await it.until(lambda: it.app.session.spoke)
+        await it.say("/clear")
+        await it.hides("How many pens?")
+        await it.until(lambda: it.app.session.port is not None)
+        await it.press("escape")
+        assert "Esc again" not in it.screen()
+
+
 async def test_without_changes_only_the_conversation_can_go_back() -> None:
     async with running(session=Session(history=SAID)) as it:
         await opened(it)
