@@ -433,6 +433,44 @@ async def test_several_kills_in_a_row_come_back_as_one() -> None:
         assert it.text == "one two three"
 
 
+async def test_kills_around_another_text_are_separate() -> None:
+    async with running((TurnEnded("done"),)) as it:
+        await it.say("an older message")
+        await it.until(lambda: not it.app.session.state.busy)
+        await it.type("one two")
+        await it.press("ctrl+w", "up")
+        await it.until(lambda: it.text == "an older message")
+        await it.press("ctrl+w", "ctrl+u", "ctrl+y")
+        assert it.text == "an older message"
+        await it.press("alt+y")
+        assert it.text == "two"
+
+
+async def test_a_yank_is_replaced_only_where_it_was_made() -> None:
+    async with running((TurnEnded("done"),)) as it:
+        await it.say("an older message")
+        await it.until(lambda: not it.app.session.state.busy)
+        await it.type("one two")
+        await it.press("ctrl+w", "x", "ctrl+u", "ctrl+y", "up")
+        await it.until(lambda: it.text == "an older message")
+        await it.press("alt+y")
+        assert it.text == "an older message"
+
+
+async def test_the_history_begins_beyond_the_rows_of_a_long_line() -> None:
+    long = "word " * 40
+    async with running((TurnEnded("done"),)) as it:
+        await it.say("older")
+        await it.until(lambda: not it.app.session.state.busy)
+        await it.type(long)
+        await it.press("up")
+        assert it.text == long
+        await it.press("up", "up")
+        assert it.text == "older"
+        await it.press("down")
+        assert it.text == long
+
+
 async def test_slash_popup_completes_with_tab_and_runs_with_enter() -> None:
     async with running() as it:
         await it.press("slash", "m", "o", "d", "e")

@@ -71,11 +71,6 @@ class Attachments:
         numbers = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
         return tuple(self.images[number] for number in numbers if number in self.images)
 
-    def placeholder_before(self, text: str) -> str | None:
-        """The placeholder that ``text`` ends with."""
-        match = next((match for match in _PLACEHOLDER.finditer(text) if match.end() == len(text)), None)
-        return match.group() if match is not None and int(match[1]) in self.images else None
-
     def back(self, text: str, images: Sequence[ImagePart]) -> str:
         """Take over the images of a message that was not sent. Returns its text with the images' new numbers."""
         numbers: dict[int, int] = {}

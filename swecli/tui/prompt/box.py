@@ -663,9 +663,9 @@ class Prompt(Vertical):
         if self._vim is not None and not self._search.is_open and self._vim.take(event):
             return True
         match self.keymap.action("prompt", event.key) or self.keymap.action("everywhere", event.key):
-            case "older" if editor.cursor_at_first_line:
+            case "older" if editor.at_first_row:
                 return self._older()
-            case "newer" if editor.cursor_at_last_line:
+            case "newer" if editor.at_last_row:
                 return self._newer()
             case "search_history":
                 self.suggestions.close()

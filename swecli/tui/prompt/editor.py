@@ -94,6 +94,8 @@ class KillRing:
         self._running = False
         self._put: tuple[Location, Location] | None = None
         """Span of the cut pasted just now."""
+        self._left: tuple[str, Location] = "", (0, 0)
+        """Text and cursor after the newest cut or paste."""
         self._back = 0
 
     def keep(self, text: str) -> None:
@@ -105,6 +107,14 @@ class KillRing:
         self._running = False
         self._put = None
 
+    def _now(self) -> tuple[str, Location]:
+        return self._editor.text, self._editor.cursor_location
+
+    def _rest_if_changed(self) -> None:
+        """End it too if history, mouse, a paste or anything else has changed text or cursor since."""
+        if self._now() != self._left:
+            self.rest()
+
     def yank(self) -> None:
         self._running = False
         self._back = 0
@@ -113,6 +123,7 @@ class KillRing:
 
     def yank_older(self) -> None:
         """Right after a paste: replace it by the next older cut, wrapping to the newest."""
+        self._rest_if_changed()
         if self._put is not None:
             self._back = (self._back + 1) % len(self._cuts)
             self._insert(*self._put)
@@ -121,6 +132,7 @@ class KillRing:
         text = self._cuts[-1 - self._back]
         result = self._editor.replace(text, start, end, maintain_selection_offset=False)
         self._put = (min(start, end), result.end_location)
+        self._left = self._now()
 
     def right(self) -> None:
         """Cut to the end of the line, or the line break itself."""
@@ -149,9 +161,12 @@ class KillRing:
         self._cut((row, start(*self._editor.here())), (row, column), forward=False)
 
     def _cut(self, start: tuple[int, int], end: tuple[int, int], *, forward: bool) -> None:
+        """Cut a span, and all of the placeholders that it touches."""
+        start, end = self._editor.whole(start, end)
         text = self._editor.get_text_range(start, end)
         if not text:
             return
+        self._rest_if_changed()
         if not self._running:
             self.keep(text)
         else:
@@ -159,6 +174,7 @@ class KillRing:
         self._running = True
         self._put = None
         self._editor.delete(start, end, maintain_selection_offset=False)
+        self._left = self._now()
 
 
 FOLD_LINES = 8
@@ -244,13 +260,6 @@ class Pastes:
         if not self._texts:
             return text
         return _PLACEHOLDER.sub(lambda match: self._texts.get(int(match.group(1)), match.group()), text)
-
-    def placeholder_before(self, text: str) -> str | None:
-        """The placeholder that ``text`` ends with, so that one backspace removes it whole."""
-        for match in _PLACEHOLDER.finditer(text):
-            if match.end() == len(text) and int(match.group(1)) in self._texts:
-                return match.group()
-        return None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Spans of this draft's placeholders."""
@@ -384,8 +393,12 @@ class PromptEditor(TextArea):
 
     def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
         """Put a returned message with its pastes before the text typed since."""
-        for placeholder, text in pastes:
-            typed = typed.replace(placeholder, self.pastes.fold(text), 1)
+        done, rest = "", typed
+        for placeholder, text in pastes:  # in their order: a new placeholder may look like a later one
+            before, found, after = rest.partition(placeholder)
+            if found:
+                done, rest = done + before + self.pastes.fold(text), after
+        typed = done + rest
         self.replace(f"{typed}\n" if self.text else typed, (0, 0), (0, 0), maintain_selection_offset=False)
         self.move_cursor(self.document.end)
 
@@ -409,7 +422,7 @@ class PromptEditor(TextArea):
         action = self._keymap.action("prompt", _OTHER_KEYS.get(key, key))
         if action not in KEEPS_RING:
             self._ring.rest()
-        edit = self._backspace if key in ("backspace", "ctrl+h") else self._edits.get(action or "")
+        edit = self.action_delete_left if key in ("backspace", "ctrl+h") else self._edits.get(action or "")
         if edit is not None or self._keymap.freed("prompt", key):
             event.stop()
             event.prevent_default()
@@ -459,9 +472,54 @@ class PromptEditor(TextArea):
             self.add(f"{label} ")
         return bool(label)
 
-    def placeholders(self) -> tuple[tuple[int, int], ...]:
-        """Spans of pastes and attachments."""
-        return (*self.pastes.spans(self.text), *self.attachments.spans(self.text))
+    def placeholders(self, text: str | None = None) -> tuple[tuple[int, int], ...]:
+        """Spans of pastes and attachments in the draft, or in one of its lines."""
+        text = self.text if text is None else text
+        return (*self.pastes.spans(text), *self.attachments.spans(text))
+
+    def whole(self, start: Location, end: Location) -> tuple[Location, Location]:
+        """The span, extended to every placeholder that it touches: a part of one would be sent as text, without what it
+        stands for."""
+        (row, column), (last, limit) = start, end
+        for left, right in self.placeholders(self.document.get_line(row)):
+            if column < right and (last > row or left < limit):
+                column = min(column, left)
+        for left, right in self.placeholders(self.document.get_line(last)):
+            if left < limit and (last > row or column < right):
+                limit = max(limit, right)
+        return (row, column), (last, limit)
+
+    def get_cursor_left_location(self) -> Location:
+        """One step to the left, over a placeholder as a whole."""
+        row, column = super().get_cursor_left_location()
+        spans = self.placeholders(self.document.get_line(row))
+        return row, next((left for left, right in spans if left < column < right), column)
+
+    def get_cursor_right_location(self) -> Location:
+        """One step to the right, over a placeholder as a whole."""
+        row, column = super().get_cursor_right_location()
+        spans = self.placeholders(self.document.get_line(row))
+        return row, next((right for left, right in spans if left < column < right), column)
+
+    def action_delete_left(self) -> None:
+        self._delete(self.get_cursor_left_location())
+
+    def action_delete_right(self) -> None:
+        self._delete(self.get_cursor_right_location())
+
+    def _delete(self, to: Location) -> None:
+        """Delete the selection, or from the cursor to another place, with placeholders as a whole."""
+        start, end = self.selection if not self.selection.is_empty else (self.cursor_location, to)
+        self.delete(*self.whole(min(start, end), max(start, end)), maintain_selection_offset=False)
+
+    @property
+    def at_first_row(self) -> bool:
+        """Whether the cursor is in the first row on the screen: a long line takes several."""
+        return self.navigator.is_first_wrapped_line(self.cursor_location)
+
+    @property
+    def at_last_row(self) -> bool:
+        return self.navigator.is_last_wrapped_line(self.cursor_location)
 
     def _newline(self) -> None:
         self.replace("\n", *self.selection, maintain_selection_offset=False)
@@ -474,21 +532,14 @@ class PromptEditor(TextArea):
         else:
             self.submit()
 
-    def _backspace(self) -> None:
-        row, column = self.cursor_location
-        before = self.here()[0][:column]
-        whole = None
-        if self.selection.is_empty:
-            whole = self.pastes.placeholder_before(before) or self.attachments.placeholder_before(before)
-        if whole is not None:
-            self.delete((row, column - len(whole)), (row, column), maintain_selection_offset=False)
-        else:
-            self.action_delete_left()
-
     def here(self) -> tuple[str, int]:
         """The cursor's line and column."""
         row, column = self.cursor_location
         return self.document.get_line(row), column
 
     def _move(self, target: Callable[[str, int], int]) -> None:
-        self.move_cursor((self.cursor_location[0], target(*self.here())))
+        """Move within the line, out of a placeholder to its end in this direction."""
+        line, column = self.here()
+        place = target(line, column)
+        inside = next((span for span in self.placeholders(line) if span[0] < place < span[1]), (place, place))
+        self.move_cursor((self.cursor_location[0], inside[place > column]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from swecli.commands.base import CommandResult, SlashCommand
@@ -32,6 +33,56 @@ async def test_one_backspace_removes_a_placeholder() -> None:
         await it.until(lambda: it.text)
         await it.press("backspace")
         assert it.text == ""
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("ctrl+w",),
+        ("alt+backspace",),
+        ("ctrl+a", "alt+d"),
+        ("ctrl+a", "delete"),
+        ("left", "delete"),
+        ("alt+b", "ctrl+k"),
+        ("left", "right", "backspace"),
+    ],
+)
+async def test_no_key_cuts_a_placeholder_in_two(keys: tuple[str, ...]) -> None:
+    async with running() as it:
+        it.editor.take_paste("x" * 3000)
+        assert it.text.startswith("[Pasted text #1: 1 line,")
+        await it.press(*keys)
+        assert it.text == ""
+
+
+async def test_a_cut_placeholder_comes_back_with_its_text() -> None:
+    async with running(DONE) as it:
+        it.editor.take_paste("x" * 3000)
+        await it.type(" and more")
+        await it.press("ctrl+w", "ctrl+w", "ctrl+w", "ctrl+y", "enter")
+        await it.until(lambda: it.session.sent(Submit) == [Submit("x" * 3000 + " and more")])
+
+
+async def test_a_cursor_inside_a_placeholder_deletes_all_of_it() -> None:
+    for key in ("backspace", "delete", "ctrl+u", "ctrl+k", "ctrl+w"):
+        async with running() as it:
+            await it.type("a ")
+            it.editor.take_paste("x" * 3000)
+            await it.type(" b")
+            it.editor.move_cursor((0, 10))  # as the mouse does
+            await it.press(key)
+            assert "Pasted" not in it.text, key
+
+
+async def test_returned_pastes_keep_their_places() -> None:
+    first, second = "aaaa\n" * 30, "bbbb\n" * 30
+    async with running() as it:
+        pastes = it.editor.pastes
+        typed = f"{pastes.fold(first)} then {pastes.fold(second)}"
+        _, returned = pastes.sent(typed)
+        it.editor.add("cccc\n" * 30)  # pasted meanwhile, with a placeholder that looks like the first
+        it.editor.restore(typed, returned)
+        assert it.editor.message == f"{first} then {second}\n" + "cccc\n" * 30
 
 
 async def test_control_characters_of_a_paste_never_reach_the_screen() -> None:
